@@ -7,7 +7,7 @@ Kinds but `gpt` are those of make_wide.py, where a layer is a pair of blocks, a 
 All sizes are run in turn, `--repeat` times over, one process at a time, and the least figure of each phase counts: on a
 shared machine everything else is noise. Per size: seconds of each phase (from the report), the whole process with import, report and
 printing, microseconds per ONNX node for the four phases that decide and rewrite (propagate, insert reshards, partition,
-optimise collectives), peak memory, and the all_reduces per layer. `per doubling` is the ratio to the size before, as if
+optimize collectives), peak memory, and the all_reduces per layer. `per doubling` is the ratio to the size before, as if
 that were half as large: 2 is linear. It is taken within each round, where the two runs follow each other, and the median
 of the rounds counts: a shared machine is faster in one minute than in the next.
 """

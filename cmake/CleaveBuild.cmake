@@ -126,7 +126,7 @@ function(cleave_link_whole name)
   endif()
 endfunction()
 
-# cleave_compile_fast(NAME): a test's own code, which runs for moments, is not optimised: that takes longer than all else of a file.
+# cleave_compile_fast(NAME): a test's own code, which runs for moments, is not optimized: that takes longer than all else of a file.
 function(cleave_compile_fast name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
 endfunction()

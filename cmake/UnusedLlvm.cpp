@@ -1,6 +1,6 @@
 //===- UnusedLlvm.cpp - what LLD names and Cleave has no use for ----------===//
 //
-// For link-time optimisation LLD sets up every target of LLVM, and its Debian package asks Polly for passes. Cleave gives it machine
+// For link-time optimization LLD sets up every target of LLVM, and its Debian package asks Polly for passes. Cleave gives it machine
 // code alone. What is defined here is not taken from LLVM's archives, which makes `cleave` 109 MB and not 190; and Polly's package
 // needs not be installed.
 //

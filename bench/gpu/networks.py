@@ -104,8 +104,8 @@ class NumpyOps(Operators):
         return e / e.sum(-1, keepdims=True)
 
     def layer_norm(self, x, scale, bias):
-        centred = x - x.mean(-1, keepdims=True)
-        return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * scale + bias
+        centered = x - x.mean(-1, keepdims=True)
+        return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * scale + bias
 
     def rms_norm(self, x, scale):
         return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * scale

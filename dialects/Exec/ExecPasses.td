@@ -17,7 +17,7 @@ def FormRings : Exec_Pass<"exec-form-rings"> {
   let description = [{
     Where attention alone reads keys and values that are gathered along their sequence, over the same axes, it can take them in blocks instead:
     a rank attends to its own, while those of the rank before come to it by an `spmd.window` that `wraps`, and so on; p - 1 times on p ranks.
-    As many bytes are sent, two blocks of keys and values are there at a time and not p, and blocks travel while others are attended to. What
+    As many bytes are sent, a rank holds two blocks of keys and values at a time instead of p, and the transfer of a block overlaps with attention to another. What
     each step gives is combined by the logarithm that `exec.partial_attention` gives beside it.
 
     Of causal attention, and of windows, a rank sees all of most blocks or nothing: then a mask of one element says which, where queries and keys are
@@ -86,7 +86,7 @@ def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
   }];
 }
 
-def RecogniseAttention : Exec_Pass<"exec-recognise-attention"> {
+def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
   let summary = "attention from its parts";
   let description = [{
     A contraction of queries and keys, factors, masks and casts, a softmax, and a contraction with values over the same
@@ -172,7 +172,7 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
     element on its result, its epilogue, stands behind it, and what only moves its operands in front; a transpose of a
     contraction becomes its order of letters, and a transposed convolution whose windows do not overlap a contraction.
 
-    A concat of a state that grows and what is new is no kernel but an `exec.append`.
+    A concat of a state that grows and what is new is not a kernel but an `exec.append`.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are
     constants of one number. No reduction is ever computed twice. A remark names each kind of op that no template is
@@ -233,7 +233,7 @@ def ChunkCollectives : Exec_Pass<"exec-chunk-collectives"> {
     the cost model: a product of `f` flops takes `f * per flop` units, an all_reduce its bytes on the wire and those that a link could have
     sent until it began (a MiB: 5 microseconds of 200 GB/s); parts go through both as through a pipeline of two stages.
 
-    Not part of `exec-lower` but on demand; it runs in front of `exec-recognise-attention`.
+    Not part of `exec-lower` but on demand; it runs in front of `exec-recognize-attention`.
 
     ```mlir
     %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>           // before
@@ -324,7 +324,7 @@ def PackWeights : Exec_Pass<"exec-pack-weights"> {
     With `libraries`, filters alone: `[channels out, kernel.., channels in]` where a library computes the convolution, and its input
     and result have channels last.
 
-    A contraction whose result does not end in a column is left as it is. Of a weight in bf16, two neighbours along the depth
+    A contraction whose result does not end in a column is left as it is. Of a weight in bf16, two neighbors along the depth
     lie side by side (interleave 2), since processors multiply such pairs.
 
     ```mlir

@@ -13,8 +13,8 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// What numbers are stored as and nothing is computed in: integers of 4 and 2 bits, floats of 8 and 4. They are moved, cast, quantised
-// to and dequantised.
+// What numbers are stored as and nothing is computed in: integers of 4 and 2 bits, floats of 8 and 4. They are moved, cast, quantized
+// to and dequantized.
 defvar Nn_SmallTypes = [I<4>, UI<4>, I<2>, UI<2>, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, F4E2M1FN];
 defvar Nn_PlainTypes = [F32, F16, BF16, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64];
 

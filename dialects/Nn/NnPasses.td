@@ -44,7 +44,7 @@ def NnStoreNodes : Pass<"nn-store-nodes", "::mlir::ModuleOp"> {
 def NnRecompose : Pass<"nn-recompose", "::mlir::ModuleOp"> {
   let summary = "puts together what exporters take apart";
   let description = [{
-    Layer and RMS normalisation written as means and square roots, Gelu (erf and tanh form) and SiLU become one op each,
+    Layer and RMS normalization written as means and square roots, Gelu (erf and tanh form) and SiLU become one op each,
     so that they can be sharded and lowered as a whole.
 
     Before: `%y = nn.mul %x, %s` with `%s = nn.sigmoid %x`. After: `%y = nn.silu %x`.
@@ -100,13 +100,13 @@ def NnFoldIotaGathers : Pass<"nn-fold-iota-gathers", "::mlir::ModuleOp"> {
 }
 
 def NnLookUpFirst : Pass<"nn-look-up-first", "::mlir::ModuleOp"> {
-  let summary = "tables are looked up before they are dequantised";
+  let summary = "tables are looked up before they are dequantized";
   let description = [{
-    Exporters dequantise the whole table of an embedding, and look up in that. A lookup moves up through what is computed
-    element by element (dequantisation, casts, arithmetic, scales by row, column or block) and through movement that keeps
+    Exporters dequantize the whole table of an embedding, and look up in that. A lookup moves up through what is computed
+    element by element (dequantization, casts, arithmetic, scales by row, column or block) and through movement that keeps
     the looked-up dim, where the tables behind take fewer bytes and no more elements are asked for than the table has.
     So only these rows are computed, and where the table is sharded, they travel in the narrow type. A product that reads
-    the same table (tied weights) dequantises it for itself.
+    the same table (tied weights) dequantizes it for itself.
 
     Before: `nn.gather (nn.dequantize %q, %scale), %i dim 0`. After: `nn.dequantize (nn.gather %q, %i dim 0), %scale`.
   }];
@@ -118,7 +118,7 @@ def NnStackExperts : Pass<"nn-stack-experts", "::mlir::ModuleOp"> {
   let description = [{
     A mixture of experts that was exported as a loop has a product for each expert, with its own weight. Where the wish of
     a weight has a dim more than the weight, in front, it is for the stack of all: values that the same ops make of
-    different weights, constants and neighbouring slices, and that are summed, put side by side (`nn.concat`) or added to
+    different weights, constants and neighboring slices, and that are summed, put side by side (`nn.concat`) or added to
     rows (`nn.scatter_nd add`), become one value with that dim. Weights become an `nn.param` that is an array of references.
     Without such a wish nothing changes; one that nothing follows is an error.
 
@@ -132,7 +132,7 @@ def NnFoldWindows : Pass<"nn-fold-windows", "::mlir::ModuleOp"> {
   let description = [{
     Models with sliding windows are exported with masks: comparisons of counts, joined by `and`, as bools or as a choice between 0 and a
     large negative number, or constants of that form. What such a mask says by places alone becomes `causal`, `causalOffset` and `left`;
-    what else it says (padding) stays. Windows can be cut along the sequence with keys of neighbours only.
+    what else it says (padding) stays. Windows can be cut along the sequence with keys of neighbors only.
 
     Before: `nn.attention %q, %k, %v mask %m scale 1.0`, `%m` true where i - 4 < j <= i. After: `nn.attention %q, %k, %v scale 1.0 causal {left = 3}`.
   }];
@@ -187,7 +187,7 @@ def NnGroupSlices : Pass<"nn-group-slices", "::mlir::ModuleOp"> {
 }
 
 def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
-  let summary = "checks what must hold after import and after canonicalisation";
+  let summary = "checks what must hold after import and after canonicalization";
   let description = [{
     * `imported`: functions hold one block of nn ops (and wishes written by hand, `spmd.constrain`); no other
       result carries a sharding.

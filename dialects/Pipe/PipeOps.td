@@ -192,7 +192,7 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [Symbol, NoRegionArguments, NoTerminat
 def Pipe_RankOp : Pipe_Op<"rank", [HasParent<"ScheduleOp">]> {
   let summary = "a row of a schedule";
   let description = [{
-    What tables have a cell for: `0F1`, `0SEND_F1`, `1RECV_F1`. A message between stages that are not neighbours names the other one as well: `0SEND_F1>3`, `3RECV_F1<0`.
+    What tables have a cell for: `0F1`, `0SEND_F1`, `1RECV_F1`. A message between stages that are not neighbors names the other one as well: `0SEND_F1>3`, `3RECV_F1<0`.
 
     Example: `pipe.rank 0 "0F0,0SEND_F0,0F1,0SEND_F1"`
   }];

@@ -11,7 +11,7 @@ def NodeLocInterface : AttrInterface<"NodeLocInterface"> {
     location that an importer makes. See `Names.h`.
   }];
   let methods = [
-    InterfaceMethod<"Name of the node; empty for what is no node (an initializer).", "::llvm::StringRef", "getNode">,
+    InterfaceMethod<"Name of the node; empty for what is not a node (an initializer).", "::llvm::StringRef", "getNode">,
     InterfaceMethod<"Its op type.", "::llvm::StringRef", "getOpType">,
     InterfaceMethod<"Names of its operands.", "::llvm::ArrayRef<::llvm::StringRef>", "getOperands">,
     InterfaceMethod<"Per result of the op the names of its tensor; empty for helper ops within a node.",

@@ -175,12 +175,12 @@ def Spmd_PermuteOp : Spmd_CollectiveOp<"permute"> {
 }
 
 def Spmd_WindowOp : Spmd_CollectiveOp<"window"> {
-  let summary = "each rank's interval of a dim, with the edges of its neighbours";
+  let summary = "each rank's interval of a dim, with the edges of its neighbors";
   let description = [{
     The operands of a group are the shards of one value, per dim along the listed axes. Per dim, the rank with index r
-    along these axes gets positions `[r * step + low, r * step + high)` of it: its own piece with rows of its neighbours,
+    along these axes gets positions `[r * step + low, r * step + high)` of it: its own piece with rows of its neighbors,
     or another piece. What lies beyond the ends of the value is `fill`; without it, the nearest position there is, or, where
-    it `wraps`, the value once more, or, where it `reflects`, the value in a mirror on its last position. Only what a rank does not have travels, from the rank of the group that has it, also over more than one neighbour.
+    it `wraps`, the value once more, or, where it `reflects`, the value in a mirror on its last position. Only what a rank does not have travels, from the rank of the group that has it, also over more than one neighbor.
 
     Where shards are uneven the last `missing` positions of a dim are padding, which is beyond the value. Ranks with an index
     below `on` need their intervals, from position `from` up to position `to`; the rest of a result may be anything.

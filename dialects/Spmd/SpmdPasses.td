@@ -24,8 +24,8 @@ class Spmd_PlanPass<string argument> : Spmd_Pass<argument> {
 def PinWishes : Spmd_PlanPass<"spmd-pin-wishes"> {
   let summary = "puts a plan's wishes on the values that it names";
   let description = [{
-    Runs before canonicalisation. Looks up what each rule of a plan addresses, checks the rule against it, and puts the
-    wish there: on a value inside through an `spmd.pin` in front of all its users, which canonicalisation does not look
+    Runs before canonicalization. Looks up what each rule of a plan addresses, checks the rule against it, and puts the
+    wish there: on a value inside through an `spmd.pin` in front of all its users, which canonicalization does not look
     through; on an argument or result of the function as the attribute `spmd.wish`. The mesh becomes the module's
     `spmd.mesh`.
 

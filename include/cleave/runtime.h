@@ -73,16 +73,23 @@ typedef struct cleave_tensor {
   size_t bytes; /* of data */
 } cleave_tensor;
 
+/* Which ranks this process runs. */
+typedef enum cleave_ranks {
+  CLEAVE_RANKS_THREADS = 0, /* all, as threads */
+  CLEAVE_RANKS_MPI = 1,     /* one: that which mpirun, or srun --mpi=pmix, started (libcleave_mpi) */
+  CLEAVE_RANKS_TCP = 2      /* one, without MPI: that which torchrun or srun started (libcleave_tcp) */
+} cleave_ranks;
+
 typedef struct cleave_options {
   const char *weights_folder; /* where files of weights lie; null: beside the program */
   const char *record_folder;  /* gets flight-recorder.txt when a rank fails; null: none */
   double deadline_seconds;    /* how long ranks wait for each other; 0: 60 */
   double silence_seconds;     /* how long a rank may give no sign of life; 0: as cleave-run */
   uint64_t memory_limit;      /* bytes that ranks of this process may have; 0: what is free */
-  int use_mpi;       /* this process is one rank: 1 of those that mpirun started, 2 without MPI (torchrun, srun) */
-  int pin_threads;   /* each rank on a core of its own, where there are enough */
-  int catch_crashes; /* a kernel that crashes is an error, not the end of the process */
-  int no_verify;     /* takes a program and weights that have changed since their digests were made */
+  cleave_ranks ranks;         /* which ranks this process runs */
+  int pin_threads;            /* each rank on a core of its own, where there are enough */
+  int catch_crashes;          /* a kernel that crashes is an error, not the end of the process */
+  int no_verify;              /* takes a program and weights that have changed since their digests were made */
 } cleave_options;
 
 typedef struct cleave_program cleave_program;

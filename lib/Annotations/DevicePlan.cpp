@@ -282,7 +282,7 @@ bool DevicePlanReader::readNode(const NodeProto &node, size_t number, const Node
     Place place{node, spec.tensorName};
     bool isOutput = is_contained(node.output, spec.tensorName);
     if (spec.tensorName.empty() || (!isOutput && !is_contained(node.input, spec.tensorName)))
-      return fail(place, "it is no input and no output of the node");
+      return fail(place, "it is neither an input nor an output of the node");
     Cuts cuts;
     if (!readSpec(place, spec, own, cuts))
       return false;

@@ -243,7 +243,7 @@ LogicalResult ProgramTables::addList(func::FuncOp func, program::Variant &varian
     if (!addCommand<exec::RunOp, exec::CopyOp, exec::CollectiveOp, exec::ExchangeOp, exec::SendOp, exec::ReceiveOp,
                     exec::RecordOp, exec::WaitOp, exec::LoopOp, exec::EndLoopOp>(&op, list) &&
         !isKnown)
-      return op.emitOpError("is no command of a program");
+      return op.emitOpError("is not a command of a program");
   }
   return success();
 }

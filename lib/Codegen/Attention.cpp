@@ -2,7 +2,7 @@
 //
 // Head by head, some queries at a time, so that no more than the scores of these queries are ever in memory:
 //
-//   keys of a head, turned           [keys / lanes, size, lanes]: a vector is one component of neighbouring keys
+//   keys of a head, turned           [keys / lanes, size, lanes]: a vector is one component of neighboring keys
 //   blocks of queries
 //     scores = queries x keys        Tile.h; scaled, capped, masked; the largest of each row on the way
 //     exp(score - largest)           and their sum
@@ -38,7 +38,7 @@ private:
   void turnSquare(Value place, Value key, Value component);
   void block(const Head &head, Value row, int64_t height);
   Values score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest);
-  void normalise(const Head &head, Value row, Value r);
+  void normalize(const Head &head, Value row, Value r);
   void weigh(const Head &head, Value row, int64_t height);
   /// Calls `body` with each vector of keys whose scores are there.
   Value overScores(Value sum, function_ref<Value(Value, Value)> body);
@@ -179,7 +179,7 @@ Value cleave::codegen::findFirstVisible(Emitter &e, nn::AttentionOp op, Value ro
   return p.mul(p.div(p.clamp(p.add(row, *low), 0, getShape(op.getKey())[2]), step), step);
 }
 
-/// Which of neighbouring keys lie ahead of `row + by`, or behind it.
+/// Which of neighboring keys lie ahead of `row + by`, or behind it.
 static Value compareToRow(Emitter &e, Relation relation, Value row, int64_t by, Value key) {
   Value apart = arith::SubIOp::create(e.b, e.loc, e.places.add(row, by), key);
   apart = e.splat(arith::IndexCastOp::create(e.b, e.loc, e.b.getI32Type(), apart));
@@ -259,7 +259,7 @@ Value Attention::overScores(Value sum, function_ref<Value(Value, Value)> body) {
 
 /// Makes weights of a row's scores, and keeps 1 / sum. A query that sees nothing gives zeros: what is subtracted is then 0
 /// rather than -inf, and the sum counts as 1.
-void Attention::normalise(const Head &head, Value row, Value r) {
+void Attention::normalize(const Head &head, Value row, Value r) {
   ElementBuilder &m = e.elements;
   Value largest = e.load(sums, compute, {e.places.mul(r, lanes), lanes > 1});
   largest = e.acrossLanes(largest, [&](Value x, Value y) { return m.extremum(true, x, y, false); });
@@ -326,7 +326,7 @@ void Attention::weigh(const Head &head, Value row, int64_t height) {
   });
 }
 
-/// Scores, weights, values. The largest scores leave registers as vectors, for rows are normalised in a loop.
+/// Scores, weights, values. The largest scores leave registers as vectors, for rows are normalized in a loop.
 void Attention::block(const Head &head, Value row, int64_t height) {
   e.withLanes(lanes, lanes, [&] {
     PlaceBuilder &p = e.places;
@@ -344,13 +344,13 @@ void Attention::block(const Head &head, Value row, int64_t height) {
       largest = score(head, row, height, p.number(looped), (width - looped) / lanes, largest);
     for (auto [r, vector] : llvm::enumerate(largest))
       e.store(sums, vector, {p.number(int64_t(r) * lanes), lanes > 1});
-    e.loop(height, [&](Value r) { normalise(head, row, r); });
+    e.loop(height, [&](Value r) { normalize(head, row, r); });
     weigh(head, row, height);
     return 0;
   });
 }
 
-/// Pairs are neighbours where interleaved, else elements i and i + half; what is behind the rotated part stays.
+/// Pairs are neighbors where interleaved, else elements i and i + half; what is behind the rotated part stays.
 static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point) {
   int64_t half = op.getRotated() / 2, size = getShape(op.getInput())[3];
   const Index &along = point[3];
@@ -404,7 +404,7 @@ static void fillWholePart(Emitter &e, exec::PartialAttentionOp op, ValueRange bu
   OpBuilder builder(op);
   nn::AttentionOp whole = op.createWhole(builder);
   SmallVector<int64_t> shape(getShape(whole.getResult()));
-  auto sink = [&](const Point &point, Value value) { e.store(buffers[0], value, e.places.linearise(point, shape)); };
+  auto sink = [&](const Point &point, Value value) { e.store(buffers[0], value, e.places.linearize(point, shape)); };
   Attention attention(e, whole, sink);
   attention.keepLogs(buffers[1]);
   if (Value seen = op.getSeen()) {

@@ -19,7 +19,7 @@ mlir::Value countVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_
 /// The first key that some query from `row` on sees, as a multiple of `step` that is not behind it.
 mlir::Value findFirstVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_t step);
 
-/// Scores of neighbouring keys from products, in the order of the evaluator: scale, cap, mask. Excluded ones are -inf, and so are
+/// Scores of neighboring keys from products, in the order of the evaluator: scale, cap, mask. Excluded ones are -inf, and so are
 /// those in lanes that do not exist.
 mlir::Value finishScore(Emitter &e, nn::AttentionOp op, const Head &head, mlir::Value product, mlir::Value row,
                         mlir::Value key);

@@ -136,7 +136,7 @@ static void prepare(llvm::Module &module, llvm::TargetMachine &machine) {
       function.addFnAttr("reciprocal-estimates", isFine ? "vec-divf:1,!divf" : "vec-divf:2,!divf");
 }
 
-void cleave::codegen::optimise(llvm::Module &module, llvm::TargetMachine &machine, PassMaker makePasses) {
+void cleave::codegen::optimize(llvm::Module &module, llvm::TargetMachine &machine, PassMaker makePasses) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -177,7 +177,7 @@ FailureOr<std::string> cleave::codegen::compileObject(ModuleOp kernels, const Ho
   if (!module)
     return failure();
   prepare(*module, target.getMachine());
-  optimise(*module, target.getMachine(), makeHostPasses);
+  optimize(*module, target.getMachine(), makeHostPasses);
   std::optional<std::string> object = generateObject(*module, target.getMachine());
   if (!object)
     return failure();

@@ -1,6 +1,6 @@
 //===- Conversion.cpp - forms of cast, quantize, dequantize ---------------===//
 //
-// Casts convert between held types themselves; quantisation computes in f32, or f64 where the evaluator does.
+// Casts convert between held types themselves; quantization computes in f32, or f64 where the evaluator does.
 //
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"

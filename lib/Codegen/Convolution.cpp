@@ -179,12 +179,12 @@ static Value computePool(Emitter &e, nn::PoolOp op, const Point &point) {
   return finishPool(e, op, sum[0], sum[1]);
 }
 
-/// Element by element: windows of neighbouring lanes leave the input at different taps.
+/// Element by element: windows of neighboring lanes leave the input at different taps.
 template <typename OpT> static auto each(Value (*compute)(Emitter &, OpT, const Point &)) {
   return [compute](Emitter &e, OpT op, ValueRange buffers) {
     ArrayRef<int64_t> shape = getShape(op.getResult());
     e.overAll(shape, [&](const Point &point) {
-      e.store(buffers[0], compute(e, op, point), e.places.linearise(point, shape));
+      e.store(buffers[0], compute(e, op, point), e.places.linearize(point, shape));
     });
   };
 }

@@ -283,7 +283,7 @@ Value ConvolutionTile::load(Value window, int64_t vector, ArrayRef<Value> tap) {
 /// panels, since loads then follow each other line by line.
 void ConvolutionTile::pack(Value window, int64_t vectors) {
   e.walk(taps, {}, [&](ArrayRef<Value> tap, Values) {
-    Value to = e.places.mul(e.places.linearise(tap, taps), lanes);
+    Value to = e.places.mul(e.places.linearize(tap, taps), lanes);
     e.withLanes(lanes, lanes, [&] {
       for (int64_t v = 0; v < vectors; ++v)
         e.store(packed, load(window, v, tap), {e.places.add(to, v * countElements(taps) * lanes), lanes > 1});
@@ -301,7 +301,7 @@ void ConvolutionTile::tile(Value group, Value member, Value window, TileShape ow
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
     if (!packed)
       return load(window, v, k);
-    Value at = p.mul(p.linearise(k, taps), lanes);
+    Value at = p.mul(p.linearize(k, taps), lanes);
     return e.load(packed, compute, {p.add(at, v * countElements(taps) * lanes), lanes > 1});
   };
   e.withLanes(lanes, lanes, [&] {

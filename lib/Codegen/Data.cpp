@@ -37,7 +37,7 @@ static Value pullConstant(Emitter &e, nn::ConstantOp op, const Point &point) {
       elements.push_back(hold(number, stored));
   auto type = RankedTensorType::get({numbers.getNumElements()}, stored);
   Value table = e.makeTable(DenseElementsAttr::get(type, elements));
-  return e.load(table, element, e.places.linearise(point, getShape(op.getResult())));
+  return e.load(table, element, e.places.linearize(point, getShape(op.getResult())));
 }
 
 /// The number is made as an i64, and converted.

@@ -84,7 +84,7 @@ void AttentionKernel::place() {
     isThere = p.isLess(number, count);
     number = p.clamp(number, 0, count - 1);
   }
-  SmallVector<Value> at = p.delinearise(number, {getShape(op.getQuery())[0], heads, queries, divided});
+  SmallVector<Value> at = p.delinearize(number, {getShape(op.getQuery())[0], heads, queries, divided});
   head = {at[0], at[1]};
   row = at[2];
   kvHead = p.div(at[1], heads / kvHeads);

@@ -251,7 +251,7 @@ FailureOr<std::string> cleave::codegen::compilePtx(ModuleOp kernels, const CudaT
     return failure();
   if (std::string fault = linkLibdevice(*module, options); !fault.empty())
     return emitError(location, fault);
-  optimise(*module, target.getMachine(), [](llvm::PassBuilder &builder) {
+  optimize(*module, target.getMachine(), [](llvm::PassBuilder &builder) {
     return builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1);
   });
   SmallVector<char, 0> text;

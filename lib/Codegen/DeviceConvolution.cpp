@@ -105,7 +105,7 @@ Value ConvolutionSource::clampInside(size_t dim, Value place, Value &isThere) {
 
 ConvolutionSource::Spot ConvolutionSource::findPixel(Value pixel, Value channel, ArrayRef<Value> taps) {
   PlaceBuilder &p = e.places;
-  SmallVector<Value> window = p.delinearise(pixel, pixels);
+  SmallVector<Value> window = p.delinearize(pixel, pixels);
   Spot spot{{{window[0]}, {p.add(p.mul(group, channelsIn), channel)}}, {}};
   for (size_t dim = 0; dim < kernel.size(); ++dim) {
     Value place = p.add(p.mul(window[dim + 1], op.getStrides()[dim]),
@@ -119,7 +119,7 @@ ConvolutionSource::Spot ConvolutionSource::find(unsigned side, Value outer, Valu
   PlaceBuilder &p = e.places;
   SmallVector<int64_t> extents(kernel);
   extents.insert(tapsFirst ? extents.end() : extents.begin(), channelsIn);
-  SmallVector<Value> at = p.delinearise(depth, extents);
+  SmallVector<Value> at = p.delinearize(depth, extents);
   Value channel = tapsFirst ? at.back() : at.front();
   ArrayRef<Value> taps = tapsFirst ? ArrayRef(at).drop_back() : ArrayRef(at).drop_front();
   bool isWide = e.getLanes() > 1;
@@ -165,7 +165,7 @@ std::optional<TileSource::Location> ConvolutionSource::locate(unsigned side, Val
 void ConvolutionSource::store(Value row, Value column, Value sums) {
   PlaceBuilder &p = e.places;
   int64_t lane = e.getLanes() > 1;
-  SmallVector<Value> window = p.delinearise(areLast ? row : column, pixels);
+  SmallVector<Value> window = p.delinearize(areLast ? row : column, pixels);
   Index channel{p.add(p.mul(group, channelsOut), areLast ? column : row), areLast ? lane : 0};
   Point point{{window[0]}, channel};
   for (Value place : ArrayRef(window).drop_front())

@@ -73,7 +73,7 @@ void DeviceEmitter::overThreads(int64_t count, function_ref<void(Value)> body) {
 void DeviceEmitter::forAll(ArrayRef<int64_t> extents, function_ref<void(const Point &)> body) {
   overThreads(ShapedType::getNumElements(extents), [&](Value number) {
     Point point;
-    for (Value place : places.delinearise(number, extents))
+    for (Value place : places.delinearize(number, extents))
       point.push_back({place});
     body(point);
   });

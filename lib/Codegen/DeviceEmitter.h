@@ -67,7 +67,7 @@ public:
   mlir::Value shuffle(mlir::Value value, int64_t mask);
   /// The value of thread `number` of the warp.
   mlir::Value shuffleFrom(mlir::Value value, mlir::Value number);
-  /// Combines what `width` neighbouring threads of a warp have, in a fixed order; all of them get it.
+  /// Combines what `width` neighboring threads of a warp have, in a fixed order; all of them get it.
   Values acrossWarp(Values values, int64_t width, llvm::function_ref<Values(Values, Values)> combine);
 
   /// Says what a buffer's address is a multiple of; kDeviceAlignment without that.

@@ -56,11 +56,11 @@ FlashKernel::Side FlashKernel::makeSide(Value operand, int64_t rows, bool isValu
   return {operand, getShape(operand)[2], getShape(operand)[3], padded, pitch};
 }
 
-/// Neighbouring blocks have parts of the keys of the same queries.
+/// Neighboring blocks have parts of the keys of the same queries.
 void FlashKernel::place() {
   PlaceBuilder &p = e.places;
   int64_t high = kRows * warps, blocks = llvm::divideCeil(queries, high), batches = getShape(op.getQuery())[0];
-  SmallVector<Value> at = p.delinearise(e.getBlock(), {batches, heads, blocks, countParts()});
+  SmallVector<Value> at = p.delinearize(e.getBlock(), {batches, heads, blocks, countParts()});
   head = {at[0], at[1]};
   kvHead = p.div(at[1], heads / getShape(op.getKey())[1]);
   firstRow = p.mul(at[2], high);

@@ -2,7 +2,7 @@
 //
 // What the two ways to multiply have in common: a block has some queries of a head, and keys and values go through shared memory a
 // tile at a time, with a running largest score. A lane has scores and sums of some rows (its *lines*), which it shares with its
-// neighbours in the warp.
+// neighbors in the warp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_DEVICEFLASH_H
@@ -35,7 +35,7 @@ protected:
     mlir::Value memory = {};
   };
 
-  /// How many rows a lane has, and how many neighbouring lanes have a row.
+  /// How many rows a lane has, and how many neighboring lanes have a row.
   virtual int64_t countLines() const = 0;
   virtual int64_t countSharers() const = 0;
   /// Row `line` of this lane in its warp.

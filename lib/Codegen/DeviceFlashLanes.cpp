@@ -126,7 +126,7 @@ void LaneFlash::addValues(Value first, ValueRange own, MutableArrayRef<Value> su
   llvm::copy(made, sums.begin());
 }
 
-/// Four neighbours at once where all of them, or none, are there.
+/// Four neighbors at once where all of them, or none, are there.
 void LaneFlash::storeLine(Value row, ValueRange sums) {
   PlaceBuilder &p = e.places;
   for (auto [number, vector] : llvm::enumerate(sums)) {

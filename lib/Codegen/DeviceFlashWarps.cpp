@@ -2,7 +2,7 @@
 //
 // Of the 16 queries of a warp lane 4 g + t has the rows g and g + 8, of each 8 keys or components the columns 2 t and 2 t + 1
 // (DeviceFragments.h). What is a sum of one product is a row of the next one, where it is: weights are rounded to the 16 bits, or the
-// tf32, that are multiplied, and go to no memory. In tf32 a lane's two neighbours are not neighbours along the depth of the
+// tf32, that are multiplied, and go to no memory. In tf32 a lane's two neighbors are not neighbors along the depth of the
 // next product; there values are taken in the order of the weights.
 //
 //===----------------------------------------------------------------------===//
@@ -102,7 +102,7 @@ void WarpFlash::addValues(Value, ValueRange weights, MutableArrayRef<Value> sums
     sums[toOwn(i, sums.size())] = products[i];
 }
 
-/// Two neighbours of each eight, of which one or none may be there.
+/// Two neighbors of each eight, of which one or none may be there.
 void WarpFlash::storeLine(Value row, ValueRange sums) {
   PlaceBuilder &p = e.places;
   for (int64_t column = 0; column < valueSize; column += 8) {

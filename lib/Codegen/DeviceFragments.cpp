@@ -105,7 +105,7 @@ Values Fragments::toRows(ValueRange sums) {
   return rows;
 }
 
-/// A word of two neighbours.
+/// A word of two neighbors.
 Value Fragments::pack(Value low, Value high) {
   return e.withLanes(2, 2, [&] {
     Value pair =

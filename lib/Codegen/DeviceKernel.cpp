@@ -202,7 +202,7 @@ void KernelWriter::runAnchor(const Anchor &anchor, ArrayRef<Result> group, funct
   store.runAnchor(anchor, group, run);
 }
 
-/// True if neighbours along the last dim are of one slice that is updated, of one place that is resized, or of one window.
+/// True if neighbors along the last dim are of one slice that is updated, of one place that is resized, or of one window.
 static bool walksTogether(Operation &op) {
   if (auto scatter = dyn_cast<nn::ScatterNdOp>(op))
     return getShape(scatter.getIndices()).back() < int64_t(getShape(scatter.getInput()).size());
@@ -214,7 +214,7 @@ static bool walksTogether(Operation &op) {
   return resize && getShape(resize.getInput()).back() == getShape(resize.getResult()).back();
 }
 
-/// True if each element walks for itself, and shares nothing with its neighbours: then neighbours are threads.
+/// True if each element walks for itself, and shares nothing with its neighbors: then neighbors are threads.
 bool KernelWriter::isWalked() {
   return llvm::any_of(region.front(), [](Operation &op) {
     const Form *form = getForms().find(&op);
@@ -228,7 +228,7 @@ void KernelWriter::storeAt(ArrayRef<Result> group, ArrayRef<Value> places, int64
   SmallVector<Point> points;
   for (Value linear : places) {
     Point &point = points.emplace_back();
-    for (Value place : e.places.delinearise(linear, shape))
+    for (Value place : e.places.delinearize(linear, shape))
       point.push_back({place});
     if (lanes > 1)
       point.back().lane = 1;

@@ -2,7 +2,7 @@
 //
 // A block of threads has a line.
 //
-// Running sums: each thread takes four neighbours, adds up its own, and learns what is before them: of its warp by shuffles, of the warps
+// Running sums: each thread takes four neighbors, adds up its own, and learns what is before them: of its warp by shuffles, of the warps
 // before by a slot each, of what the block has been through by a sum that is carried on. Slots come in two sets, used in turn, so that
 // one barrier a round is enough: who writes a set has met everybody since it was read.
 //
@@ -28,7 +28,7 @@ static Point placeLine(DeviceEmitter &e, ArrayRef<int64_t> shape, int64_t dim, i
   lines[dim] = 1;
   e.launch(countElements(lines), threads);
   Point point;
-  for (Value place : e.places.delinearise(e.getBlock(), lines))
+  for (Value place : e.places.delinearize(e.getBlock(), lines))
     point.push_back({place});
   return point;
 }
@@ -47,7 +47,7 @@ public:
 
 private:
   Value zero() { return e.elements.number(compute, 0); }
-  /// Four neighbours lie together, and all of them in the line.
+  /// Four neighbors lie together, and all of them in the line.
   bool isWide() { return dim + 1 == int64_t(shape.size()) && !op.getReverse() && extent % (threads * kEach) == 0; }
   Point place(Value position);
   void store(Value first, ValueRange sums);
@@ -132,14 +132,14 @@ void ScanKernel::store(Value first, ValueRange sums) {
     point[dim] = {first, 1};
     e.withLanes(kEach, kEach, [&] {
       Value all = vector::FromElementsOp::create(e.b, e.loc, VectorType::get({kEach}, compute), sums);
-      e.store(buffer, e.elements.narrow(all, held), p.linearise(point, shape));
+      e.store(buffer, e.elements.narrow(all, held), p.linearize(point, shape));
       return 0;
     });
     return;
   }
   for (int64_t i = 0; i < kEach; ++i) {
     Value position = p.add(first, i);
-    auto put = [&] { e.store(buffer, e.elements.narrow(sums[i], held), p.linearise(place(position), shape)); };
+    auto put = [&] { e.store(buffer, e.elements.narrow(sums[i], held), p.linearize(place(position), shape)); };
     extent % (threads * kEach) == 0 ? put() : e.when(p.isLess(position, extent), put);
   }
 }
@@ -292,7 +292,7 @@ void SortKernel::storeBest() {
   overSlots(0, best, [&](Value slot) {
     Point point = line;
     point[dim] = {slot};
-    Index at = e.places.linearise(point, getShape(op.getValues()));
+    Index at = e.places.linearize(point, getShape(op.getValues()));
     e.store(buffers[0], value(slot), at);
     e.store(buffers[1], e.elements.convert(index(slot), i32, number), at);
   });

@@ -17,7 +17,7 @@ public:
   mlir::Type getElement() const { return element; }
   /// f32, of which tf32 is enough.
   bool isShort() const { return element.isF32() && e.getTarget().allowsTf32(); }
-  /// How far apart in memory neighbours along a dim are; 0 if it does not lie there.
+  /// How far apart in memory neighbors along a dim are; 0 if it does not lie there.
   int64_t getStride(unsigned side, size_t dim) const;
   /// True if its elements lie one behind another, in its own order.
   bool isRowMajor(unsigned side) const;
@@ -34,7 +34,7 @@ private:
     View view;
     mlir::Type stored; ///< what lies there
   };
-  /// Where lanes lie that need not be neighbours.
+  /// Where lanes lie that need not be neighbors.
   std::optional<Index> find(const Operand &operand, const Point &point) const;
 
   DeviceEmitter &e;
@@ -42,7 +42,7 @@ private:
   mlir::Type element;
 };
 
-/// How many sums to hand out at once, of `together` neighbours: 16 bytes of the smallest numbers that the kernel of `op` stores.
+/// How many sums to hand out at once, of `together` neighbors: 16 bytes of the smallest numbers that the kernel of `op` stores.
 int64_t getStoreLanes(mlir::Operation *op, int64_t together);
 
 } // namespace cleave::codegen

@@ -27,7 +27,7 @@ struct Group {
     extents.push_back(extent);
   }
   int64_t count() const { return countElements(extents); }
-  /// So many neighbours, from a multiple of it on, are neighbours of the last letter.
+  /// So many neighbors, from a multiple of it on, are neighbors of the last letter.
   int64_t together() const { return extents.empty() ? 1 : extents.back(); }
 };
 
@@ -132,7 +132,7 @@ void ProductSource::describe(unsigned side) {
 }
 
 void ProductSource::set(Letters &letters, const Group &group, Value linear, bool isWide) {
-  for (auto [letter, place] : llvm::zip_equal(group.letters, e.places.delinearise(linear, group.extents)))
+  for (auto [letter, place] : llvm::zip_equal(group.letters, e.places.delinearize(linear, group.extents)))
     letters[letter] = {place};
   if (isWide)
     letters[group.letters.back()].lane = 1;

@@ -1,7 +1,7 @@
 //===- DeviceRegion.cpp - regions that are kernels of a device ---------------===//
 //
 // Before a schedule is made, reductions become such that rows can be swept: reshapes behind results go (they change no byte), dims are
-// merged as on the host, and a reduction of several neighbouring dims is one of a single dim of what is reshaped:
+// merged as on the host, and a reduction of several neighboring dims is one of a single dim of what is reshaped:
 //
 //   reduce %x dims [1, 2] : [8, 3, 5, 16]    ->    reduce (reshape %x : [8, 15, 16]) dims [1]
 //
@@ -24,7 +24,7 @@ static void dropReshapes(func::FuncOp region) {
       op.erase();
 }
 
-/// One dim of all that are reduced, if they are neighbours but for dims of 1; nothing else changes.
+/// One dim of all that are reduced, if they are neighbors but for dims of 1; nothing else changes.
 static void mergeReducedDims(nn::ReduceOp op) {
   ArrayRef<int64_t> shape = getShape(op.getInput());
   SmallVector<int64_t> dims;

@@ -136,7 +136,7 @@ void RowKernel::placeAlong() {
   member = e.places.rem(e.getThread(), team);
   if (team > kWarp)
     member = e.getThread();
-  for (Value place : e.places.delinearise(row, kept))
+  for (Value place : e.places.delinearize(row, kept))
     stand.push_back({place});
   if (isShifted)
     shift(row);
@@ -181,7 +181,7 @@ void RowKernel::placeAcross() {
     isRow = e.places.isLess(column, count);
     column = e.places.clamp(column, 0, count - 1);
   }
-  for (Value place : e.places.delinearise(column, vectors))
+  for (Value place : e.places.delinearize(column, vectors))
     stand.push_back({place});
   stand.back() = {e.places.mul(stand.back().base, width), width > 1};
 }

@@ -148,12 +148,12 @@ void ScatterKernel::setLine(ArrayRef<Value> at) {
   }
 }
 
-/// Neighbouring blocks have neighbouring lines or columns.
+/// Neighboring blocks have neighboring lines or columns.
 void ScatterKernel::place() {
   SmallVector<int64_t> blocks{int64_t(llvm::divideCeil(rows, height)), int64_t(llvm::divideCeil(countCells(), width))};
   llvm::append_range(blocks, of.lines);
   e.launch(countElements(blocks), threads);
-  SmallVector<Value> at = p.delinearise(e.getBlock(), blocks);
+  SmallVector<Value> at = p.delinearize(e.getBlock(), blocks);
   first = p.mul(at[0], height);
   firstCell = p.mul(at[1], width);
   setLine(ArrayRef(at).drop_front(2));
@@ -168,12 +168,12 @@ Value ScatterKernel::findRow(Value number) {
     row = e.evalPlace(of.indices, at, rows);
   } else {
     Point tuple;
-    for (Value index : p.delinearise(number, of.numbers))
+    for (Value index : p.delinearize(number, of.numbers))
       tuple.push_back({index});
     SmallVector<Value> at;
     for (const Index &index : pullTuple(e, of.indices, tuple, getShape(of.input), 0))
       at.push_back(index.base);
-    row = p.linearise(at, of.rows);
+    row = p.linearize(at, of.rows);
   }
   Value own = arith::SubIOp::create(e.b, e.loc, row, first);
   return isInside ? p.select(isInside, own, p.number(-1)) : own;
@@ -195,9 +195,9 @@ Point ScatterKernel::pointOf(Value number, ArrayRef<int64_t> extents, const Poin
     point[*of.dim] = {number};
     return point;
   }
-  for (Value index : p.delinearise(number, extents))
+  for (Value index : p.delinearize(number, extents))
     point.push_back({index});
-  for (Value index : p.delinearise(p.mul(cell, lanes), of.columns))
+  for (Value index : p.delinearize(p.mul(cell, lanes), of.columns))
     point.push_back({index});
   if (lanes > 1)
     point.back().lane = 1;
@@ -384,7 +384,7 @@ void ScatterKernel::updateFew() {
   extents.append({updates, countCells()});
   first = p.number(0);
   e.overThreads(countElements(extents), [&](Value thread) {
-    SmallVector<Value> at = p.delinearise(thread, extents);
+    SmallVector<Value> at = p.delinearize(thread, extents);
     Value cell = at.pop_back_val(), number = at.pop_back_val();
     setLine(at);
     Value row = findRow(number);
@@ -437,7 +437,7 @@ void cleave::codegen::updateInPlace(Emitter &e, Operation *op, Value buffer) {
   if (countElements(getShape(op->getOperand(2))) == 0)
     return;
   ArrayRef<int64_t> shape = getShape(op->getResult(0));
-  auto store = [&](const Point &point, Value value) { e.store(buffer, value, e.places.linearise(point, shape)); };
+  auto store = [&](const Point &point, Value value) { e.store(buffer, value, e.places.linearize(point, shape)); };
   ScatterKernel(static_cast<DeviceEmitter &>(e), op, store).runInPlace();
 }
 

@@ -1,12 +1,12 @@
 //===- DeviceStages.cpp - kernels in two stages ------------------------------===//
 //
 // A reduction of much into little has few rows, and a row has a block of threads at most, so that most of a device has nothing to do.
-// Where that is so, neighbouring dims that are reduced become parts, each of which is summed up by itself; then the parts:
+// Where that is so, neighboring dims that are reduced become parts, each of which is summed up by itself; then the parts:
 //
 //   reduce %x dims [0] : [65536, 64]    ->    reduce (reshape %x : [256, 256, 64]) dims [1]   a kernel of its own: [256, 64]
 //                                             reduce %parts dims [0]
 //
-// Dims that are no neighbours ([0, 2] of [N, C, H]) are reduced one group after the other, the last one first. All of it is in a fixed
+// Dims that are no neighbors ([0, 2] of [N, C, H]) are reduced one group after the other, the last one first. All of it is in a fixed
 // order, so that results have the same bits each time. Parts are in the type that is computed in, and rounded at the end.
 //
 // Attention of few queries to many keys likewise, where each query has a block, or up to 64 of them have one together: to parts of the keys, then to the parts, each of which counts as a key whose score is the
@@ -59,7 +59,7 @@ static std::optional<int64_t> countIdleBlocks(Block &block) {
   return blocks < kFewBlocks ? std::optional(blocks) : std::nullopt;
 }
 
-/// The last reduced dims that are neighbours, but for dims of one element, as [first, end).
+/// The last reduced dims that are neighbors, but for dims of one element, as [first, end).
 static std::pair<int64_t, int64_t> findLastGroup(nn::ReduceOp op) {
   ArrayRef<int64_t> shape = getShape(op.getInput());
   auto isReduced = [&](int64_t dim) { return shape[dim] == 1 || llvm::is_contained(op.getDims(), dim); };

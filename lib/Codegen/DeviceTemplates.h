@@ -11,7 +11,7 @@ namespace cleave::codegen {
 /// A copy of `region` as a function, in the simple ops that kernels of devices are made of.
 mlir::OwningOpRef<mlir::func::FuncOp> prepareForDevice(mlir::Block &region);
 
-/// How many neighbours a thread takes where rows have `extent` elements: as many of the smallest elements as 16 bytes hold.
+/// How many neighbors a thread takes where rows have `extent` elements: as many of the smallest elements as 16 bytes hold.
 int64_t getDeviceLanes(mlir::func::FuncOp region, int64_t extent);
 
 /// Sweeps the rows of `rows` by teams of threads (DeviceRow.cpp).

@@ -23,8 +23,8 @@ public:
   /// Rows or columns of a product.
   struct Side {
     int64_t count = 1;
-    bool alongDepth = true; ///< neighbours in memory are neighbours in depth, else rows or columns are
-    int64_t together = 1;   ///< so many neighbours, from a multiple of it on, may be asked for at once
+    bool alongDepth = true; ///< neighbors in memory are neighbors in depth, else rows or columns are
+    int64_t together = 1;   ///< so many neighbors, from a multiple of it on, may be asked for at once
   };
   /// An element in memory.
   struct Location {
@@ -39,7 +39,7 @@ public:
   virtual mlir::Value load(unsigned side, mlir::Value outer, mlir::Value depth) = 0;
   /// Where these are, if they lie in memory as they are; then they are copied without passing through registers.
   virtual std::optional<Location> locate(unsigned side, mlir::Value outer, mlir::Value depth) { return std::nullopt; }
-  /// Takes sums of a row, as many neighbouring columns as there are lanes.
+  /// Takes sums of a row, as many neighboring columns as there are lanes.
   virtual void store(mlir::Value row, mlir::Value column, mlir::Value sums) = 0;
 
   int64_t batches = 1, depth = 1;

@@ -1,6 +1,6 @@
 //===- DeviceTileKernel.cpp - how a tile goes along the depth ---------------===//
 //
-// A stage of shared memory holds a part of both sides, as they lie in memory: neighbours stay neighbours, so that 16 bytes are
+// A stage of shared memory holds a part of both sides, as they lie in memory: neighbors stay neighbors, so that 16 bytes are
 // moved at a time, and rows begin 16 bytes apart in banks. What lies in memory as it is copied by cp.async, some stages ahead;
 // the rest is loaded a step ahead, and stored when the step before is multiplied. One barrier a step: it says that this step's
 // stage is there, and that nobody reads the one that is written next.
@@ -11,7 +11,7 @@
 //   stage 2            write    read     write          three stages; copies arrive two steps after they began
 //
 // What lies behind the end of the depth counts as 0; rows and columns behind theirs are computed of others and not stored. Sums
-// leave through the same memory: so all threads store neighbours, and what is computed of sums stands in the code once a pass.
+// leave through the same memory: so all threads store neighbors, and what is computed of sums stands in the code once a pass.
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceTileKernel.h"
@@ -38,11 +38,11 @@ void TileKernel::place() {
   int64_t across = llvm::divideCeil(source.sides[1].count, blocking.columns);
   int64_t teamsDown = blocking.rows / blocking.rowsEach, teamsAcross = blocking.columns / blocking.columnsEach;
   e.launch(source.batches * down * across, blocking.groups * teamsDown * teamsAcross * getTeam());
-  SmallVector<Value> at = p.delinearise(e.getBlock(), {source.batches, down, across});
+  SmallVector<Value> at = p.delinearize(e.getBlock(), {source.batches, down, across});
   source.enter(at[0]);
   parts[0].first = p.mul(at[1], blocking.rows);
   parts[1].first = p.mul(at[2], blocking.columns);
-  SmallVector<Value> team = p.delinearise(p.div(e.getThread(), getTeam()), {blocking.groups, teamsDown, teamsAcross});
+  SmallVector<Value> team = p.delinearize(p.div(e.getThread(), getTeam()), {blocking.groups, teamsDown, teamsAcross});
   group = team[0];
   teamRow = team[1];
   teamColumn = team[2];

@@ -14,7 +14,7 @@ using namespace cleave::codegen;
 
 static constexpr int64_t kSide = 32, kHigh = 8;
 
-/// True if `value` is pooled with channels last, so that threads along the result's last dim read neighbours.
+/// True if `value` is pooled with channels last, so that threads along the result's last dim read neighbors.
 static bool isPooledAlongChannels(Value value) {
   auto pool = value.getDefiningOp<nn::PoolOp>();
   return pool && pool.getInput().getDefiningOp<nn::TransposeOp>();
@@ -48,7 +48,7 @@ void cleave::codegen::runTurned(DeviceEmitter &e, nn::TransposeOp op, TileSink s
   e.launch(countElements(squares), kSide * kHigh);
   Value x = p.rem(e.getThread(), kSide), y = p.div(e.getThread(), kSide);
   Value square = e.share(ElementBuilder::getStoredType(getElementType(op)), kSide * (kSide + 1));
-  SmallVector<Value> origin = p.delinearise(e.getBlock(), squares);
+  SmallVector<Value> origin = p.delinearize(e.getBlock(), squares);
   // Four rows of the square each, with threads side by side along dim `fast` of the result.
   auto overSquare = [&](int64_t fast, int64_t slow, function_ref<void(const Point &, Value)> body) {
     for (int64_t row = 0; row < kSide; row += kHigh) {

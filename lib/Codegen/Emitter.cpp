@@ -174,7 +174,7 @@ Value Emitter::compute(Value value, const Point &point) {
   if (std::optional<Index> at = findInRow(value, point))
     return load(rows.find(value)->second.buffer, element, *at);
   if (auto found = buffers.find(value); found != buffers.end())
-    return load(found->second, element, places.linearise(point, getShape(value)));
+    return load(found->second, element, places.linearize(point, getShape(value)));
   Operation *op = value.getDefiningOp();
   const Form *form = getForms().find(op);
   if (form->element)

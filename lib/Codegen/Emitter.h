@@ -2,7 +2,7 @@
 //
 // Every value of a region is a function from a point to the elements there:
 //
-//   eval(value, point) -> `lanes` neighbouring elements, a scalar (one lane) or a vector
+//   eval(value, point) -> `lanes` neighboring elements, a scalar (one lane) or a vector
 //
 // Movement rewrites points, elementwise ops compute on vectors, arguments load. What was evaluated is remembered per
 // (value, point, lanes), in a stack of scopes, one per loop or branch that the builder stands in: in a row kernel that
@@ -46,7 +46,7 @@ public:
   /// Precondition: it was said.
   mlir::Value getBuffer(mlir::Value value) const { return buffers.lookup(value); }
 
-  // Lanes: how many neighbouring elements `eval` gives, of which the first `active` exist.
+  // Lanes: how many neighboring elements `eval` gives, of which the first `active` exist.
   int64_t getLanes() const { return lanes; }
   int64_t getActive() const { return active; }
   /// How many fill a register of the processor, and how many registers there are.
@@ -134,7 +134,7 @@ public:
   llvm::DenseMap<mlir::Value, Row> rows;
 
 protected:
-  /// Neighbouring elements that all exist.
+  /// Neighboring elements that all exist.
   virtual mlir::Value loadVector(mlir::Value buffer, mlir::Value at);
   virtual void storeVector(mlir::Value buffer, mlir::Value value, mlir::Value at);
   /// Where tables lie.

@@ -89,7 +89,7 @@ static Shapes collectShapes(func::FuncOp region) {
   return shapes;
 }
 
-/// The dims of a reduction, where two neighbours have become one; nothing if it reduces one of the two only.
+/// The dims of a reduction, where two neighbors have become one; nothing if it reduces one of the two only.
 static std::optional<SmallVector<int64_t>> mergeReduced(ArrayRef<int64_t> dims, int64_t first) {
   if (llvm::is_contained(dims, first) != llvm::is_contained(dims, first + 1))
     return std::nullopt;

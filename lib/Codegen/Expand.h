@@ -10,7 +10,7 @@ namespace cleave::codegen {
 /// A copy of `region` as a function, with ops in place of those that have an `expand` form.
 mlir::OwningOpRef<mlir::func::FuncOp> expandRegion(mlir::Block &region);
 
-/// Merges neighbouring dims that every value has whole or not at all, where all ops are elementwise.
+/// Merges neighboring dims that every value has whole or not at all, where all ops are elementwise.
 void mergeDims(mlir::func::FuncOp region);
 
 } // namespace cleave::codegen

@@ -26,7 +26,7 @@ const FormTable &cleave::codegen::getForms() {
 static std::string findFault(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
-    return "is no tensor of static shape";
+    return "is not a tensor of static shape";
   Type element = tensor.getElementType();
   if (!spmd::isElementType(element))
     return "has elements of no type of kernels";

@@ -32,7 +32,7 @@ using ElementForm = std::function<mlir::Value(ElementBuilder &, mlir::Operation 
 using PullForm = std::function<mlir::Value(Emitter &, mlir::Operation *, const Point &)>;
 /// Writes the results, one buffer each.
 using FillForm = std::function<void(Emitter &, mlir::Operation *, mlir::ValueRange buffers)>;
-/// Takes neighbouring elements of a result, in its held type, as many as the emitter has lanes: each once.
+/// Takes neighboring elements of a result, in its held type, as many as the emitter has lanes: each once.
 using TileSink = llvm::function_ref<void(const Point &, mlir::Value)>;
 /// Loads operands by itself, by views of what is in memory (View.h).
 struct TileForm {

@@ -51,7 +51,7 @@ private:
   // Rows.
   void overRows(ArrayRef<Result> wanted);
   void sweep(ArrayRef<Result> wanted);
-  void materialise(Operation *op, const FoldForm &fold, Value buffer);
+  void materialize(Operation *op, const FoldForm &fold, Value buffer);
   void reduceTogether(Operation *op, const FoldForm &fold);
   void keepRow(Value value);
   Values acrossLanes(Operation *op, const FoldForm &fold, Values vectors);
@@ -191,7 +191,7 @@ void HostKernel::overDims(ArrayRef<int64_t> extents, size_t dim, int64_t skip, P
 //===----------------------------------------------------------------------===//
 
 /// A reduction alone, row by row.
-void HostKernel::materialise(Operation *op, const FoldForm &fold, Value buffer) {
+void HostKernel::materialize(Operation *op, const FoldForm &fold, Value buffer) {
   rows = {{op}, SmallVector<int64_t>(getShape(op->getOperand(0))), fold.getDims(op).front()};
   overRows(Result{op->getResult(0), buffer});
   rows = schedule.rows;
@@ -210,12 +210,12 @@ void HostKernel::fill() {
     }
     if (form->isTiled(op))
       form->tile->run(e, op, [&](const Point &point, Value value) {
-        e.store(buffers.front(), value, e.places.linearise(point, getShape(op->getResult(0))));
+        e.store(buffers.front(), value, e.places.linearize(point, getShape(op->getResult(0))));
       });
     else if (form->fill)
       form->fill(e, op, buffers);
     else if (form->fold && form->fold->getDims(op).size() == 1)
-      materialise(op, *form->fold, buffers.front());
+      materialize(op, *form->fold, buffers.front());
     else
       map({Result{op->getResult(0), buffers.front()}});
     for (auto [value, buffer] : llvm::zip_equal(op->getResults(), buffers))
@@ -249,7 +249,7 @@ void HostKernel::mapPieces(nn::ConcatOp op, Value buffer) {
   int64_t start = 0, dim = op.getDim();
   auto placeOf = [&](Point to) {
     to[dim].base = e.places.add(to[dim].base, start);
-    return e.places.linearise(to, getShape(op));
+    return e.places.linearize(to, getShape(op));
   };
   for (Value operand : op.getInputs()) {
     Point point;
@@ -268,7 +268,7 @@ void HostKernel::map(ArrayRef<Result> group) {
     return mapPieces(concat, group.front().buffer);
   if (auto transpose = dyn_cast_if_present<nn::TransposeOp>(op); transpose && canTurn(transpose, width))
     return turn(e, transpose, width, group.front().buffer,
-                [&](const Point &at) { return e.places.linearise(at, getShape(transpose)); });
+                [&](const Point &at) { return e.places.linearize(at, getShape(transpose)); });
   Point point;
   overDims(getShape(group.front().value), 0, -1, point,
            [&] { store.storeAll(group, [&](const Result &) { return point; }); });

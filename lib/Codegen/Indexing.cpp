@@ -114,7 +114,7 @@ static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind
   };
   auto copy = [&] {
     e.overAll(shape,
-              [&](const Point &point) { e.store(sums, evalWide(input, point), e.places.linearise(point, shape)); });
+              [&](const Point &point) { e.store(sums, evalWide(input, point), e.places.linearize(point, shape)); });
   };
   // In place what is not updated is there already.
   if (isa<BlockArgument>(input) && !isWide)
@@ -122,7 +122,7 @@ static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind
   else
     copy();
   e.overAll(getShape(updates), [&](const Point &point) {
-    Index at = e.places.linearise(getPlace(point), shape);
+    Index at = e.places.linearize(getPlace(point), shape);
     Value with = evalWide(updates, point);
     if (kind != nn::ScatterKind::Set)
       with = joinUpdate(e.elements, kind, e.load(sums, kept, at), with, element.isUnsignedInteger());
@@ -130,7 +130,7 @@ static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind
   });
   if (isWide)
     e.overAll(shape, [&](const Point &point) {
-      Index at = e.places.linearise(point, shape);
+      Index at = e.places.linearize(point, shape);
       e.store(result, e.elements.narrow(e.load(sums, kept, at), element), at);
     });
 }

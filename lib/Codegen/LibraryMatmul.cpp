@@ -35,7 +35,7 @@ using Dims = SmallVector<Dim>;
 
 } // namespace
 
-/// Largest strides of the result, or of the first operand where it has none, outside; then neighbours become one.
+/// Largest strides of the result, or of the first operand where it has none, outside; then neighbors become one.
 static void merge(Dims &dims) {
   llvm::erase_if(dims, [](const Dim &dim) { return dim.size == 1; });
   llvm::sort(dims, [](const Dim &x, const Dim &y) { return std::pair(x.result, x.a) > std::pair(y.result, y.a); });

@@ -1,6 +1,6 @@
 //===- Movement.cpp - forms of ops that move elements ---------------------===//
 //
-// Each rewrites the point. Where neighbouring lanes of the result are not neighbours in one operand, and that cannot be
+// Each rewrites the point. Where neighboring lanes of the result are not neighbors in one operand, and that cannot be
 // proved otherwise, each lane goes by itself.
 //
 //===----------------------------------------------------------------------===//

@@ -14,21 +14,21 @@ using namespace cleave;
 using namespace cleave::codegen;
 using Relation = ElementBuilder::Relation;
 
-/// `x`, where it is not centred, over its root mean square along `dims`.
-static Value normalize(Composer &c, Value x, ArrayRef<int64_t> dims, double epsilon, bool isCentred) {
-  if (isCentred)
+/// `x`, where it is not centered, over its root mean square along `dims`.
+static Value normalize(Composer &c, Value x, ArrayRef<int64_t> dims, double epsilon, bool isCentered) {
+  if (isCentered)
     x = c.make<nn::SubOp>(x, c.reduce(nn::ReduceKind::Mean, x, dims));
   Value variance = c.reduce(nn::ReduceKind::Mean, c.make<nn::MulOp>(x, x), dims);
   Value shifted = c.make<nn::AddOp>(variance, c.number(getElementType(x), epsilon));
   return c.make<nn::MulOp>(x, c.make<nn::ReciprocalOp>(c.make<nn::SqrtOp>(shifted)));
 }
 
-/// Layer and RMS normalisation: the dims from `dim` on.
+/// Layer and RMS normalization: the dims from `dim` on.
 static Value normalizeRows(OpBuilder &b, Operation *op, Value input, Value scale, Value bias, int64_t dim,
-                           double epsilon, bool isCentred) {
+                           double epsilon, bool isCentered) {
   Composer c(b, op);
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(dim, getShape(input).size()));
-  Value y = normalize(c, c.widen(input), dims, epsilon, isCentred);
+  Value y = normalize(c, c.widen(input), dims, epsilon, isCentered);
   if (scale)
     y = c.make<nn::MulOp>(y, c.widen(scale));
   if (bias)
@@ -60,8 +60,8 @@ static Value expandBatchNorm(OpBuilder &b, nn::BatchNormOp op) {
   Value deviation = c.make<nn::SqrtOp>(
       c.make<nn::AddOp>(variance, c.number(getElementType(variance), op.getEpsilon().convertToDouble())));
   Value factor = c.make<nn::DivOp>(alongChannels(c, op.getScale(), rank), deviation);
-  Value centred = c.make<nn::SubOp>(x, alongChannels(c, op.getMean(), rank));
-  Value y = c.make<nn::AddOp>(c.make<nn::MulOp>(centred, factor), alongChannels(c, op.getBias(), rank));
+  Value centered = c.make<nn::SubOp>(x, alongChannels(c, op.getMean(), rank));
+  Value y = c.make<nn::AddOp>(c.make<nn::MulOp>(centered, factor), alongChannels(c, op.getBias(), rank));
   return c.cast(y, getElementType(op.getResult()));
 }
 

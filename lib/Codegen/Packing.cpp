@@ -30,7 +30,7 @@ static Point locate(Emitter &e, const exec::Layout &layout, const Point &plain) 
   return packed;
 }
 
-/// Neighbours may lie in two panels, so lanes go one by one.
+/// Neighbors may lie in two panels, so lanes go one by one.
 static Value pullUnpack(Emitter &e, exec::UnpackOp op, const Point &point) {
   if (!isUniform(point) && op.getLayout().width)
     return e.perLane(op.getResult(), point);

@@ -3,7 +3,7 @@
 // LLVM's intrinsics are called as they are; it chooses registers for tiles, and configures them where a kernel begins. A
 // tile's sums stay in their register while the depth is walked, as those of vectors do.
 //
-//   numbers, row-major       pairs, side by side for neighbouring columns
+//   numbers, row-major       pairs, side by side for neighboring columns
 //     r0  01 23 45 ..          k01  c0 c1 c2 .. c15
 //     r1  01 23 45 ..          k23  c0 c1 c2 .. c15        a row of a tile is 64 bytes of either
 //

@@ -1,6 +1,6 @@
 //===- PairTile.h - sums of products of bf16 --------------------*- C++ -*-===//
 //
-// As Tile.h, of numbers that lie in memory as bf16, two neighbours along the depth as one *pair* of 32 bits. Three ways, by what
+// As Tile.h, of numbers that lie in memory as bf16, two neighbors along the depth as one *pair* of 32 bits. Three ways, by what
 // the processor has:
 //
 //   tiles     16 rows x 32 numbers times 32 numbers x 16 columns, one instruction (AMX)

@@ -85,7 +85,7 @@ PairedConvolution::PairedConvolution(Emitter &e, nn::ConvOp op, TileSink sink)
 }
 
 /// Windows of one line lie at one distance, also from row to row: with a stride of 1 they do, where rows of pixels have no gaps.
-/// Pixels without neighbours are one line for all images.
+/// Pixels without neighbors are one line for all images.
 void PairedConvolution::chooseLines() {
   bool hasNoGaps = rows.stride == 1 && columns.stride == 1 && pitch == width * depth;
   bool isPointwise = hasNoGaps && !copies && rows.kernel * columns.kernel == 1;

@@ -1,6 +1,6 @@
 //===- Places.cpp - arithmetic on positions in tensors --------------------===//
 //
-// What is known is computed here rather than left to the optimiser: an alignment is proved from the ops that are left.
+// What is known is computed here rather than left to the optimizer: an alignment is proved from the ops that are left.
 //
 //===----------------------------------------------------------------------===//
 #include "Places.h"
@@ -96,7 +96,7 @@ int64_t PlaceBuilder::getDivisor(Value value) {
   return 1;
 }
 
-Value PlaceBuilder::linearise(ArrayRef<Value> at, ArrayRef<int64_t> shape) {
+Value PlaceBuilder::linearize(ArrayRef<Value> at, ArrayRef<int64_t> shape) {
   Value sum = number(0);
   for (auto [index, extent] : llvm::zip_equal(at, shape))
     sum = add(mul(sum, extent), index);
@@ -104,7 +104,7 @@ Value PlaceBuilder::linearise(ArrayRef<Value> at, ArrayRef<int64_t> shape) {
 }
 
 /// The first dim needs no remainder: what is left is inside.
-SmallVector<Value> PlaceBuilder::delinearise(Value linear, ArrayRef<int64_t> shape) {
+SmallVector<Value> PlaceBuilder::delinearize(Value linear, ArrayRef<int64_t> shape) {
   SmallVector<Value> at(shape.size());
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
     // Of a dim of one element the place is known, and the same for who finds what was evaluated there.
@@ -118,7 +118,7 @@ void PlaceBuilder::know(const Point &point, ArrayRef<int64_t> shape, Value linea
   known = Known{point, SmallVector<int64_t>(shape), linear};
 }
 
-Index PlaceBuilder::linearise(const Point &point, ArrayRef<int64_t> shape) {
+Index PlaceBuilder::linearize(const Point &point, ArrayRef<int64_t> shape) {
   auto areSame = [](const auto &pair) {
     const auto &[x, y] = pair;
     return x.base == y.base && x.lane == y.lane;

@@ -1,7 +1,7 @@
 //===- Places.h - arithmetic on positions in tensors ------------*- C++ -*-===//
 //
 // Positions are values of type index, folded where they are known. A point has one `Index` per dim of a tensor: where
-// the first of some neighbouring elements (*lanes*) lies, and how far apart they are.
+// the first of some neighboring elements (*lanes*) lies, and how far apart they are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_PLACES_H
@@ -47,10 +47,10 @@ public:
   /// A number that divides `value`, whatever it is when the kernel runs: what proves that lanes stay together.
   static int64_t getDivisor(mlir::Value value);
   /// Row-major, in both directions.
-  mlir::Value linearise(llvm::ArrayRef<mlir::Value> at, llvm::ArrayRef<int64_t> shape);
-  llvm::SmallVector<mlir::Value> delinearise(mlir::Value linear, llvm::ArrayRef<int64_t> shape);
+  mlir::Value linearize(llvm::ArrayRef<mlir::Value> at, llvm::ArrayRef<int64_t> shape);
+  llvm::SmallVector<mlir::Value> delinearize(mlir::Value linear, llvm::ArrayRef<int64_t> shape);
   /// Where the lanes of a point of a tensor of `shape` lie in row-major order.
-  Index linearise(const Point &point, llvm::ArrayRef<int64_t> shape);
+  Index linearize(const Point &point, llvm::ArrayRef<int64_t> shape);
   /// Says where a point of a tensor of `shape` lies, for a point that was made from that.
   void know(const Point &point, llvm::ArrayRef<int64_t> shape, mlir::Value linear);
 

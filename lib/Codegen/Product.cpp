@@ -62,7 +62,7 @@ static bool follows(const ViewDim &major, const ViewDim &minor, int64_t extent) 
   return !major.width && !minor.width && major.stride == minor.stride * extent;
 }
 
-/// Largest strides outside; then neighbours become one. `lanes` columns have to lie in one dim of the result.
+/// Largest strides outside; then neighbors become one. `lanes` columns have to lie in one dim of the result.
 static void order(SmallVector<Axis> &axes, bool byB, int64_t lanes) {
   auto key = [&](const Axis &axis) {
     const ViewDim &dim = byB ? axis.b : axis.a;
@@ -208,7 +208,7 @@ void ProductLoops::stand(const Axis &axis, Value at, int64_t lane) {
   SmallVector<int64_t> extents;
   for (auto [dim, extent] : axis.parts)
     extents.push_back(extent);
-  SmallVector<Value> indices = e.places.delinearise(at, extents);
+  SmallVector<Value> indices = e.places.delinearize(at, extents);
   for (auto [part, index] : llvm::zip_equal(axis.parts, indices))
     point[part.first] = {index};
   if (!axis.parts.empty())
@@ -320,7 +320,7 @@ void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
       place = e.places.add(place, b.along(axis.b, index).base);
-    Value to = e.places.mul(e.places.linearise(k, depth), lanes);
+    Value to = e.places.mul(e.places.linearize(k, depth), lanes);
     int64_t count = (vectors - 1) * lanes + getActive(vectors - 1, column);
     e.asScalar([&] {
       e.loop(count, [&](Value lane) {
@@ -348,7 +348,7 @@ void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
       place = e.places.add(place, b.along(axis.b, index).base);
-    Value to = e.places.mul(e.places.linearise(k, depth), lanes);
+    Value to = e.places.mul(e.places.linearize(k, depth), lanes);
     for (int64_t v = 0; v < vectors; ++v)
       e.withLanes(lanes, lanes, [&] {
         Values square;
@@ -394,7 +394,7 @@ void ProductLoops::fetchAhead(Value placeB, Value row, Value column, ArrayRef<Va
   PlaceBuilder &p = e.places;
   int64_t apart = llvm::divideCeil(shape.vectors * lanes, llvm::divideCeil(rows.extent, shape.rows));
   Place next = b.along(columns.b, column, shape.vectors * lanes);
-  Value steps = p.add(p.mul(p.div(row, shape.rows), countElements(depth)), p.linearise(k, depth));
+  Value steps = p.add(p.mul(p.div(row, shape.rows), countElements(depth)), p.linearize(k, depth));
   b.prefetch(p.add(p.add(p.add(placeB, next.base), p.mul(steps, apart)), next.constant));
 }
 
@@ -406,7 +406,7 @@ Value ProductLoops::loadVector(Value placeB, Value column, int64_t v, ArrayRef<V
     if (!product.mustPack)
       return b.load(locateVector(placeB, column, v, k));
     return e.load(packed, compute,
-                  {p.add(p.mul(p.linearise(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});
+                  {p.add(p.mul(p.linearize(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});
   });
 }
 

@@ -1,6 +1,6 @@
 //===- Product.h - a batch of matrix products -------------------*- C++ -*-===//
 //
-// The dims of two operands by what they are to their product, as loops want them: neighbours that lie one behind another are
+// The dims of two operands by what they are to their product, as loops want them: neighbors that lie one behind another are
 // one *axis*. The operand whose columns lie side by side in memory gives the vectors.
 //
 //===----------------------------------------------------------------------===//

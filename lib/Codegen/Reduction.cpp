@@ -179,7 +179,7 @@ static void fillCumsum(Emitter &e, nn::CumsumOp op, ValueRange buffers) {
       Value sum = e.elements.add(carried[0], e.elements.widen(e.evalScalar(op.getInput(), at)));
       Value result = op.getExclusive() ? carried[0] : sum;
       e.store(buffers[0], e.elements.narrow(result, ElementBuilder::getHeldType(element)),
-              e.places.linearise(at, shape));
+              e.places.linearize(at, shape));
       return Values{sum};
     });
   });
@@ -214,7 +214,7 @@ struct TopK {
   Index at(const Point &line, Value place) {
     Point point = line;
     point[dim] = {place};
-    return e.places.linearise(point, shape);
+    return e.places.linearize(point, shape);
   }
   /// Puts element `position` of a line, of whose best `filled` are there, into its place.
   void insert(const Point &line, Value position, Value filled);

@@ -63,7 +63,7 @@ static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
   ArrayRef<int64_t> to = getShape(op.getResult());
   Type element = getElementType(op.getInput());
   auto put = [&](const Point &point) {
-    e.store(buffers[0], computeResize(e, op, point), e.places.linearise(point, to));
+    e.store(buffers[0], computeResize(e, op, point), e.places.linearize(point, to));
   };
   // A last dim that keeps its extent is walked by vectors.
   bool isNearest = op.getMode() == nn::ResizeMode::Nearest;

@@ -64,5 +64,5 @@ void ResultStore::storeAll(ArrayRef<Result> group, function_ref<Point(const Resu
   for (const Result &result : group)
     values.push_back(e.eval(result.value, getPoint(result)));
   for (auto [result, value] : llvm::zip_equal(group, values))
-    e.store(result.buffer, value, e.places.linearise(getPoint(result), getShape(result.value)));
+    e.store(result.buffer, value, e.places.linearize(getPoint(result), getShape(result.value)));
 }

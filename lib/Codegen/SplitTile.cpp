@@ -45,7 +45,7 @@ void SplitTile::setNumbers(int64_t rows, function_ref<Value(Value, ArrayRef<Valu
     e.walk(steps, {}, [&](ArrayRef<Value> step, Values) {
       SmallVector<Value> k(step);
       k.back() = p.mul(k.back(), kTileRows);
-      Value place = p.add(p.mul(p.add(row, kTileRows), size), p.linearise(k, depth));
+      Value place = p.add(p.mul(p.add(row, kTileRows), size), p.linearize(k, depth));
       e.withLanes(kTileRows, kTileRows, [&] {
         auto [high, low] = split(load(row, k));
         e.store(numbers, high, {place, 1});
@@ -73,7 +73,7 @@ void SplitTile::setVectors(int64_t vectors, function_ref<Value(int64_t, ArrayRef
     odd.back() = p.add(even.back(), 1);
     for (int64_t v = 0; v < vectors; ++v) {
       Value first = load(v, even), second = load(v, odd);
-      Value place = p.add(p.mul(p.linearise(step, steps), kTileRows), v * size / 2 * kTileRows);
+      Value place = p.add(p.mul(p.linearize(step, steps), kTileRows), v * size / 2 * kTileRows);
       e.withLanes(kTileRows, kTileRows, [&] {
         auto [high, low] = split(first);
         auto [nextHigh, nextLow] = split(second);

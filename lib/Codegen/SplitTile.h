@@ -22,9 +22,9 @@ public:
   /// For so many rows and vectors at the most. Precondition: `canTile` of the last dim of `depth`.
   SplitTile(Emitter &e, llvm::ArrayRef<int64_t> depth, int64_t rows, int64_t vectors);
 
-  /// `load(row, k)` gives 16 neighbours along the depth, from k on.
+  /// `load(row, k)` gives 16 neighbors along the depth, from k on.
   void setNumbers(int64_t rows, llvm::function_ref<mlir::Value(mlir::Value, llvm::ArrayRef<mlir::Value>)> load);
-  /// `load(v, k)` gives 16 neighbouring columns.
+  /// `load(v, k)` gives 16 neighboring columns.
   void setVectors(int64_t vectors, llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> load);
   /// Sums of the rows from `row` on, as multiplyPairs puts them.
   void multiply(TileShape shape, int64_t allRows, mlir::Value row, mlir::Value out, mlir::Value place,

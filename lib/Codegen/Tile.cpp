@@ -59,7 +59,7 @@ Operand::Operand(Emitter &e, Value value)
 
 Value Operand::getOrigin() const { return e.places.number(view.offset); }
 
-/// Neighbours in one panel are apart by a constant, if it can be proved that they are in one.
+/// Neighbors in one panel are apart by a constant, if it can be proved that they are in one.
 Place Operand::along(const ViewDim &dim, Value at, int64_t offset) const {
   PlaceBuilder &p = e.places;
   if (!dim.width)

@@ -31,7 +31,7 @@ struct TileExtents {
 /// The cheapest block, `most` rows tall: more would read too many streams.
 TileShape chooseTile(int64_t registers, TileExtents all, int64_t most = 12);
 
-/// A place of the form `base + constant`: what neighbours in a block share, and how far apart they are.
+/// A place of the form `base + constant`: what neighbors in a block share, and how far apart they are.
 struct Place {
   mlir::Value base;
   int64_t constant = 0;
@@ -47,7 +47,7 @@ public:
   Place along(const ViewDim &dim, mlir::Value at, int64_t offset = 0) const;
   mlir::Value getOrigin() const;
   mlir::Value getBuffer() const { return buffer; }
-  /// What lies at `place`, in the compute type: as many neighbours as there are lanes, so far apart.
+  /// What lies at `place`, in the compute type: as many neighbors as there are lanes, so far apart.
   mlir::Value load(mlir::Value place, int64_t apart = 1) const;
   /// Asks for the line of memory at `place`, which may lie behind the last element, up to a cache.
   void prefetch(mlir::Value place, unsigned cache = kSecondCache) const;

@@ -123,7 +123,7 @@ static std::optional<View> viewBroadcast(nn::BroadcastOp op) {
   return view;
 }
 
-/// Pairs of neighbours along the depth are panels of it, two wide.
+/// Pairs of neighbors along the depth are panels of it, two wide.
 static std::optional<View> viewUnpack(exec::UnpackOp op) {
   exec::Layout layout = op.getLayout();
   View packed = View::get(op.getInput());
@@ -191,14 +191,14 @@ static bool moveOnes(Emitter &e, const Point &point, ArrayRef<int64_t> from, Arr
 
 /// Lanes stay together in a single dim, and where they begin at a multiple of their number, in a dim of a multiple of it.
 static bool reshapeGroup(Emitter &e, const Point &point, ArrayRef<int64_t> from, ArrayRef<int64_t> to, Point &result) {
-  Index at = e.places.linearise(point, from);
+  Index at = e.places.linearize(point, from);
   int64_t lanes = e.getLanes();
   bool stays =
       at.lane == 0 || to.size() == 1 ||
       (at.lane == 1 && !to.empty() && to.back() % lanes == 0 && PlaceBuilder::getDivisor(at.base) % lanes == 0);
   if (!stays)
     return false;
-  for (Value place : e.places.delinearise(at.base, to))
+  for (Value place : e.places.delinearize(at.base, to))
     result.push_back({place});
   if (!to.empty())
     result.back().lane = at.lane;

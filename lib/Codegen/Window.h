@@ -1,6 +1,6 @@
 //===- Window.h - windows over planes ---------------------------*- C++ -*-===//
 //
-// A convolution's input, laid so that neighbouring windows are neighbouring elements whatever the stride: one plane for each
+// A convolution's input, laid so that neighboring windows are neighboring elements whatever the stride: one plane for each
 // phase of the stride, with its border of padding, and no end of a row in between:
 //
 //   row 0 of a plane   . x x x x .      windows of stride 1, kernel 3: number q (row-major, `pitch` a row) begins at q;

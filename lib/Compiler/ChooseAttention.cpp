@@ -61,12 +61,12 @@ void Compilation::State::chooseAttention() {
   sharding.attention = spmd::AttentionForm::Ring;
   Location where = FileLineColLoc::get(context.get(), options.model, 0, 0);
   if (isFaster) {
-    emitRemark(where) << "keys and values of attention go round in rings: a rank takes " << formatTime(ring.ns)
-                      << " as predicted, and " << formatTime(decided.ns) << " as decided without";
+    emitRemark(where) << "keys and values of attention use ring attention: predicted " << formatTime(ring.ns)
+                      << " per rank, " << formatTime(decided.ns) << " without";
     return;
   }
-  emitRemark(where) << "keys and values of attention go round in rings: as decided without, a rank took "
-                    << decided.peakBytes << " bytes at its peak, and a device of " << sharding.cluster->name << " has "
-                    << memory << "; now it takes " << ring.peakBytes << ", and "
-                    << formatTime(std::abs(ring.ns - decided.ns)) << (ring.ns > decided.ns ? " more" : " less");
+  emitRemark(where) << "keys and values of attention use ring attention: without it a rank has a peak of "
+                    << decided.peakBytes << " bytes, and a device of " << sharding.cluster->name << " has " << memory
+                    << "; with it " << ring.peakBytes << ", and " << formatTime(std::abs(ring.ns - decided.ns))
+                    << (ring.ns > decided.ns ? " more" : " less");
 }

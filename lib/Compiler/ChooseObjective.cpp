@@ -46,6 +46,6 @@ void Compilation::State::chooseObjective() {
   if (chosen.empty())
     return;
   emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
-      << "decided as by '" << chosen << "': with kernels formed a rank takes " << formatTime(least)
-      << " as predicted, and " << formatTime(byTime.ns) << " as decided by time";
+      << "used the sharding of --optimize=" << chosen << ": predicted " << formatTime(least)
+      << " per rank after fusion, " << formatTime(byTime.ns) << " with --optimize=time";
 }

@@ -78,7 +78,7 @@ static double getLargest(const Tensor &tensor, int64_t first, int64_t count) {
 static double getScale(const Tensor &tensor) { return getLargest(tensor, 0, tensor.getNumElements()); }
 
 /// Elements of a row: what is compared with its largest element. A score for each class, an embedding, a line of pixels; where
-/// rows have one element, a neighbour in the tensor is the only scale there is.
+/// rows have one element, a neighbor in the tensor is the only scale there is.
 static int64_t getRow(const Tensor &tensor) {
   ArrayRef<int64_t> shape = tensor.getShape();
   return shape.empty() || shape.back() <= 1 ? std::max<int64_t>(tensor.getNumElements(), 1) : shape.back();

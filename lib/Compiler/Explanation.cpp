@@ -323,7 +323,7 @@ std::optional<std::vector<ValueExplanation>> Explainer::explain(StringRef text) 
   std::string error;
   std::optional<NamePattern> pattern = NamePattern::create(text, error);
   if (!pattern) {
-    state->compilation.fail(makeError("{0} is no pattern: {1}", quote(text), error), Blame::Options);
+    state->compilation.fail(makeError("{0} is not a pattern: {1}", quote(text), error), Blame::Options);
     return std::nullopt;
   }
   auto found = state->explain([&](StringRef name) { return pattern->matches(name); });

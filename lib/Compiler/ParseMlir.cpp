@@ -43,7 +43,8 @@ static LogicalResult checkSignature(Location loc, StringRef what, unsigned index
   if (!tensor || !tensor.hasStaticShape())
     return emitError(loc) << what << " " << index << " is " << type << ", expected a tensor of static shape";
   if (!spmd::isElementType(tensor.getElementType()))
-    return emitError(loc) << what << " " << index << " is " << type << ", whose elements are no numbers of nn (S8)";
+    return emitError(loc) << what << " " << index << " is " << type
+                          << ", whose elements are not of a numeric type of nn (S8)";
   return success();
 }
 

@@ -61,7 +61,7 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
       return impossible;
   }
   PassManager recognition(context.get());
-  recognition.addPass(exec::createRecogniseAttention());
+  recognition.addPass(exec::createRecognizeAttention());
   if (trial == Trial::WithAttention && failed(recognition.run(*copy)))
     return impossible;
   llvm::Expected<func::FuncOp> func = findEntry(*copy);

@@ -203,7 +203,7 @@ static void printRows(Rows &rows, uint64_t count, bool isLong) {
     llvm::outs() << formatv("and {0} more: --verbose\n", sorted.size() - shown);
 }
 
-/// The form of docs/interface.md, which cleave-run writes, too.
+/// The form of docs/report.md, which cleave-run writes, too.
 static llvm::Error writeReport(const std::string &path, const Timing &timing, uint32_t ranks,
                                llvm::ArrayRef<runtime::RoleTime> roles) {
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) {

@@ -210,7 +210,7 @@ static llvm::json::Object toJson(const Program &program, const Variant &variant,
       {"states", std::move(states)}, {"lists", std::move(lists)},         {"sent", std::move(sent)}};
 }
 
-/// The form that docs/interface.md fixes. Names are text of strangers: JSON wants UTF-8.
+/// The form that docs/report.md fixes. Names are text of strangers: JSON wants UTF-8.
 static void printJson(llvm::raw_ostream &os, const Program &program) {
   llvm::json::Object mesh;
   for (const Axis &axis : program.axes)
@@ -252,7 +252,7 @@ std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
   if (!file || !isProgram((*file)->getBytes())) {
     llvm::consumeError(file.takeError()); // whoever reads it as a model says so
     if (isJson)
-      return session.fail(makeError("{0}: is no program file; --json is for these", path), Blame::Options);
+      return session.fail(makeError("{0}: is not a program file; --json is for these", path), Blame::Options);
     return std::nullopt;
   }
   if (std::optional<std::string> idle = findIdle(session.getOptions()))

@@ -142,7 +142,7 @@ defm stage_scale : Value<"stage-scale", "1,1,2,1", "schedule.stageScale", [Sched
 defm latency : Value<"latency", "T", "schedule.latency", [Schedule], "time of a hop between ranks">;
 defm costs : Value<"costs", "FILE.json", "schedule.costs", [Schedule], "times, memory and messages by stage and channel">;
 defm profile : Value<"profile", "FILE.json", "schedule.profile", [Schedule],
-                     "measured nanoseconds of a model's nodes, {\"node\": 12500}; others keep their modelled time">;
+                     "measured nanoseconds of a model's nodes, {\"node\": 12500}; others keep their modeled time">;
 defm memory : Value<"memory", "F=1,I=0,W=-1", "schedule.memory", [Schedule],
                     "what F takes and I and W release, of a rank's whole share">;
 defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;
@@ -180,7 +180,7 @@ def quiet : Switch<"quiet", "quiet", kEvery, "prints results only">;
 }
 let Flags = [OfInspectedProgram] in
 def json : Switch<"json", "json", [Inspect], "prints what is in a program file as JSON">;
-def remarks : Switch<"remarks", "remarks", kSharding, "prints what was decided against a wish or at a price">;
+def remarks : Switch<"remarks", "remarks", kSharding, "prints decisions that override the plan or add communication">;
 def time_phases : Switch<"time-phases", "timePhases", kSharding, "prints the seconds of each phase">;
 let Flags = kOfAnyProgram in
 def verbose : Switch<"verbose", "verbose", kAll,

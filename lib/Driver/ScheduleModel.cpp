@@ -169,7 +169,7 @@ std::optional<ScheduleModel> cleave::driver::loadScheduleModel(Session &session,
   return model;
 }
 
-/// One channel for each pair of stages on different ranks; those between neighbours on one rank stay, so that all work
+/// One channel for each pair of stages on different ranks; those between neighbors on one rank stay, so that all work
 /// of a microbatch keeps its order.
 static void setChannels(const ScheduleModel &model, const pipe::StageGraph &graph, const schedule::StageSplit &split,
                         schedule::Schedule &table) {

@@ -3,9 +3,9 @@
 // An op may be made of several nodes, and a node may have become several ops:
 //
 //   nodes   a ── op 0          op 0 takes a's time and its share of b's, op 1 the rest of b's
-//           b ─┬ op 0          (shares as the modelled times of both are, or even where these are 0)
+//           b ─┬ op 0          (shares as the modeled times of both are, or even where these are 0)
 //              └ op 1
-//           c ── op 2          c is not named: op 2 keeps its modelled time
+//           c ── op 2          c is not named: op 2 keeps its modeled time
 //
 //===----------------------------------------------------------------------===//
 #include "ScheduleModel.h"
@@ -81,6 +81,6 @@ bool cleave::driver::applyProfile(Session &session, mlir::func::FuncOp entry, ll
   for (auto [op, ns] : measured)
     model.graph.problem.ops[op].ns = std::llround(ns);
   model.profile =
-      llvm::formatv("times of {0} of {1} nodes are those of {2}, the others are modelled", numNamed, numTimed, path);
+      llvm::formatv("times of {0} of {1} nodes are those of {2}, the others are modeled", numNamed, numTimed, path);
   return true;
 }

@@ -1,6 +1,6 @@
 //===- Session.cpp - what all commands of `cleave` share ------------------===//
 //
-// A session is a compilation that prints what comes up at once, in colour on a terminal, and turns the worst of it into
+// A session is a compilation that prints what comes up at once, in color on a terminal, and turns the worst of it into
 // an exit code (docs/interface.md).
 //
 //===----------------------------------------------------------------------===//

@@ -416,7 +416,7 @@ Error cleave::codegen::emulate(Module &device, const HostTarget &host) {
   StripDebugInfo(device);
   std::string broken;
   raw_string_ostream os(broken);
-  return verifyModule(device, &os) ? makeError("emulated kernels are no valid code: {0}", broken) : Error::success();
+  return verifyModule(device, &os) ? makeError("emulated kernels are not valid code: {0}", broken) : Error::success();
 }
 
 Expected<std::string> cleave::codegen::makeEmulatedLibrary(Module &device, const HostTarget &host) {

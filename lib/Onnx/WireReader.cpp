@@ -188,7 +188,7 @@ bool WireReader::reals(const WireField &field, const char *name, std::vector<flo
   if (field.type != WireType::Fixed32 && !expect(field, name, WireType::Bytes))
     return false;
   if (field.payload.size() % sizeof(float) != 0)
-    return failIn(field, name, "length " + Twine(field.payload.size()) + " is no multiple of 4");
+    return failIn(field, name, "length " + Twine(field.payload.size()) + " is not a multiple of 4");
   if (!charge(field.payload.size(), field.payload))
     return false;
   for (size_t at = 0; at < field.payload.size(); at += sizeof(float))

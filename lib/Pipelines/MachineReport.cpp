@@ -59,7 +59,7 @@ static std::string advise(func::FuncOp func, const Report &report) {
       continue;
     most = whole.saved;
     advice = llvm::formatv(
-        "parameters of {0} are whole along axis \"{1}\"={2}, the largest of them '{3}' with {4}; cut "
+        "parameters of {0} are replicated over axis \"{1}\"={2}, the largest of them '{3}' with {4}; cut "
         "along it, they would take {5} less",
         formatBytes(whole.bytes), axis, size, whole.largest, formatBytes(whole.largestBytes), formatBytes(whole.saved));
   }
@@ -80,7 +80,7 @@ void cleave::compareMemory(func::FuncOp func, const spmd::Cluster &cluster, Repo
                     advice.empty() ? "what is left to cut are values that come and go, by batch or sequence" : advice);
 }
 
-// Under the names that docs/interface.md fixes.
+// Under the names that docs/report.md fixes.
 void cleave::writeMachine(llvm::json::OStream &json, const Report &report) {
   if (report.memory)
     json.attributeObject("memory", [&] {

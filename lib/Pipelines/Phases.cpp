@@ -41,7 +41,7 @@ static void addCanonical(OpPassManager &manager, const ShardOptions &options, Sh
   buildCanonicalizePipeline(manager);
   // Who asks for a form of attention means those too that exporters write as products and softmax.
   if (options.attention != spmd::AttentionForm::Auto) {
-    manager.addPass(exec::createRecogniseAttention());
+    manager.addPass(exec::createRecognizeAttention());
     manager.addPass(nn::createNnFuseMovement());
     manager.addPass(nn::createNnMergeEqual());
     manager.addPass(nn::createNnStoreNodes());
@@ -157,7 +157,7 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   }
   manager.addPass(exec::createFlattenLoops());
   manager.addPass(exec::createUnrollRecurrences());
-  manager.addPass(exec::createRecogniseAttention());
+  manager.addPass(exec::createRecognizeAttention());
   manager.addPass(exec::createChooseLayouts());
   if (options.isForDevices)
     manager.addPass(exec::createPackCollectives());

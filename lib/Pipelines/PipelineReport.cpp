@@ -123,7 +123,7 @@ void cleave::printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipe
   const llvm::json::Array *stages = pipeline.getArray("stages");
   if (const llvm::json::Object *schedule = pipeline.getObject("schedule"))
     os << llvm::formatv(
-        "schedule {0}: {1} microbatches, {2:f1} us as modelled, of which ranks have nothing to do {3:f1} %\n",
+        "schedule {0}: {1} microbatches, {2:f1} us as modeled, of which ranks have nothing to do {3:f1} %\n",
         schedule->getString("schedule").value_or(""), pipeline.getInteger("microbatches").value_or(1),
         schedule->getNumber("makespan_ns").value_or(0) / 1e3, schedule->getNumber("bubble").value_or(0) * 100);
   for (size_t number = 0; stages && number < stages->size(); ++number) {

@@ -37,7 +37,7 @@ static std::string toString(Type type) {
   return text;
 }
 
-/// In the words of the report, which other programs read (docs/interface.md); people see those of plans.
+/// In the words of the report, which other programs read (docs/report.md); people see those of plans.
 static std::string toString(spmd::ShardingAttr sharding) {
   std::string text = "[";
   for (auto [index, dim] : llvm::enumerate(sharding.getDims())) {

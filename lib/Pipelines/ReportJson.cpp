@@ -1,7 +1,7 @@
 //===- ReportJson.cpp - the report for programs ---------------------------===//
 //
 // As a stream: an llvm::json::Object would sort its keys, but the axes of a mesh are major to minor. Words are those of
-// docs/interface.md: they are added to, and never changed.
+// docs/report.md: they are added to, and never changed.
 //
 //===----------------------------------------------------------------------===//
 #include "MachineReport.h"

@@ -1,6 +1,6 @@
 //===- FormatPlan.cpp - a plan as text ------------------------------------===//
 //
-// The words of docs/interface.md, in one line, as a property of a model holds them. Names are quoted, since a model's may
+// The words of docs/plan-file.md, in one line, as a property of a model holds them. Names are quoted, since a model's may
 // have any letters; what is not said is left out, so that the text is about as long as what a person would write.
 //
 //===----------------------------------------------------------------------===//

@@ -238,7 +238,7 @@ static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
     PlanAxis asAxis;
     std::string reason;
     if (failed(parseAxisText(axis.name, asAxis, reason)) || asAxis.isSubAxis())
-      return failAt(error, axis.place, "'" + axis.name + "' is no name for an axis: letters, digits, '_', '-', '.'");
+      return failAt(error, axis.place, "'" + axis.name + "' is not a name for an axis: letters, digits, '_', '-', '.'");
     for (const MeshAxis &other : ArrayRef(plan.mesh).take_front(index))
       if (other.name == axis.name)
         return failAt(error, axis.place, "axis \"" + axis.name + "\" is named twice", {{other.place, "named here"}});

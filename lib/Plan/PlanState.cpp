@@ -115,7 +115,8 @@ LogicalResult StatePairing::add(const PlanState &state) {
         return failure();
     }
   if (!isFound)
-    return fail(state.input.place, "'" + state.input.text + "' is no input" + suggestNames(state.input.text, inputs));
+    return fail(state.input.place,
+                "'" + state.input.text + "' is not an input" + suggestNames(state.input.text, inputs));
   for (StringRef name : outputs)
     if (auto stars = readStars(state.output.text, name)) {
       std::string wanted = writeStars(state.input.text, *stars);

@@ -40,7 +40,7 @@ Status Checker::checkKernel(const Kernel &kernel) const {
   if (kernel.module >= program.modules.size())
     return makeError("module ", kernel.module, " of ", program.modules.size(), " (P7)");
   if (kernel.entry.empty() || kernel.entry.find('\0') != std::string::npos)
-    return makeError("entry ", quote(kernel.entry), " is no symbol (P7)");
+    return makeError("entry ", quote(kernel.entry), " is not a symbol (P7)");
   // Whatever the hardware bounds: sizes of 20 bits each keep their product in 64.
   uint32_t most = program.targets.front().device == Device::Host ? 1 : 1024;
   for (uint32_t size : {kernel.grid.x, kernel.grid.y, kernel.grid.z, kernel.block.x, kernel.block.y, kernel.block.z})

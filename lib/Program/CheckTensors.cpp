@@ -22,7 +22,7 @@ static Status checkRange(const Program &program, const Variant &variant, const I
                      range.node, " of ", program.nodes.size(), " (P25)");
   if (program.types[variant.inputs[range.input].type].element < Element::I8)
     return makeError("input ", quote(variant.inputs[range.input].name),
-                     " has a range of indices, and is no integers (P25)");
+                     " has a range of indices, and does not hold integers (P25)");
   return kGood;
 }
 
@@ -256,7 +256,7 @@ Status Checker::checkStates(const Variant &variant) const {
         if ((program.roles[place.role].buffers[place.view.buffer].kind == BufferKind::State) != areStates[i])
           return makeError(quote(tensors[i].name),
                            areStates[i] ? " is a state outside of its buffers"
-                                        : " is no state, but lies in a buffer of one",
+                                        : " is not a state, but lies in a buffer of one",
                            " (P26)");
     return kGood;
   };

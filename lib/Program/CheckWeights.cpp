@@ -24,7 +24,7 @@ static Status checkParts(const Program &program, const Weight &weight, size_t in
   if (weight.file >= 0 || !weight.embedded.empty() || weight.splat || !weight.blocks.empty())
     return makeError("has parts and bytes of its own (P13)");
   if (type.shape.size() < 2 || type.shape.front() != static_cast<int64_t>(weight.parts.size()))
-    return makeError("has ", weight.parts.size(), " parts, which are no ", format(type), " (P13)");
+    return makeError("has ", weight.parts.size(), " parts, which are not ", format(type), " (P13)");
   Type wanted{type.element, {type.shape.begin() + 1, type.shape.end()}, {}};
   for (uint32_t part : weight.parts) {
     if (part >= index || !program.weights[part].parts.empty())
@@ -68,7 +68,7 @@ static Status checkWeight(const Program &program, const Weight &weight, size_t i
 Status Checker::checkWeights() {
   for (const File &file : program.files)
     if (file.path.empty() || file.path.find('\0') != std::string::npos)
-      return makeError("file ", quote(file.path), " is no path (P13)");
+      return makeError("file ", quote(file.path), " is not a path (P13)");
   for (size_t index = 0; index < program.weights.size(); ++index)
     if (Status error = checkWeight(program, program.weights[index], index))
       return addPlace(concat("weight ", quote(program.weights[index].name), ": "), error);

@@ -58,7 +58,7 @@ Result<Program> cleave::program::decodeProgram(std::string_view bytes, Verify ve
   if (std::string other = isProgram(bytes) ? "" : describeOther(bytes, Content::Program, "a program"); !other.empty())
     return makeError("cannot be run: ", other, " (P1)");
   if (!isProgram(bytes))
-    return makeError("is no program file: there is no \"", kIdentifier, "\" at byte 8 (P1)");
+    return makeError("is not a program file: there is no \"", kIdentifier, "\" at byte 8 (P1)");
   uint32_t length = flatbuffers::ReadScalar<uint32_t>(std::string(bytes.substr(0, kPrefix)).data());
   if (length > bytes.size() - kPrefix || length > FLATBUFFERS_MAX_BUFFER_SIZE - kPrefix)
     return makeError("is cut off: tables of ", length, " bytes in a file of ", bytes.size(), " (P1)");

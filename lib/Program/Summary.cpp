@@ -128,7 +128,7 @@ static uint64_t sumArenas(const Program &program, const Role &role, const List &
 // What is sent
 //===----------------------------------------------------------------------===//
 
-/// Bytes that each member sends, as the report counts them (docs/interface.md).
+/// Bytes that each member sends, as the report counts them (docs/report.md).
 static uint64_t countSent(const Program &program, const Collective &collective) {
   uint64_t size = program.groups[collective.groups].size, bytes = 0;
   for (size_t i = 0; i < collective.operands.size(); ++i) {

@@ -117,7 +117,7 @@ template <typename C> Tensor Attention<C>::run() {
   return result.finish();
 }
 
-/// Rotates pairs of elements by an angle per position: neighbours where interleaved, else elements i and i + half. What
+/// Rotates pairs of elements by an angle per position: neighbors where interleaved, else elements i and i + half. What
 /// is behind the rotated part is copied.
 template <typename C> static Tensor rotate(nn::RotaryEmbeddingOp op, Operands in) {
   Elements<C> x(in[0]), cosines(in[1]), sines(in[2]);

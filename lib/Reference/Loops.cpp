@@ -1,6 +1,6 @@
 //===- Loops.cpp - walking strided and broadcast tensors ------------------===//
 //
-// Loop nests are merged before they are walked: neighbouring dims become one where, for every tensor involved, a step
+// Loop nests are merged before they are walked: neighboring dims become one where, for every tensor involved, a step
 // of the major dim equals a whole walk through the minor one.
 //
 //===----------------------------------------------------------------------===//
@@ -35,7 +35,7 @@ Strides cleave::reference::getBroadcastStrides(ArrayRef<int64_t> shape, ArrayRef
 Odometer::Odometer(ArrayRef<int64_t> shape, ArrayRef<SmallVector<int64_t>> strides)
     : shape(shape), position(shape.size(), 0), offsets(strides.size(), 0), strides(strides) {}
 
-/// Amortised constant: the last position changes most, and carries are rare.
+/// Amortized constant: the last position changes most, and carries are rare.
 void Odometer::next() {
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
     bool wraps = ++position[dim] == shape[dim];

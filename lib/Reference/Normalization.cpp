@@ -17,10 +17,10 @@ struct Moments {
 };
 } // namespace
 
-/// In two passes, the mean first: `E[x^2] - E[x]^2` cancels. RMS norms are not centred: their mean is 0.
-template <typename C> static Moments getMoments(const C *x, int64_t count, double epsilon, bool isCentred) {
+/// In two passes, the mean first: `E[x^2] - E[x]^2` cancels. RMS norms are not centered: their mean is 0.
+template <typename C> static Moments getMoments(const C *x, int64_t count, double epsilon, bool isCentered) {
   double sum = 0, squares = 0;
-  if (isCentred)
+  if (isCentered)
     for (int64_t i = 0; i < count; ++i)
       sum += x[i];
   double mean = sum / count;
@@ -38,9 +38,9 @@ static std::vector<C> getFactors(const Tensor *tensor, ArrayRef<int64_t> shape, 
   return factors;
 }
 
-/// Layer and RMS normalisation: every row of `x` (the dims from `dim` on).
+/// Layer and RMS normalization: every row of `x` (the dims from `dim` on).
 static Tensor normalizeRows(Operation *op, const Tensor &input, const Tensor *scale, const Tensor *bias, int64_t dim,
-                            double epsilon, bool isCentred) {
+                            double epsilon, bool isCentered) {
   return dispatchFloat(input.getElementType(), [&](auto tag) {
     using C = typename decltype(tag)::type;
     ArrayRef<int64_t> rowShape = input.getShape().drop_front(dim);
@@ -51,7 +51,7 @@ static Tensor normalizeRows(Operation *op, const Tensor &input, const Tensor *sc
     for (int64_t start = 0; start < x.size(); start += length) {
       const C *row = x.data() + start;
       C *to = result.data() + start;
-      Moments moments = getMoments(row, length, epsilon, isCentred);
+      Moments moments = getMoments(row, length, epsilon, isCentered);
       for (int64_t i = 0; i < length; ++i)
         to[i] = C((row[i] - moments.mean) * moments.scale) * factors[i] + offsets[i];
     }
@@ -87,7 +87,7 @@ template <typename C> static Tensor batchNorm(nn::BatchNormOp op, Operands in) {
   return result.finish();
 }
 
-/// A group is contiguous: its channels are neighbours, and spatial dims come after channels.
+/// A group is contiguous: its channels are neighbors, and spatial dims come after channels.
 template <typename C> static Tensor groupNorm(nn::GroupNormOp op, Operands in) {
   Elements<C> x(in[0]), scale(in[1]), bias(in[2]);
   ResultBuffer<C> result(getResultType(op));
@@ -103,7 +103,7 @@ template <typename C> static Tensor groupNorm(nn::GroupNormOp op, Operands in) {
   return result.finish();
 }
 
-/// `x / (k + alpha / size * sum of squares over neighbouring channels) ^ beta`
+/// `x / (k + alpha / size * sum of squares over neighboring channels) ^ beta`
 template <typename C> static Tensor lrn(nn::LrnOp op, Operands in) {
   Elements<C> x(in[0]);
   ResultBuffer<C> result(getResultType(op));

@@ -105,7 +105,8 @@ LogicalResult Interpreter::load(nn::LoadOp op) {
   if (std::optional<Attribute> attr = op.getSharding()) {
     auto sharding = dyn_cast<spmd::ShardingAttr>(*attr);
     if (!sharding || sharding.getMesh() != mesh || sharding.getDims().size() != whole->getShape().size())
-      return op.emitOpError() << "cannot be evaluated: " << *attr << " is no sharding of the parameter over the mesh "
+      return op.emitOpError() << "cannot be evaluated: " << *attr
+                              << " is not a sharding of the parameter over the mesh "
                               << "of the module";
     shards = takeShards(*whole, sharding);
   }

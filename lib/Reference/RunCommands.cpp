@@ -183,7 +183,7 @@ LogicalResult Executor::step(Operation *op) {
       .Case([&](exec::WaitOp op) { return op.getStream() == 0 ? catchUp(events.lookup(op.getEvent())) : success(); })
       .Default([](Operation *op) {
         bool isKnown = isa<exec::ViewOp, exec::InputOp, exec::OutputOp, func::ReturnOp>(op);
-        return isKnown ? success() : op->emitOpError("cannot be evaluated: it is no command");
+        return isKnown ? success() : op->emitOpError("cannot be evaluated: it is not a command");
       });
 }
 

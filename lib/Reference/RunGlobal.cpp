@@ -101,7 +101,7 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
     SmallVector<int64_t> offset = sharding.getOffset(shape, rank);
     if (tensor.getShape() != ArrayRef<int64_t>(sharding.getLocalShape(shape)))
       return emitResultError(func, index)
-             << "gives " << tensor.getType() << " as result " << index << ", which is no shard of " << type;
+             << "gives " << tensor.getType() << " as result " << index << ", which is not a shard of " << type;
     Tensor piece = crop(tensor, getCroppedShape(shape, sharding, rank));
     auto [entry, isNew] = placed.try_emplace(offset, rank, piece);
     if (isNew) {

@@ -246,7 +246,7 @@ static void printUses(const Executor &executor) {
     printUse("NCCL windows", "collectives", use.collectives, "without", use.without, use.reason);
 }
 
-/// docs/interface.md fixes its fields.
+/// docs/report.md fixes its fields.
 std::string Run::formatReport() const {
   char load[32];
   std::snprintf(load, sizeof(load), "%.6f", executor->getLoadSeconds());

@@ -55,7 +55,7 @@ program::Status FileBytes::open(const std::string &path, bool isMapped) {
     return fail(std::strerror(errno));
   struct stat status;
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
-    return fail("it is no regular file");
+    return fail("it is not a regular file");
   if (status.st_size == 0)
     return program::kGood;
   void *memory = isMapped ? mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0)

@@ -200,7 +200,7 @@ Result<char *> Host::allocate(uint64_t bytes, uint64_t alignment, program::Memor
 /// with the number of a closed file for the code that it has.
 Result<uint32_t> Host::load(const program::Object &object, const std::string &name) {
   if (object.format != program::Format::SharedObject)
-    return makeError("a ", program::getWord(object.format), " is no code for this machine");
+    return makeError("a ", program::getWord(object.format), " is not code for this machine");
   int file = memfd_create("cleave-kernels", MFD_CLOEXEC);
   if (file < 0)
     return makeError("cannot make a file in memory: ", std::strerror(errno));

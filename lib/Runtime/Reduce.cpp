@@ -1,7 +1,7 @@
 //===- Reduce.cpp - terms combined in order -------------------------------===//
 //
 // Terms are combined block by block, so that the running result stays in the first-level cache while one source after
-// the other is added to it. The loops are plain; the compiler vectorises them.
+// the other is added to it. The loops are plain; the compiler vectorizes them.
 //
 //===----------------------------------------------------------------------===//
 #include "Reduce.h"

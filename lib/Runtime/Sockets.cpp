@@ -138,7 +138,7 @@ bool cleave::runtime::findOwnAddress(const std::string &host, in_addr &address, 
   address = getAddress(Reach::Anybody);
   if (host == getHostName())
     return true;
-  why = found.empty() ? "its address is not known" : "it is no address of this machine";
+  why = found.empty() ? "its address is not known" : "it is not an address of this machine";
   return false;
 }
 

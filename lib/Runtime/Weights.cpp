@@ -80,7 +80,7 @@ Status WeightFiles::open(size_t index) {
   }
   close(descriptor);
   if (!isFile)
-    return makeError("the file of weights ", quote(path), " is no regular file");
+    return makeError("the file of weights ", quote(path), " is not a regular file");
   return makeError("the file of weights ", quote(path), " has ", uint64_t(status.st_size),
                    " bytes, the program was compiled with ", file.bytes, ": compile it again");
 }

@@ -156,16 +156,23 @@ static ExecutorOptions convert(const cleave_options *given) {
     converted.communication.deadline = options.deadline_seconds;
   converted.communication.silence = options.silence_seconds;
   converted.memoryLimit = options.memory_limit;
-  converted.ranks = RankKind(options.use_mpi & 3);
+  converted.ranks = RankKind(options.ranks);
   converted.pinsThreads = options.pin_threads != 0;
   converted.catchesCrashes = options.catch_crashes != 0;
   converted.verifies = options.no_verify == 0;
   return converted;
 }
 
+/// C lets any number be an enum.
+static bool areKnown(const cleave_options *options) {
+  return !options || (options->ranks >= CLEAVE_RANKS_THREADS && options->ranks <= CLEAVE_RANKS_TCP);
+}
+
 cleave_status cleave_open(const char *path, const cleave_options *options, cleave_program **opened) noexcept {
   if (!path || !opened)
     return failForNull(path ? "program" : "path");
+  if (!areKnown(options))
+    return fail(CLEAVE_ERROR_ARGUMENTS, "options.ranks is not one of cleave_ranks");
   *opened = nullptr;
   return guard([&] {
     auto made = std::make_shared<cleave_program>();
@@ -180,6 +187,8 @@ cleave_status cleave_open_memory(const void *data, size_t bytes, const char *fol
                                  cleave_program **opened) noexcept {
   if (!data || !opened)
     return failForNull(data ? "program" : "data");
+  if (!areKnown(options))
+    return fail(CLEAVE_ERROR_ARGUMENTS, "options.ranks is not one of cleave_ranks");
   *opened = nullptr;
   return guard([&] {
     auto made = std::make_shared<cleave_program>();

@@ -142,7 +142,7 @@ private:
     if (!isKnown(action))
       return report("P6", "{0} names a stage, microbatch or group that is not there", place(rank, position));
     if (action.isJoined && !isPair(rank, position))
-      report("P6", "{0} is joined with what is no F, B or I", place(rank, position));
+      report("P6", "{0} is joined with what is not an F, B or I", place(rank, position));
     bool isPlaced = isCompute(action.kind) || isMessage(action.kind);
     if (isPlaced && schedule.getRank(action.stage, action.microbatch) != rank)
       report("P6", "{0} belongs on rank {1}", place(rank, position), schedule.getRank(action.stage, action.microbatch));

@@ -80,7 +80,7 @@ private:
     if (!parts.consume_front("("))
       return readAction(cell, program);
     if (!parts.consume_back(")OVERLAP_F_B"))
-      return fail("{0} is no action: a pair reads (0F1;3B0)OVERLAP_F_B", quote(cell));
+      return fail("{0} is not an action: a pair reads (0F1;3B0)OVERLAP_F_B", quote(cell));
     auto [first, second] = parts.split(';');
     size_t count = program.size();
     for (StringRef part : {first, second})
@@ -104,13 +104,14 @@ private:
     isWait = word.consume_front("WAIT_");
     std::optional<ActionKind> kind = parseActionKind(word);
     if (!hasStage || !kind || (isWait && !isSend(*kind) && *kind != ActionKind::ReduceGrad))
-      return fail("{0} is no action: one reads 0F1, that is stage, kind and microbatch", quote(cell));
+      return fail("{0} is not an action: one reads 0F1, that is stage, kind and microbatch", quote(cell));
     action.kind = *kind;
     bool needsMicrobatch = isCompute(*kind) || isMessage(*kind);
     bool hasMicrobatch = !rest.empty() && takeNumber(rest, action.microbatch);
     if (needsMicrobatch != hasMicrobatch || !rest.empty())
-      return needsMicrobatch ? fail("{0} is no action: {1} has a microbatch, as in 0{1}1", quote(cell), getWord(*kind))
-                             : fail("{0} is no action: {1} has no microbatch", quote(cell), getWord(*kind));
+      return needsMicrobatch
+                 ? fail("{0} is not an action: {1} has a microbatch, as in 0{1}1", quote(cell), getWord(*kind))
+                 : fail("{0} is not an action: {1} has no microbatch", quote(cell), getWord(*kind));
     // Waits count, too: what they name must be there.
     largest = std::max(largest, {action.stage, row, column});
     if (needsMicrobatch)
@@ -119,7 +120,7 @@ private:
     if (isMessage(*kind)) {
       hasMessages = true;
       bool isUpwards = *kind == ActionKind::SendF || *kind == ActionKind::RecvB;
-      // Tables have channels between neighbours only, and leave the other end out.
+      // Tables have channels between neighbors only, and leave the other end out.
       action.other = action.stage + (isUpwards ? 1 : -1);
       if (action.other < 0)
         return fail("{0}: nothing comes before stage 0", quote(cell));

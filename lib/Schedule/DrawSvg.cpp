@@ -76,7 +76,7 @@ private:
   /// Time 0 is behind the names of ranks.
   double getX(double time) const { return kLeft + time * scale; }
 
-  /// Grey is idle.
+  /// Gray is idle.
   void drawRank(int32_t rank) {
     int y = kTop + kRow * rank;
     os << "<g><text x=\"8\" y=\"" << y + 16 << "\">rank " << rank << "</text>\n"
@@ -96,7 +96,7 @@ private:
        << "\" stroke=\"#555\" stroke-width=\"0.5\" data-rank=\"" << rank << "\" data-action=\"" << text
        << "\" data-start=\"" << start << "\" data-end=\"" << end << "\"><title>rank " << rank << ": " << text
        << ", from " << start << " to " << end << "</title></rect>\n";
-    // As wide as letters of this size are, or nothing: neighbours would cut it off. Of all, W is the widest.
+    // As wide as letters of this size are, or nothing: neighbors would cut it off. Of all, W is the widest.
     if (width > 5.8 * double(text.size()) + 3.2 * double(llvm::count(text, 'W')) + 1)
       os << "<text pointer-events=\"none\" font-size=\"9\" text-anchor=\"middle\" x=\""
          << formatNumber(getX((bar.time.start + bar.time.end) / 2), 7) << "\" y=\"" << y + 15 << "\">" << text

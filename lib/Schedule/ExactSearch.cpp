@@ -158,7 +158,7 @@ private:
         for (int32_t next = from; next < state.counts[kind][stage]; ++next)
           times.push_back(state.ends[kind][stage * problem.microbatches + next]);
       };
-      // Times that still matter, in one order for all states of the same counts: what the neighbours have not taken yet.
+      // Times that still matter, in one order for all states of the same counts: what the neighbors have not taken yet.
       // (What the rank itself waits for lies before the time that it is free.)
       if (stage + 1 < problem.stages)
         addEnds(kForward, state.counts[kForward][stage + 1]);

@@ -332,7 +332,7 @@ private:
     std::optional<StringRef> word = object ? object->getString("do") : std::nullopt;
     std::optional<ActionKind> kind = word ? parseActionKind(*word) : std::nullopt;
     if (!kind)
-      return makeError("{0}: {1}", where, word ? quote(*word) + " is no action" : "expected an object with 'do'");
+      return makeError("{0}: {1}", where, word ? quote(*word) + " is not an action" : "expected an object with 'do'");
     Action &action = program.emplace_back();
     action.kind = *kind;
     if (Error error = readIndex(object->get("stage"), schedule.numStages, where + ".stage", action.stage))

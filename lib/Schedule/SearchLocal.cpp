@@ -6,7 +6,7 @@
 //              walking back from the gap, over hops to whoever made the operand, and along what ran before it
 //   fill       a W from behind into a gap, or another step that stands soon after it
 //   postpone   a W to later
-//   swap       a step before its neighbours
+//   swap       a step before its neighbors
 //
 // Ranks with the worst span are chosen more often. Annealing, cold: at first two hundredths of a microbatch's time may
 // be lost, at the end nothing.
@@ -92,7 +92,7 @@ int32_t Searcher::hasten(Orders &orders, int32_t rank, int32_t position, const E
       continue;
     }
     if (changes.below(3) > 0) {
-      // The nearest W that ran before it, or else its neighbour.
+      // The nearest W that ran before it, or else its neighbor.
       int32_t from = position - 1, reach = std::max(0, position - 1 - changes.below(8));
       while (from > reach && order[from].kind != kWeightGrad)
         --from;

@@ -94,7 +94,7 @@ public:
     auto isBlocked = [&](int32_t rank) { return !isDone(rank); };
     if (llvm::any_of(llvm::seq(schedule.numRanks), isBlocked))
       return makeError("{0}", describeDeadlock(schedule, isBlocked, [&](int32_t rank) { return describe(rank); }));
-    summarise();
+    summarize();
     return std::move(result);
   }
 
@@ -324,7 +324,7 @@ private:
     return {self.position, absent == group.end() ? rank : *absent, std::nullopt};
   }
 
-  void summarise() {
+  void summarize() {
     double busy = 0;
     for (int32_t rank = 0; rank < schedule.numRanks; ++rank) {
       for (auto [action, time] : llvm::zip_equal(schedule.programs[rank], result.times[rank]))

@@ -21,7 +21,7 @@
 
 namespace cleave::schedule {
 
-/// Units between two neighbouring positions.
+/// Units between two neighboring positions.
 struct CutBlock {
   int64_t ns = 0, savedBytes = 0, temporaryBytes = 0;
   /// Parameters used here: the next block that uses each (or the number of blocks), and its bytes.

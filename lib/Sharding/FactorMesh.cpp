@@ -1,7 +1,7 @@
 //===- FactorMesh.cpp - a mesh for lists of shards ------------------------===//
 //
 // Any mesh that serves can be cut into prime axes, and serves still. So: meshes of primes, in each order of the primes,
-// until one serves; then neighbouring axes become one where every list has both side by side, or neither.
+// until one serves; then neighboring axes become one where every list has both side by side, or neither.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/FactorMesh.h"

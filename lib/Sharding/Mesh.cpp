@@ -99,7 +99,7 @@ void AtomMesh::addAxis(int64_t size, ArrayRef<int64_t> borders) {
   first.push_back(sizes.size());
 }
 
-/// The last atom is the minor one: neighbours along it are neighbours in rank.
+/// The last atom is the minor one: neighbors along it are neighbors in rank.
 void AtomMesh::computeStrides() {
   if (first.empty())
     first.push_back(0);
@@ -140,7 +140,7 @@ std::optional<AtomList> AtomMesh::atomsOf(const SubAxis &subAxis) const {
   return atoms;
 }
 
-/// Neighbours of one axis read as one digit, so that a whole axis in atoms is printed as that axis.
+/// Neighbors of one axis read as one digit, so that a whole axis in atoms is printed as that axis.
 SmallVector<SubAxis, 2> AtomMesh::subAxesOf(ArrayRef<AtomId> atoms) const {
   SmallVector<SubAxis, 2> result;
   for (auto [position, atom] : enumerate(atoms)) {

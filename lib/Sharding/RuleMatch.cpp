@@ -57,7 +57,7 @@ private:
 
 bool Matcher::setCut(FactorId factor, const AtomList &atoms, const Twine &what) {
   if (isKnown[factor] && match.cuts[factor] != atoms)
-    return fail(what + " splits a dim otherwise than another operand or result that has it too");
+    return fail(what + " shards a dim differently than another operand or result does");
   isKnown[factor] = true;
   match.cuts[factor] = atoms;
   return true;
@@ -144,7 +144,7 @@ bool Matcher::findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef
   };
   const Choice *choice = oneKind ? find_if(rule.choices, isMine) : rule.choices.end();
   if (choice == rule.choices.end())
-    return fail("the op cannot do together what its operands and results do over one axis");
+    return fail("no choice of the op's sharding rule gives these shardings of operands and results over one axis");
   match.choices[atom] = choice - rule.choices.begin();
   return true;
 }

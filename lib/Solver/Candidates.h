@@ -95,7 +95,7 @@ public:
 
   llvm::ArrayRef<RefusedAtom> getRefused() const { return refused; }
   /// Where `atom` came from, as a factor number of the whole graph: a factor of the same node (escapes, pairs) or of a
-  /// neighbour. `kNone` if a wish says it here; `causeOfPartial(n)` if it follows from node n's wish to be partial.
+  /// neighbor. `kNone` if a wish says it here; `causeOfPartial(n)` if it follows from node n's wish to be partial.
   /// Precondition: `all` has the atom.
   uint32_t cause(NodeId node, FactorId factor, AtomId atom) const {
     assert((all(node, factor) & maskOf(atom)) && "the atom did not come here");

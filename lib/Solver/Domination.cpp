@@ -1,9 +1,9 @@
 //===- Domination.cpp - options that cannot be best -----------------------===//
 //
 // A worklist of variables, first all of them in order. For each the pairs of its options are compared over the tables it
-// is in; every table is counted by itself, at the neighbour's option that is worst for the claim, which proves less than
+// is in; every table is counted by itself, at the neighbor's option that is worst for the claim, which proves less than
 // is true and never more. Then the tables are copied without what has gone, and variables with one option left are folded
-// into their neighbours.
+// into their neighbors.
 //
 //===----------------------------------------------------------------------===//
 #include "Domination.h"
@@ -61,10 +61,10 @@ int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_
     return one >= kForbidden && other >= kForbidden ? 0 : difference(one, other);
   }
   bool isFirst = term.first == variable;
-  uint32_t neighbour = isFirst ? term.second : term.first;
-  size_t own = isFirst ? domains[neighbour] : 1, step = isFirst ? 1 : domains[variable];
+  uint32_t neighbor = isFirst ? term.second : term.first;
+  size_t own = isFirst ? domains[neighbor] : 1, step = isFirst ? 1 : domains[variable];
   int64_t least = kForbidden;
-  for (uint16_t beside : kept[neighbour]) {
+  for (uint16_t beside : kept[neighbor]) {
     int64_t one = term.cells[option * own + beside * step], other = term.cells[by * own + beside * step];
     if (one < kForbidden || other < kForbidden)
       least = std::min(least, difference(one, other));
@@ -186,7 +186,7 @@ Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> ter
     for (auto [variable, number] : enumerate(sum.numbers))
       if (number != kNoVariable)
         variables[number] = variable;
-    Minimum found = minimise(sum.domains, sum.terms, maxCells, translate(spared, sum.numbers));
+    Minimum found = minimize(sum.domains, sum.terms, maxCells, translate(spared, sum.numbers));
     known.frozen = translate(found.frozen, variables);
     known.width = std::max(known.width, found.width);
     int64_t total = std::min(found.total + sum.constant, kForbidden);

@@ -1,14 +1,14 @@
 //===- Elimination.cpp - exact minima over sparse graphs ------------------===//
 //
-// Everything that is large lies in one arena. A variable's lists of tables and neighbours are cleaned lazily: entries
-// of used tables and eliminated variables are passed over. Tables are normalised (least cell 0), so sums stay small
+// Everything that is large lies in one arena. A variable's lists of tables and neighbors are cleaned lazily: entries
+// of used tables and eliminated variables are passed over. Tables are normalized (least cell 0), so sums stay small
 // however long the chain; what is taken off adds up in `total`.
 //
 // Eliminating a variable sums the tables that it is in, keeps the least over its options for each combination of its
-// neighbours' options, and joins the neighbours; at the end options are read backwards. That is exact, and takes time
-// and memory exponential in the number of neighbours at once (the width), so the variable with the fewest goes first
+// neighbors' options, and joins the neighbors; at the end options are read backwards. That is exact, and takes time
+// and memory exponential in the number of neighbors at once (the width), so the variable with the fewest goes first
 // (min-degree, the usual heuristic for bucket elimination: Dechter 1999). Where a table would have more than `maxCells`
-// cells a neighbour is frozen at its present option first: only then is the answer no minimum.
+// cells a neighbor is frozen at its present option first: only then is the answer no minimum.
 //
 // Equal layers bring the same tables in the same places, so a sum that was made once is looked up: by the tables that go in,
 // which are the same if their address is, and by how they lie to each other. Tables that come out equal are one table too, so
@@ -36,7 +36,7 @@ struct Table {
   bool isUsed = false;
 };
 
-/// What eliminating a variable leaves: per combination of its neighbours' options the least cost, of which `least` is taken
+/// What eliminating a variable leaves: per combination of its neighbors' options the least cost, of which `least` is taken
 /// off, and the option that has it.
 struct Residue {
   const int64_t *cells;
@@ -47,7 +47,7 @@ struct Residue {
 /// What is needed to read a variable's option backwards.
 struct Elimination {
   uint32_t variable;
-  /// The neighbours it had, ascending, and per combination of their options the best one.
+  /// The neighbors it had, ascending, and per combination of their options the best one.
   ArrayRef<uint32_t> scope;
   const uint8_t *best;
 };
@@ -99,8 +99,8 @@ private:
   SmallVector<std::vector<uint64_t>, 4> levels;
 };
 
-/// Which variable has the fewest neighbours, the lowest number on ties. Nearly all have few, and are in the set of their number
-/// of neighbours; an entry of another stays when it changes, and does not count any more.
+/// Which variable has the fewest neighbors, the lowest number on ties. Nearly all have few, and are in the set of their number
+/// of neighbors; an entry of another stays when it changes, and does not count any more.
 class DegreeQueue {
 public:
   explicit DegreeQueue(ArrayRef<uint32_t> degrees) : degrees(degrees), few(kFew, NumberSet(degrees.size())) {}
@@ -151,17 +151,17 @@ private:
   void connect(uint32_t lhs, uint32_t rhs);
   bool areConnected(uint32_t lhs, uint32_t rhs);
   void addTable(ArrayRef<uint32_t> scope, const int64_t *cells);
-  SmallVector<uint32_t, 8> liveNeighbours(uint32_t variable);
+  SmallVector<uint32_t, 8> liveNeighbors(uint32_t variable);
   bool fits(uint32_t variable, ArrayRef<uint32_t> scope) const;
 
-  void eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours);
+  void eliminate(uint32_t variable, ArrayRef<uint32_t> neighbors);
   SmallVector<Cursor, 4> takeTables(uint32_t variable, ArrayRef<uint32_t> scope);
   const Residue &getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
   Residue makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
-  void sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain, int64_t *cells,
+  void sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain, int64_t *cells,
                       uint8_t *best, size_t numCells);
   const int64_t *findSum(ArrayRef<int64_t> cells);
-  void settle(uint32_t variable, ArrayRef<uint32_t> neighbours);
+  void settle(uint32_t variable, ArrayRef<uint32_t> neighbors);
   void freezeBusiest(ArrayRef<uint32_t> candidates);
   void sliceAtFirst(const Table &table, uint32_t variable);
   void readBackwards();
@@ -178,7 +178,7 @@ private:
   ArrayRef<uint32_t> spared;
   BumpPtrAllocatorImpl<MallocAllocator, 1 << 16> arena;
   std::vector<Table> tables;
-  std::vector<SmallVector<uint32_t, 6>> tablesOf, neighboursOf;
+  std::vector<SmallVector<uint32_t, 6>> tablesOf, neighborsOf;
   std::vector<uint32_t> degrees;
   std::vector<char> isDone;
   DegreeQueue queue;
@@ -198,7 +198,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared)
-    : domains(domains), maxCells(maxCells), spared(spared), tablesOf(domains.size()), neighboursOf(domains.size()),
+    : domains(domains), maxCells(maxCells), spared(spared), tablesOf(domains.size()), neighborsOf(domains.size()),
       degrees(domains.size(), 0), isDone(domains.size(), false), queue(degrees) {
   result.options.assign(domains.size(), 0);
   tables.reserve(terms.size() + domains.size());
@@ -218,27 +218,27 @@ void Eliminator::addTable(ArrayRef<uint32_t> scope, const int64_t *cells) {
   tables.push_back({scope, cells});
 }
 
-/// Scans the shorter list, so that a variable with thousands of neighbours costs nothing.
+/// Scans the shorter list, so that a variable with thousands of neighbors costs nothing.
 bool Eliminator::areConnected(uint32_t lhs, uint32_t rhs) {
-  if (neighboursOf[lhs].size() > neighboursOf[rhs].size())
+  if (neighborsOf[lhs].size() > neighborsOf[rhs].size())
     std::swap(lhs, rhs);
-  return is_contained(neighboursOf[lhs], rhs);
+  return is_contained(neighborsOf[lhs], rhs);
 }
 
 void Eliminator::connect(uint32_t lhs, uint32_t rhs) {
   if (areConnected(lhs, rhs))
     return;
-  neighboursOf[lhs].push_back(rhs);
-  neighboursOf[rhs].push_back(lhs);
+  neighborsOf[lhs].push_back(rhs);
+  neighborsOf[rhs].push_back(lhs);
   ++degrees[lhs];
   ++degrees[rhs];
 }
 
-SmallVector<uint32_t, 8> Eliminator::liveNeighbours(uint32_t variable) {
+SmallVector<uint32_t, 8> Eliminator::liveNeighbors(uint32_t variable) {
   SmallVector<uint32_t, 8> live;
-  for (uint32_t neighbour : neighboursOf[variable])
-    if (!isDone[neighbour])
-      live.push_back(neighbour);
+  for (uint32_t neighbor : neighborsOf[variable])
+    if (!isDone[neighbor])
+      live.push_back(neighbor);
   std::sort(live.begin(), live.end()); // LLVM's would call for each comparison
   return live;
 }
@@ -246,19 +246,19 @@ SmallVector<uint32_t, 8> Eliminator::liveNeighbours(uint32_t variable) {
 /// The product grows table by table, and is given up as soon as it is too large: it could overflow.
 bool Eliminator::fits(uint32_t variable, ArrayRef<uint32_t> scope) const {
   size_t numCells = domains[variable];
-  for (uint32_t neighbour : scope)
-    if ((numCells *= domains[neighbour]) > maxCells)
+  for (uint32_t neighbor : scope)
+    if ((numCells *= domains[neighbor]) > maxCells)
       return false;
   return true;
 }
 
-/// `variable` is out of the graph. Its neighbours are out of the queue until all that changes them is done.
-void Eliminator::settle(uint32_t variable, ArrayRef<uint32_t> neighbours) {
+/// `variable` is out of the graph. Its neighbors are out of the queue until all that changes them is done.
+void Eliminator::settle(uint32_t variable, ArrayRef<uint32_t> neighbors) {
   queue.erase(variable);
   isDone[variable] = true;
-  for (uint32_t neighbour : neighbours) {
-    queue.erase(neighbour);
-    --degrees[neighbour];
+  for (uint32_t neighbor : neighbors) {
+    queue.erase(neighbor);
+    --degrees[neighbor];
   }
 }
 
@@ -289,8 +289,8 @@ SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32
   return cursors;
 }
 
-/// What does not change with the last neighbour, the fastest, is added up once for all of its options.
-void Eliminator::sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
+/// What does not change with the last neighbor, the fastest, is added up once for all of its options.
+void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
                                 int64_t *cells, uint8_t *best, size_t numCells) {
   SmallVector<const Cursor *, 8> fast, slow;
   for (const Cursor &cursor : cursors)
@@ -329,11 +329,11 @@ void Eliminator::sumAndMinimise(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
 
 Residue Eliminator::makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain) {
   size_t numCells = 1;
-  for (uint32_t neighbour : scope)
-    numCells *= domains[neighbour];
+  for (uint32_t neighbor : scope)
+    numCells *= domains[neighbor];
   int64_t *cells = allocate<int64_t>(numCells);
   uint8_t *best = allocate<uint8_t>(numCells);
-  sumAndMinimise(cursors, scope, ownDomain, cells, best, numCells);
+  sumAndMinimize(cursors, scope, ownDomain, cells, best, numCells);
   // What all cells have in common cannot change what is chosen.
   int64_t least = *std::min_element(cells, cells + numCells);
   for (size_t cell = 0; cell < numCells; ++cell)
@@ -352,8 +352,8 @@ const int64_t *Eliminator::findSum(ArrayRef<int64_t> cells) {
 /// Says in numbers all that a sum depends on: sizes, and for each table where its cells are and how they are stepped through.
 const Residue &Eliminator::getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain) {
   SmallVector<uint64_t, 32> key = {uint64_t(scope.size()) << 32 | ownDomain};
-  for (uint32_t neighbour : scope)
-    key.push_back(domains[neighbour]);
+  for (uint32_t neighbor : scope)
+    key.push_back(domains[neighbor]);
   for (const Cursor &cursor : cursors) {
     key.push_back(reinterpret_cast<uintptr_t>(cursor.cells));
     key.push_back(cursor.ownStride);
@@ -366,8 +366,8 @@ const Residue &Eliminator::getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<
   return residues[id].second;
 }
 
-void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {
-  ArrayRef<uint32_t> scope = keep(neighbours);
+void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbors) {
+  ArrayRef<uint32_t> scope = keep(neighbors);
   SmallVector<Cursor, 4> cursors = takeTables(variable, scope);
   const Residue &residue = getResidue(cursors, scope, domains[variable]);
   eliminations.push_back({variable, scope, residue.best});
@@ -380,8 +380,8 @@ void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbours) {
   for (size_t i = 0; i < scope.size(); ++i)
     for (size_t j = i + 1; j < scope.size(); ++j)
       connect(scope[i], scope[j]);
-  for (uint32_t neighbour : scope)
-    queue.insert(neighbour);
+  for (uint32_t neighbor : scope)
+    queue.insert(neighbor);
 }
 
 //===----------------------------------------------------------------------===//
@@ -411,7 +411,7 @@ void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
   addTable(keep<uint32_t>(rest), cells);
 }
 
-/// The neighbour with most neighbours is in the way of most tables to come, so freezing it saves most.
+/// The neighbor with most neighbors is in the way of most tables to come, so freezing it saves most.
 void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
   auto key = [&](uint32_t candidate) {
     return std::tuple(!std::binary_search(spared.begin(), spared.end(), candidate), degrees[candidate],
@@ -427,10 +427,10 @@ void Eliminator::freezeBusiest(ArrayRef<uint32_t> candidates) {
       tables[id].isUsed = true;
       sliceAtFirst(Table(tables[id]), busiest); // A copy: the tables may move.
     }
-  SmallVector<uint32_t, 8> neighbours = liveNeighbours(busiest);
-  settle(busiest, neighbours);
-  for (uint32_t neighbour : neighbours)
-    queue.insert(neighbour);
+  SmallVector<uint32_t, 8> neighbors = liveNeighbors(busiest);
+  settle(busiest, neighbors);
+  for (uint32_t neighbor : neighbors)
+    queue.insert(neighbor);
   result.frozen.push_back(busiest);
 }
 
@@ -452,19 +452,19 @@ Minimum Eliminator::run() {
   for (uint32_t variable = 0; variable < domains.size(); ++variable)
     queue.insert(variable);
   while (std::optional<uint32_t> variable = queue.pop(isDone)) {
-    SmallVector<uint32_t, 8> neighbours = liveNeighbours(*variable);
-    if (fits(*variable, neighbours)) {
-      eliminate(*variable, neighbours);
+    SmallVector<uint32_t, 8> neighbors = liveNeighbors(*variable);
+    if (fits(*variable, neighbors)) {
+      eliminate(*variable, neighbors);
       continue;
     }
-    freezeBusiest(neighbours);
+    freezeBusiest(neighbors);
     queue.insert(*variable);
   }
   readBackwards();
   return std::move(result);
 }
 
-Minimum cleave::spmd::minimise(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells,
+Minimum cleave::spmd::minimize(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells,
                                ArrayRef<uint32_t> spared) {
   return Eliminator(domains, terms, maxCells, spared).run();
 }

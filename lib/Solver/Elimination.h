@@ -1,13 +1,13 @@
 //===- Elimination.h - exact minima over sparse graphs ----------*- C++ -*-===//
 //
-// Minimises a sum of tables over one or two variables each, by variable elimination:
+// Minimizes a sum of tables over one or two variables each, by variable elimination:
 //
 //   a - b - c      eliminate a:  m(b) = min over a of A(a) + AB(a,b), and note the best a for each b
 //                  eliminate b:  m(c) = min over b of m(b) + BC(b,c) ...          then read the answer backwards
 //
-// Next is always the variable with the fewest neighbours, the lowest number on ties; of equal minima the first wins:
-// the same input gives the same answer. A variable with n neighbours needs a table over n + 1 variables; where that
-// would be larger than a limit, its busiest neighbour is *frozen* at its first option. With the present state as option
+// Next is always the variable with the fewest neighbors, the lowest number on ties; of equal minima the first wins:
+// the same input gives the same answer. A variable with n neighbors needs a table over n + 1 variables; where that
+// would be larger than a limit, its busiest neighbor is *frozen* at its first option. With the present state as option
 // 0, the answer is then no longer the minimum, but never worse than the present.
 //
 //===----------------------------------------------------------------------===//
@@ -37,15 +37,15 @@ struct Minimum {
   std::vector<uint16_t> options;
   /// The sum at these options.
   int64_t total = 0;
-  /// Most neighbours of a variable when it was eliminated.
+  /// Most neighbors of a variable when it was eliminated.
   unsigned width = 0;
   /// Variables that were frozen; if there are none, the minimum is exact.
   std::vector<uint32_t> frozen;
 };
 
 /// `domains` are the numbers of options, 1 to 256. Tables must live until the call returns. Variables in `spared`,
-/// ascending, are frozen only where no other neighbour is left to be.
-Minimum minimise(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, size_t maxCells = kMostCells,
+/// ascending, are frozen only where no other neighbor is left to be.
+Minimum minimize(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, size_t maxCells = kMostCells,
                  llvm::ArrayRef<uint32_t> spared = {});
 
 } // namespace cleave::spmd

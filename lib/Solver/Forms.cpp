@@ -195,7 +195,7 @@ __int128 Forms::countLocal(const ShardingRule &rule, ArrayRef<FactorId> factors,
   return elements;
 }
 
-/// What neighbours send each other where the pieces of a reshape do not line up.
+/// What neighbors send each other where the pieces of a reshape do not line up.
 void Forms::addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
   for (const Regroup &regroup : rule.regroups) {
     const AtomList &atoms = cuts[regroup.factor];

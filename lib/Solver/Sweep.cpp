@@ -235,7 +235,7 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
   prepare();
   if (domains.empty())
     return 0;
-  Minimum minimum = minimise(domains, terms);
+  Minimum minimum = minimize(domains, terms);
   if (!minimum.frozen.empty())
     minimum = improve(domains, terms, std::move(minimum));
   // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
@@ -248,7 +248,7 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
   return -minimum.total;
 }
 
-/// For the trace: each form of the menu with all neighbours as they are.
+/// For the trace: each form of the menu with all neighbors as they are.
 std::vector<PricedForm> Sweeper::listCandidates(NodeId node) const {
   const Menu &menu = menus[menuIds[node]];
   std::vector<PricedForm> candidates;
@@ -279,7 +279,7 @@ std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId 
   for (FormId form : menus[menuIds[node]].forms)
     notNow.push_back(same(form) ? kForbidden : 0);
   terms.push_back({variables[node], kNoVariable, notNow.data()});
-  Minimum minimum = minimise(domains, terms);
+  Minimum minimum = minimize(domains, terms);
   // A sum that ends at forbidden may have been lowered by what came after.
   if (minimum.total >= kForbidden / 2)
     return std::nullopt;

@@ -84,7 +84,7 @@ public:
   std::optional<Alternative> priceOfChange(const SweepUnit &unit, NodeId node, llvm::function_ref<bool(FormId)> same);
   /// The same if only `node` changes, to a valid form.
   int64_t priceAlone(NodeId node, FormId form) const;
-  /// The menu that the last sweep gave to `node`, priced beside what its neighbours have at present; the least first.
+  /// The menu that the last sweep gave to `node`, priced beside what its neighbors have at present; the least first.
   std::vector<PricedForm> listCandidates(NodeId node) const;
   FormId getPresent(NodeId node) const { return present[node]; }
   /// The objective at present, at most `kForbidden`.

@@ -6,7 +6,7 @@
 //         x: none    576.5 bytes: op 64.0, inside 0.0, reshards 512.5    [{}, {}], [{}, {}] -> [{}, {}]
 //
 // The candidate that was chosen is marked; the next is the runner-up. Prices are those of the node alone, with all its
-// neighbours as this sweep left them: with these, what was chosen costs least.
+// neighbors as this sweep left them: with these, what was chosen costs least.
 //
 //===----------------------------------------------------------------------===//
 #include "Trace.h"

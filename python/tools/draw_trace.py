@@ -2,8 +2,8 @@
 
 Usage: draw_trace.py TRACE.json OUT.svg
 
-A lane per rank and stream, time from left to right, a colour per kind of command; names stand in what is wide enough, and
-over what the mouse is on. Equal traces give equal pictures. Colours are readable on light and on dark ground.
+A lane per rank and stream, time from left to right, a color per kind of command; names stand in what is wide enough, and
+over what the mouse is on. Equal traces give equal pictures. Colors are readable on light and on dark ground.
 """
 import json
 import re

@@ -7,7 +7,7 @@ Every op of the default domain with a body that depends on nothing but opset and
 of the op; the function's `overload` is that version. Bodies that need the operand types are built by ONNX's C++ code at
 run time and can't be extracted: the importer has functions of its own for those ops.
 
-Quantised ops of onnxruntime follow, of domain com.microsoft, which are an op of ONNX between dequantising and quantising:
+Quantized ops of onnxruntime follow, of domain com.microsoft, which are an op of ONNX between dequantizing and quantizing:
 onnxruntime computes these in floats, too.
 """
 
@@ -39,7 +39,7 @@ FLATTENED = """
       shape = Shape (wide)
       rows = Reshape (soft, shape) }>
 """
-# name: (inputs, attributes with defaults, body from what is dequantised, `wide` or `a` and `b`, to y)
+# name: (inputs, attributes with defaults, body from what is dequantized, `wide` or `a` and `b`, to y)
 MICROSOFT = {
     "QLinearAdd": (BOTH, {}, "y = Add (a, b)"),
     "QLinearMul": (BOTH, {}, "y = Mul (a, b)"),

@@ -61,6 +61,13 @@ WITHOUT_MLIR = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", 
                 "Schedule", "Onnx"]
 # And what the runtime links is the standard library alone: no LLVM header may reach it either.
 WITHOUT_LLVM = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", "Emulation"]
+# Words that shall not come back: British spellings by their stems (a path can be guessed only with one spelling), and what the field calls otherwise
+# (docs/glossary.md), in messages.
+BRITISH = ("neighbour|linearis|centred|quantis|modelled|normalis|minimis|maximis|recognis|finalis|optimis|canonicalis|synchronis|summaris|colour|"
+           "materialis|generalis|vectoris|serialis|behaviour|initialis|specialis|parallelis|labelled|favour|organis(?!m)|utilis|characteris(?!t)|licence|defence")
+UNCLEAR = r"(?<!there )\bis no (?!longer|more|less|larger|smaller|further|other|way|room|need|rank)\w"
+# Columns of prose.
+WIDTH = 140
 # Share of lines that are comments, at least (docs/style.md).
 COMMENTS = {"headers": (0.30, ["include/*.h", "lib/*.h"]), "sources": (0.12, ["lib/*.cpp", "tools/*.cpp"])}
 # Lines that a file of each kind may have; what is over a soft limit is told, and is time to split.
@@ -280,6 +287,32 @@ def check_words():
         for word in ("/work/", "/tmp/team"):
             if word in read(path):
                 yield f"{path}: names {word}"
+
+
+def check_spelling():
+    """American spelling, in names of files too, and no message that says \"is no X\" for \"is not an X\"."""
+    for path in tracked():
+        if path == "python/tools/lint.py" or path.endswith((".npz", ".onnx", ".bin")) or path.startswith("fuzz/corpus"):
+            continue
+        text = read(path)
+        for word in sorted(set(re.findall(rf"\w*(?:{BRITISH})\w*", path + " " + text, re.I))):
+            yield f"{path}: {word} is British"
+        if re.match(r"(lib|include|tools|dialects)/", path):
+            for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text):
+                if re.search(UNCLEAR, literal):
+                    yield f"{path}: \"{literal[:60]}\" says \"is no\""
+
+
+def check_width():
+    """Prose of pages has lines of 140 columns at most; tables, code and links alone may be longer."""
+    for path in tracked("*.md"):
+        if path.startswith("docs/generated"):
+            continue
+        isCode = False
+        for number, line in enumerate(read(path).split("\n"), 1):
+            isCode ^= line.lstrip().startswith("```")
+            if len(line) > WIDTH and not isCode and not re.match(r"\||    |!\[|`cleave [^`]*`:$", line) and " " in line[:WIDTH].strip():
+                yield f"{path}:{number}: {len(line)} columns"
 
 
 def check_docs():

@@ -76,7 +76,7 @@ def unit_tests_of(path):
 
 
 def uses(script, path, scripts):
-    """Whether the program of a suite reads a file: it is it, or imports it, or, of what is no program of a suite, has it in its folder."""
+    """Whether the program of a suite reads a file: it is it, or imports it, or, of what is not a program of a suite, has it in its folder."""
     if path not in scripts:
         return path.startswith(os.path.dirname(script) + "/")
     module = os.path.basename(path)[:-3]

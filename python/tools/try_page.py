@@ -110,7 +110,7 @@ def main():
         count = page.evaluate("document.querySelectorAll('.bar').length")
         bars = sorted({index * (count - 1) // 49 for index in range(50)}) if count else []
         problems = [problem for problem in (bar_problem(page, index) for index in bars) if problem]
-        # Labels must lie within their bars, or neighbours cut them off.
+        # Labels must lie within their bars, or neighbors cut them off.
         wide = page.evaluate("[...document.querySelectorAll('.bar + text')].filter(text => text.getBBox().width > "
                              "text.previousElementSibling.getBBox().width).map(text => text.textContent)")
         problems += [f"the label {label} is wider than its bar" for label in wide[:5]]

@@ -1,4 +1,4 @@
-// A module that cannot come from our planning is no program: the checks of the file say why.
+// A module that cannot come from our planning is not a program: the checks of the file say why.
 //
 // RUN: not cleave-translate --exec-to-program %s -o %t.cleave 2>&1 | FileCheck %s
 // RUN: not ls %t.cleave

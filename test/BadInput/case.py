@@ -27,7 +27,7 @@ def tensor(name, array):
 
 
 def model(nodes, inputs, outputs, initializers=(), opset=18, **kwargs):
-    """Serialised model; nothing is checked."""
+    """Serialized model; nothing is checked."""
     graph = helper.make_graph(list(nodes), "g", list(inputs), list(outputs), list(initializers))
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9, **kwargs)
     return proto.SerializeToString()

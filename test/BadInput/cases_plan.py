@@ -18,8 +18,8 @@ def plans():
     yield shard("plan-absent", "--plan", "nowhere.yaml", words=["nowhere.yaml"])
     yield shard("plan-not-yaml", plan="mesh: {data: 2\n", words=["p.yaml:"])
     yield shard("plan-unknown-key", plan=mesh + "shards: []\n", words=["p.yaml:2:1", "shards"])
-    yield shard("plan-unknown-rule-key", plan=rule("tensor: hidden, dims: [data, _], colour: red"),
-                words=["p.yaml:3:", "colour"])
+    yield shard("plan-unknown-rule-key", plan=rule("tensor: hidden, dims: [data, _], color: red"),
+                words=["p.yaml:3:", "color"])
     yield shard("plan-unknown-axis", plan=rule("tensor: hidden, dims: [rows, _]"), words=["p.yaml:3:", "rows"])
     yield shard("plan-wrong-number-of-dims", plan=rule("tensor: hidden, dims: [data]"), words=["p.yaml:3:", "hidden"])
     yield shard("plan-does-not-divide", "--mesh", "data=3", plan="shard:\n  - {tensor: hidden, dims: [data, _]}\n",

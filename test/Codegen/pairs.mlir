@@ -43,7 +43,7 @@ func.func @one_row(%x: tensor<1x64xbf16>, %p: tensor<5x32x16x2xbf16>) -> tensor<
   return %0 : tensor<1x80xf32>
 }
 
-// A depth that is no number of tiles goes pair by pair.
+// A depth that is not a number of tiles goes pair by pair.
 // TILES-LABEL: func.func @short_depth
 // TILES-NOT: tile
 // TILES: math.fma

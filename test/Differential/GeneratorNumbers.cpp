@@ -1,4 +1,4 @@
-//===- GeneratorNumbers.cpp - quantised numbers, bits, rows ---------------===//
+//===- GeneratorNumbers.cpp - quantized numbers, bits, rows ---------------===//
 //
 // Several ops at a time, as models have them together. What rounds to few bits jumps, so it reads arguments alone, and its
 // scales are made of arguments by ops that round alike everywhere: |x| + 1/16.
@@ -43,7 +43,7 @@ bool Generator::addRows() {
   return true;
 }
 
-/// An argument, quantised and back, with one scale for all, along a dim, or for blocks; with zero points now and then.
+/// An argument, quantized and back, with one scale for all, along a dim, or for blocks; with zero points now and then.
 bool Generator::addQuantized() {
   static constexpr const char *types[] = {"i8", "ui8", "i8", "ui8", "i4", "ui4", "i16"};
   const Value *found = pickArgument(1);
@@ -82,7 +82,7 @@ bool Generator::addQuantized() {
   return add(formatv("nn.dequantize {0}, {1}{2}{3}", numbers.name, back.name, zeros, along), operands, x.shape);
 }
 
-/// Bytes times bytes in i32, as quantised models multiply, and back to small floats.
+/// Bytes times bytes in i32, as quantized models multiply, and back to small floats.
 bool Generator::addIntegerProduct() {
   static constexpr const char *types[] = {"i8", "ui8"};
   int64_t rows = pickSize(), depth = pickSize(), columns = pickSize();

@@ -153,7 +153,7 @@ bool Generator::addTranspose() {
   return add(formatv("nn.transpose {0} {1}", x->name, listText(permutation)), {x}, shape);
 }
 
-/// Merges neighbours or splits a dim, now and then regroups everything.
+/// Merges neighbors or splits a dim, now and then regroups everything.
 bool Generator::addReshape() {
   const Value *x = pickValue(1);
   if (!x)

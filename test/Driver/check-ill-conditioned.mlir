@@ -1,4 +1,4 @@
-// A sum that is cancelled again: next to 5e3 floats are 2^-11 apart, and an order of summation decides where some of the
+// A sum that is canceled again: next to 5e3 floats are 2^-11 apart, and an order of summation decides where some of the
 // sums are rounded to. That is told, and no error; the same tolerance finds nothing wrong without the cancellation.
 // RUN: cleave run %s --check --seed 3 > %t; FileCheck %s < %t
 // RUN: cleave run %s --check --seed 3 --quiet | count 0

@@ -71,7 +71,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 #mesh = #spmd.mesh<["x"=2]>
 #other = #spmd.mesh<["y"=2]>
 module attributes {spmd.mesh = #mesh, spmd.phase = "optimized"} {
-  // CHECK: other-mesh.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'func.func' op cannot be exported: argument 'arg0' is 'tensor<2xf32>', which is no shard of tensor<4xf32, {{.*}}> on the module's mesh
+  // CHECK: other-mesh.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'func.func' op cannot be exported: argument 'arg0' is 'tensor<2xf32>', which is not a shard of tensor<4xf32, {{.*}}> on the module's mesh
   func.func @main(%x: tensor<2xf32> {spmd.global = tensor<4xf32, #spmd.sharding<#other, [{"y"}]>>}) -> (tensor<2xf32> {spmd.global = tensor<4xf32, #spmd.sharding<#mesh, [{"x"}]>>}) {
     return %x : tensor<2xf32>
   }
@@ -83,7 +83,7 @@ module attributes {spmd.mesh = #mesh, spmd.phase = "optimized"} {
 module attributes {spmd.mesh = #mesh, spmd.phase = "optimized"} {
   nn.param @w : tensor<4xf32> = dense<1.0> : tensor<4xf32>
   func.func @main(%x: tensor<2xf32> {spmd.global = tensor<4xf32, #spmd.sharding<#mesh, [{"x"}]>>}) -> (tensor<2xf32> {spmd.global = tensor<4xf32, #spmd.sharding<#mesh, [{"x"}]>>}) {
-    // CHECK: weight-on-other-mesh.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'nn.load' op cannot be exported: #spmd.sharding<{{.*}}> is no sharding over the mesh of the module
+    // CHECK: weight-on-other-mesh.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'nn.load' op cannot be exported: #spmd.sharding<{{.*}}> is not a sharding over the mesh of the module
     %w = nn.load @w shard(#spmd.sharding<#other, [{"y"}]>) : tensor<2xf32>
     %y = nn.add %x, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
     return %y : tensor<2xf32>

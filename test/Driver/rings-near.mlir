@@ -2,7 +2,7 @@
 //
 // 256 tokens of one head of 16, on 16 ranks, each seeing two on either side: a block of keys or values is 16 x 16 x 4 = 1024 bytes, 1024 ns over
 // the link; a rank attends to all in 2 x 16 x 256 x 32 = 262144 ns, to a block in a 16th of that. Of the 16 blocks it sees its own and those
-// of both neighbours, so that 2 x 2 blocks are sent, at the same time as it attends to others.
+// of both neighbors, so that 2 x 2 blocks are sent, at the same time as it attends to others.
 //   gathered  2 x 15 x 1024 + 262144 + a launch              with launches of 1 us 293864 ns, of 200 us 492864
 //   ring      3 x (16384 + a launch) + combining                            ~ 52000              > 649000
 //

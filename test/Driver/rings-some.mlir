@@ -4,7 +4,7 @@
 // RUN: cleave run %s --cluster %t.yaml --remarks --check 2>&1 | FileCheck %s --check-prefixes=EITHER,FIT --implicit-check-not "not in a ring"
 // RUN: cleave run %s --cluster %t.yaml --attention=ring --remarks --check 2>&1 | FileCheck %s --check-prefixes=EITHER,ASKED
 
-// FIT: remark: keys and values of 1 nn.attention go round in rings
+// FIT: remark: keys and values of 1 nn.attention use ring attention
 // ASKED: remark: 'nn.attention' op takes its keys and values gathered, not in a ring: others read what is gathered too
 // EITHER: 6 x window
 // EITHER: check result0: ok

@@ -17,8 +17,8 @@
 // A word for another form goes before.
 // RUN: cleave run %s --plan %t.plan.yaml --cluster %t.small.yaml --attention=gather --remarks --check 2>&1 | FileCheck %s --check-prefix=GATHER
 
-// TIME: remark: keys and values of attention go round in rings: a rank takes 1.06 ms as predicted, and 1.07 ms as decided without
-// FIT: remark: keys and values of attention go round in rings: as decided without, a rank took 40960 bytes at its peak, and a device of {{.*}} has 40000; now it takes {{[0-9]+}}, and 45.{{[0-9]+}} us more
+// TIME: remark: keys and values of attention use ring attention: predicted 1.06 ms per rank, 1.07 ms without
+// FIT: remark: keys and values of attention use ring attention: without it a rank has a peak of 40960 bytes, and a device of {{.*}} has 40000; with it {{[0-9]+}}, and 45.{{[0-9]+}} us more
 // RING: 6 x window {{.*}} 24.58 kB
 // RING: time of a rank: {{.*}}, 24.58 us of it at the same time
 // RING: check y: ok

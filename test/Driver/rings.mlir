@@ -19,7 +19,7 @@
 // RUN: cleave shard %s --cluster %t.small.yaml --must-fit --remarks -o %t.out 2>&1 | FileCheck %s --check-prefix=FIT
 // RUN: not cleave shard %s --cluster %t.small.yaml --must-fit --attention=gather -o %t.out 2>&1 | FileCheck %s --check-prefix=FULL
 
-// FIT: remark: keys and values of 1 nn.attention go round in rings: gathered, a rank took 40960 bytes at its peak, and a device of {{.*}} has 40000; now it takes {{[0-9]+}}, and 45535 ns more
+// FIT: remark: keys and values of 1 nn.attention use ring attention: gathered, a rank has a peak of 40960 bytes, and a device of {{.*}} has 40000; with it {{[0-9]+}}, and 45535 ns more
 // RING: 6 x window {{.*}} 24.58 kB
 // RING: time of a rank: {{.*}}, 24.58 us of it at the same time
 // RING: check result0: ok

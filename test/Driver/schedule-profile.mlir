@@ -1,4 +1,4 @@
-// An op that several nodes became takes the sum of their times; a node that became several ops shares its time, as the modelled times are or, where these
+// An op that several nodes became takes the sum of their times; a node that became several ops shares its time, as the modeled times are or, where these
 // are nothing, evenly: %s has all of a and its half of b, %t the other half.
 //
 // RUN: printf '{"a": 1000, "b": 300}' > %t.json

@@ -1,4 +1,4 @@
-// Attention in which a query sees a window of keys, with the sequence cut: neighbours give the keys and values that are missing, and the
+// Attention in which a query sees a window of keys, with the sequence cut: neighbors give the keys and values that are missing, and the
 // op is itself again. A mask says which of them lie beyond the first and the last key.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
@@ -11,7 +11,7 @@
 #k = #spmd.sharding<#mesh, [{}, {}, {}, {"x"}]>
 
 //--- causal.mlir
-// A token and two before it: two rows of keys and of values from the neighbour. Four query heads share one.
+// A token and two before it: two rows of keys and of values from the neighbor. Four query heads share one.
 // CHECK-LABEL: @two_tokens_before
 func.func @two_tokens_before(%q: tensor<1x4x16x16xf32, #s>, %k: tensor<1x1x16x16xf32, #s>, %v: tensor<1x1x16x16xf32, #s>) -> tensor<1x4x16x16xf32, #s> {
   // CHECK-COUNT-2: spmd.window {{.*}} steps [0, 0, 4, 0] lows [0, 0, -2, 0] highs [1, 1, 4, 16] fill 0.{{.*}} (tensor<1x1x4x16xf32>) -> tensor<1x1x6x16xf32>
@@ -22,7 +22,7 @@ func.func @two_tokens_before(%q: tensor<1x4x16x16xf32, #s>, %k: tensor<1x1x16x16
 }
 
 //--- far.mlir
-// Nine before it: of three neighbours.
+// Nine before it: of three neighbors.
 // CHECK-LABEL: @longer_than_a_shard
 func.func @longer_than_a_shard(%q: tensor<1x1x16x16xf32, #s>, %k: tensor<1x1x16x16xf32, #s>, %v: tensor<1x1x16x16xf32, #s>) -> tensor<1x1x16x16xf32, #s> {
   // CHECK-COUNT-2: spmd.window {{.*}} lows [0, 0, -9, 0] highs [1, 1, 4, 16] {{.*}} -> tensor<1x1x13x16xf32>

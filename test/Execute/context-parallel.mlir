@@ -12,7 +12,7 @@
 
 //--- heads.mlir
 // Of a tensor of n bytes each of q, k, v and the result sends 3 n / 16: 3072 of 4096 bytes; keys and values gathered are 6144.
-// CHECK: remark: 'nn.attention' op takes another form than the wishes name: 3072 bytes a rank instead of 6144
+// CHECK: remark: 'nn.attention' op departs from the plan: 3072 bytes a rank instead of 6144
 // CHECK-LABEL: @heads_instead_of_the_sequence
 func.func @heads_instead_of_the_sequence(%q: tensor<1x4x16x16xf32, #s>, %k: tensor<1x4x16x16xf32, #s>, %v: tensor<1x4x16x16xf32, #s>) -> tensor<1x4x16x16xf32, #s> {
   // CHECK-COUNT-3: spmd.all_to_all {{.*}} (tensor<1x4x4x16xf32>) -> tensor<1x1x16x16xf32>

@@ -76,7 +76,7 @@ func.func @a_resize_by_a_whole_number_is_cut_in_space(%x: tensor<4x8x8x8xf32, #o
 }
 
 //--- windows.mlir
-// Windows that overlap: a rank gets the edges of its neighbours, corners included, and zeros beyond the picture.
+// Windows that overlap: a rank gets the edges of its neighbors, corners included, and zeros beyond the picture.
 // CHECK-LABEL: @windows_over_a_cut_picture
 func.func @windows_over_a_cut_picture(%x: tensor<4x8x8x8xf32, #ooxy>, %w: tensor<4x8x3x3xf32, #oooo>) -> tensor<4x4x8x8xf32, #ooxy> {
   // CHECK-NEXT: %[[WINDOW:.*]] = spmd.window %arg0 dims [{}, {}, {"x"}, {"y"}] steps [0, 0, 4, 4] lows [0, 0, -1, -1] highs [4, 8, 5, 5] fill 0.000000e+00 : f32 : (tensor<4x8x4x4xf32>) -> tensor<4x8x6x6xf32> cause "a dim that nn.conv works along is sharded over x, y"
@@ -145,7 +145,7 @@ func.func @an_average_over_cut_rows(%x: tensor<4x8x8x8xf32, #ooxo>) -> tensor<4x
 }
 
 //--- samples.mlir
-// Samples across the border, of which those that belong to the neighbours are dropped.
+// Samples across the border, of which those that belong to the neighbors are dropped.
 // CHECK-LABEL: @a_linear_resize_over_cut_rows
 func.func @a_linear_resize_over_cut_rows(%x: tensor<4x8x8x8xf32, #ooxo>) -> tensor<4x8x16x8xf32, #ooxo> {
   // CHECK-NEXT: spmd.window %arg0 dims [{}, {}, {"x"}, {}] steps [0, 0, 4, 0] lows [0, 0, -1, 0] highs [4, 8, 5, 8] : (tensor<4x8x4x8xf32>)

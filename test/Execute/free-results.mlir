@@ -14,7 +14,7 @@
 //--- convolution.mlir
 // 30 rows do not divide into 4. They do into 2, and the batch takes the other half of the axis: half of 16,384 bytes, and a row of
 // 1,024 for the edge. With a gather of the rows it was 34,816.
-// CHECK: remark: 'nn.conv' op takes another form than the wishes name: 9216 bytes a rank instead of 34816
+// CHECK: remark: 'nn.conv' op departs from the plan: 9216 bytes a rank instead of 34816
 // CHECK-LABEL: @rows_that_do_not_divide
 func.func @rows_that_do_not_divide(%x: tensor<2x8x32x32xf32, #rows>, %w: tensor<8x8x3x3xf32> {nn.parameter}) -> tensor<2x8x30x30xf32> {
   // CHECK: spmd.all_to_all {{.*}} slice [{"x":(2)2}, {}, {}, {}] : (tensor<2x8x8x32xf32>) -> tensor<1x8x16x32xf32>

@@ -33,7 +33,7 @@
 // EXPLAIN: qkv at [0, 16]: f32[16, 16] [_, m]
 // EXPLAIN: qkv at [0, 32]: f32[16, 16] [_, m]
 
-// REMARK: remark: the part of 'qkv' at [0, 16] is cut by itself, as the model reads it by itself
+// REMARK: remark: the part of 'qkv' at [0, 16] is sharded separately, because the model reads this part of a fused weight separately
 
 // WARN: warning: the part of 'qkv' at [0, 0] has size 16 in dim 1, which axis "m"=12 does not divide: propagation decides how that part is cut
 // WARN: check y: ok

@@ -1,4 +1,4 @@
-// Windows over dims that do not divide: neighbours exchange edges as ever, and nothing of the padding.
+// Windows over dims that do not divide: neighbors exchange edges as ever, and nothing of the padding.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL" "cleave run {} --check --executor=program | FileCheck {} --check-prefix=EQUAL"
 // The same on four ranks of one axis: 2, 2, 2 and 1 rows, or 1, 1, 1 and none.

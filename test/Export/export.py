@@ -2,7 +2,7 @@
 
 Usage: export.py BUILD_DIR [--all] [NAME...]
 
-A case is a fixture on a mesh of `models-sharded`, a plan of examples/parallel, a pipeline of `models-pipelines` or of the examples, a quantised model of `models-quantized`, a loop whose trip count is an
+A case is a fixture on a mesh of `models-sharded`, a plan of examples/parallel, a pipeline of `models-pipelines` or of the examples, a quantized model of `models-quantized`, a loop whose trip count is an
 input, a small program of test/Execute, or a model of a public package with a plan of `wild` (two models; with --all all of them). Every file must pass ONNX's
 checker with its shape inference, which must agree with what the file says of each value. Then lockstep.py runs all ranks:
 what lies between collectives in onnxruntime (bf16: ONNX's reference evaluator), collectives in numpy, by what docs/export.md says of them. Outputs must be those that
@@ -38,7 +38,7 @@ import wild
 from cases import CASES as FORMS
 
 # Of test/Execute: an LRN over an even number of channels, which onnxruntime refuses.
-OTHER = {"neighbours.mlir channels.mlir"}
+OTHER = {"neighbors.mlir channels.mlir"}
 # Totals over all cases, and the least that there must be of each.
 COUNTS = collections.Counter()
 LEAST = {"files": 950, "segments": 3100, "collectives": 3100, "outputs": 500, "cleave.Send": 230}
@@ -188,14 +188,14 @@ def form(build, name):
     return text or harness.difference(outputs, infer(model, arrays), 1e-4, 1e-5)
 
 
-def quantised(build, name, mesh):
-    base, quantiser, how = quantized.CASES[name]
+def quantized(build, name, mesh):
+    base, quantizer, how = quantized.CASES[name]
     with np.load(os.path.join(MODELS, base + ".npz")) as recorded:
         arrays = {key[3:]: recorded[key] for key in recorded.files if key.startswith("in:")}
     with tempfile.TemporaryDirectory() as folder:
         path, copy = os.path.join(folder, "q.onnx"), os.path.join(folder, base + ".onnx")
-        shutil.copy(os.path.join(MODELS, base + ".onnx"), copy)  # beside which the quantiser writes
-        quantiser(copy, path, arrays, **how)
+        shutil.copy(os.path.join(MODELS, base + ".onnx"), copy)  # beside which the quantizer writes
+        quantizer(copy, path, arrays, **how)
         np.savez(os.path.join(folder, "in.npz"), **arrays)
         rules = quantized.get_rules(onnx.load(path), arrays, mesh)
         text, outputs = run(build, path, ["--inputs", os.path.join(folder, "in.npz"), "--mesh", mesh, *rules], arrays)
@@ -256,7 +256,7 @@ def main():
     cases.update({f"{' '.join(map(str, case))} in a pipeline": (pipeline, case) for case in pipelines.CASES + pipelines.UNEVEN})
     cases.update({name: (looped, name) for name in LOOPED})
     cases.update({name: (staged, name) for name in ("bert-3d", "bert-pipeline")})
-    cases.update({f"{name} on {mesh}": (quantised, name, mesh) for name in quantized.CASES for mesh in quantized.MESHES})
+    cases.update({f"{name} on {mesh}": (quantized, name, mesh) for name in quantized.CASES for mesh in quantized.MESHES})
     cases.update({name: (executed, text) for name, text in parts().items() if name not in OTHER})
     for name in wild.choose([], "--all" in flags):
         if not wild.MODELS[name].refusal:

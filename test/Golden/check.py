@@ -98,7 +98,7 @@ def mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-def summarise(rows):
+def summarize(rows):
     """(what is wrong over all cases, lines for the table's foot)."""
     ran = [(case, sent) for case, (_, sent, _) in rows if sent is not None and case.peer]
     above = [case.name for case, sent in ran if sent > case.peer.bytes]
@@ -141,7 +141,7 @@ def main():
         print(f"{verdict:8s} {case.name:28s} {sent} (least {case.least}, peer {case.peer.bytes if case.peer else '-'}) {note}")
     failed = sum(verdict == "FAILED" for _, (verdict, _, _) in rows)
     if len(rows) == len(CASES):
-        wrong, foot = summarise(rows)
+        wrong, foot = summarize(rows)
         print("\n".join([*wrong, *foot]))
         failed += len(wrong) + harness.check_generated("golden.md", format_table(rows, foot), "--fix-table" in flags)
     return harness.close(len(rows), failed)

@@ -98,7 +98,7 @@ def shards_of(spec, devices):
 def problem_of_spec(node, spec, devices):
     """`devices`: those that hold something of it; with stages that is looked at with these."""
     if spec.tensor_name not in [*node.input, *node.output]:
-        return f"{spec.tensor_name} is no tensor of {node.name}"
+        return f"{spec.tensor_name} is not a tensor of {node.name}"
     shards = 1
     for dim in spec.sharded_dim:
         for part in dim.simple_sharding:
@@ -193,7 +193,7 @@ def totals(report):
 
 
 def stages(report):
-    """What each stage is, without what times are modelled."""
+    """What each stage is, without what times are modeled."""
     return [{key: value for key, value in stage.items() if key != "ns"} for stage in report["pipeline"]["stages"]]
 
 
@@ -202,7 +202,7 @@ def places(report):
 
 
 def schedule(report):
-    """What runs when, without modelled times: the name and, of what ranks do, how many microbatches and stages there are."""
+    """What runs when, without modeled times: the name and, of what ranks do, how many microbatches and stages there are."""
     return report["pipeline"]["schedule"]["schedule"], report["pipeline"]["microbatches"], len(report["pipeline"]["stages"])
 
 

@@ -1,10 +1,10 @@
-"""Quantised models, made here: what onnxruntime's quantiser makes of fixtures, and a network with weights of 8 and 4 bits, whole, under
-data, tensor and fully sharded plans; and onnxruntime's own quantised ops. Against onnxruntime.
+"""Quantized models, made here: what onnxruntime's quantizer makes of fixtures, and a network with weights of 8 and 4 bits, whole, under
+data, tensor and fully sharded plans; and onnxruntime's own quantized ops. Against onnxruntime.
 
 Usage: quantized.py BUILD_DIR [NAME...]
 
-The quantiser writes products of integers with scales found at run time (dynamic), pairs of quantising and dequantising (QDQ), or ops
-on integers (QOperator). A sum that is rounded otherwise moves a quantised element by one step, and what depends on it by a little: so an
+The quantizer writes products of integers with scales found at run time (dynamic), pairs of quantizing and dequantizing (QDQ), or ops
+on integers (QOperator). A sum that is rounded otherwise moves a quantized element by one step, and what depends on it by a little: so an
 output may be off by 3 % of its largest element at most, and by 0.5 % on the average, but where all arithmetic is of integers to the
 last, nothing is. Of the network with stored weights nothing is rounded, and what is gathered must have the bytes that the weights have.
 """
@@ -25,7 +25,7 @@ from onnxruntime import quantization as q
 sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
 
-logging.disable(logging.WARNING)  # of the quantiser, about speed
+logging.disable(logging.WARNING)  # of the quantizer, about speed
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Axis "data" cuts batches, "model" weights.
 MESHES = ["one=1", "data=2", "model=2", "data=2,model=2"]
@@ -50,7 +50,7 @@ def static(source, target, inputs, **options):
     q.quantize_static(source, target, Recorded(inputs), **options)
 
 
-# name: (fixture, quantiser, its options)
+# name: (fixture, quantizer, its options)
 CASES = {
     "bert dynamic": ("bert_ts17", dynamic, {"per_channel": True}),
     "bert QDQ": ("bert_ts17", static, {"quant_format": q.QuantFormat.QDQ}),
@@ -78,7 +78,7 @@ def rule(name, rank, dim, axis):
 
 
 def get_rules(model, inputs, mesh):
-    """Batches over `data`; columns of every stored matrix and kernel that are even over `model`, by the name of the quantised weight."""
+    """Batches over `data`; columns of every stored matrix and kernel that are even over `model`, by the name of the quantized weight."""
     rules = []
     if "data" in mesh:
         rules += [word for name, array in inputs.items() if array.ndim and array.shape[0] % 2 == 0 for word in rule(name, array.ndim, 0, "data")]
@@ -120,7 +120,7 @@ def quantized(build, name, mesh):
         with np.load(f"{HERE}/{fixture}.npz") as arrays:
             inputs = {key[3:]: arrays[key] for key in arrays if key.startswith("in:")}
         path, copy = f"{folder}/q.onnx", f"{folder}/{fixture}.onnx"
-        shutil.copy(f"{HERE}/{fixture}.onnx", copy)  # beside which the quantiser writes
+        shutil.copy(f"{HERE}/{fixture}.onnx", copy)  # beside which the quantizer writes
         quantizer(copy, path, inputs, **options)
         model = onnx.load(path)
         got, report = run(build, path, folder, inputs, ["--mesh", mesh, *get_rules(model, inputs, mesh)])
@@ -140,7 +140,7 @@ SCALES = {"by columns": (1, 0), "by blocks of 32": (0, 32)}
 
 
 def make_network(kind, scales, rows, path):
-    """Two layers whose weights are dequantised where they are used; the inputs."""
+    """Two layers whose weights are dequantized where they are used; the inputs."""
     rng = np.random.default_rng(3)
     number, bits = STORED[kind]
     axis, block = SCALES[scales]

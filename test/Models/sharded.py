@@ -24,7 +24,7 @@ import harness
 HERE = os.path.dirname(os.path.abspath(__file__))
 # B: the least number that divides the batch, as the recorded inputs have it.
 MESHES = ["data=B", "model=2", "data=B,model=2", "model=3,data=B"]
-# Of pictures: rows, or rows and columns, where edges go to neighbours.
+# Of pictures: rows, or rows and columns, where edges go to neighbors.
 PICTURES = ["resnet_ts17", "unet_dyn18"]
 PICTURE_MESHES = ["rows=2", "rows=4", "rows=2,columns=2"]
 # Of sizes that divide next to nothing in these models: heads, batches, tokens, channels, vocabularies.

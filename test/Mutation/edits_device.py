@@ -96,7 +96,7 @@ EDITS = [
     Edit("cudnn-attention-of-any-offset", "lib/Codegen/LibraryAttention.cpp", "int64_t(attention.getCausalOffset()) != offset", "false",
          "attention that sees fewer keys is a call", ["lit:Exec/Transforms/use-libraries"]),
     Edit("emulated-graph-heads-in-turn", "lib/Emulation/Cuda/DnnEngines.cpp", "inB[dim] /= a.sizes[dim] / b.sizes[dim];",
-         "inB[dim] %= b.sizes[dim];", "heads of keys serve others than neighbours", [CALLS]),
+         "inB[dim] %= b.sizes[dim];", "heads of keys serve others than neighbors", [CALLS]),
     Edit("emulated-graph-forgets-a-type", "lib/Emulation/Cuda/DnnGraphRules.cpp", "if (rule.element != element)", "if (false)",
          "an attribute of another type is taken", [f"{EMULATION}:Descriptors.*"]),
     Edit("parts-of-keys-see-the-next", "lib/Codegen/DeviceAttention.cpp", "parts ? endKey : p.number(keys)", "p.number(keys)",

@@ -5,8 +5,8 @@ ONNX = "lib/Export/Onnx/"
 EXPORT = ["export"]
 
 EDITS = [
-    Edit("export-group-of-neighbours", ONNX + "Collectives.cpp", "digits.strides.push_back(stride);", "digits.strides.push_back(1);",
-         "a group is ranks with neighbouring numbers, whatever its axis", EXPORT),
+    Edit("export-group-of-neighbors", ONNX + "Collectives.cpp", "digits.strides.push_back(stride);", "digits.strides.push_back(1);",
+         "a group is ranks with neighboring numbers, whatever its axis", EXPORT),
     Edit("export-order-of-digits", ONNX + "Collectives.cpp", "addDigit(digits, mesh, axis, dim);",
          "{ addDigit(digits, mesh, axis, dim); size_t last = digits.dims.size() - 1; "
          "if (last > 0 && digits.dims[last - 1] == digits.dims[last]) { std::swap(digits.extents[last - 1], digits.extents[last]); "
@@ -53,7 +53,7 @@ EDITS = [
          "a query that sees nothing gives NaN", EXPORT),
     Edit("export-loop-count", ONNX + "Control.cpp", "out.number(*op.getCount())", "out.number(*op.getCount() + 1)",
          "a loop runs once more", EXPORT),
-    Edit("export-stage-neighbours", ONNX + "Messages.cpp", "ArrayRef<int64_t>(graph.getPipelineStride())", "ArrayRef<int64_t>(1)",
+    Edit("export-stage-neighbors", ONNX + "Messages.cpp", "ArrayRef<int64_t>(graph.getPipelineStride())", "ArrayRef<int64_t>(1)",
          "messages go to the next rank, whatever the axis of the pipeline", EXPORT),
     Edit("export-shard-of-stage", ONNX + "GraphBuilder.cpp", "rank / (stride * mesh.getSizes()[*pipelineAxis]) * stride + rank % stride",
          "rank / (stride * mesh.getSizes()[*pipelineAxis]) * stride",

@@ -29,7 +29,7 @@ EDITS = [
     Edit("statistics-of-a-microbatch", CUT, "llvm::is_contained(cost.factors, factor)", "false",
          "what is wrong with a norm over samples is not said", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("batch-behind-a-dim", CUT, "isMajor &= !found && factors.front() == factor;", "",
-         "samples are taken for neighbours that are none", [MICROBATCH]),
+         "samples are taken for neighbors that are none", [MICROBATCH]),
     Edit("accumulated-hides-split", CUT, "time.kind == InTime::Kind::Whole || other.isSplit()", "other.isSplit()",
          "what is made of accumulated values alone counts as whole", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("constants-are-repeated", CUT, "from.slice(at, row) != from.take_front(row)", "false",

@@ -1,6 +1,6 @@
 """Small errors in the search for shardings, in what it prices, and in the algebra behind it.
 
-Not here, because they change nothing that can be seen: that elimination keeps what is forbidden apart when it normalises a
+Not here, because they change nothing that can be seen: that elimination keeps what is forbidden apart when it normalizes a
 table (what is taken off is added to the total, and sums end at forbidden), and whether the major or the minor parts of an axis choose
 first: later rounds, and sweeps over both, come to the same in all that is tried.
 """
@@ -22,13 +22,13 @@ EDITS = [
          "axes of a dim stand in mesh order against the wishes", [SOLVER, "lit:Spmd/Transforms/propagate"]),
     Edit("one-round", "lib/Solver/Solver.cpp", "round < options.maxRounds", "round < 1",
          "the solver stops after one round of sweeps", [SOLVER]),
-    Edit("freezes-another-neighbour", "lib/Solver/Elimination.cpp",
+    Edit("freezes-another-neighbor", "lib/Solver/Elimination.cpp",
          "key(candidate) > key(busiest)", "key(candidate) < key(busiest)",
-         "elimination freezes the least busy neighbour", [SOLVER]),
+         "elimination freezes the least busy neighbor", [SOLVER]),
     Edit("frozen-again", "lib/Solver/Domination.cpp", "spared.insert(spared.end(), known.frozen.begin(), known.frozen.end());",
          "", "each try freezes what the one before froze", [SOLVER, "training"]),
     Edit("dominated-beside-the-first", "lib/Solver/Domination.cpp", "least = std::min(least, difference(one, other));",
-         "least = difference(one, other);", "an option goes for what it costs beside one option of a neighbour", [SOLVER]),
+         "least = difference(one, other);", "an option goes for what it costs beside one option of a neighbor", [SOLVER]),
     Edit("shared-parameters-move", "lib/Solver/Candidates.cpp", "graph.node(node).kind == NodeKind::Hub && owned[node]",
          "false", "a parameter of several users moves at the price of anything else", ["lit:propagate-parameters"]),
     Edit("argument-is-no-parameter", "lib/Dialect/Spmd/Transforms/FunctionProblem.cpp",

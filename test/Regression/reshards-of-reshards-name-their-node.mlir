@@ -2,7 +2,7 @@
 // RUN: FileCheck %s < %t.json
 
 // An argument is wanted in two ways, the second made of the first by a slice: what is gathered
-// then has a reshard as its first reader, which is no node of the model. The node is found all the same.
+// then has a reshard as its first reader, which is not a node of the model. The node is found all the same.
 
 // CHECK-LABEL: "collectives": [
 // CHECK: "kind": "all_gather"

@@ -237,7 +237,7 @@ LISTENERS = {
 def elsewhere(case):
     """An address of another machine is none that rank 0 can listen at."""
     codes, said = case.finish([case.launch(0, MASTER_ADDR="192.0.2.1", CLEAVE_SECRET=SECRET)])
-    return None if codes == [4] and "rank 0 cannot listen at '192.0.2.1': it is no address of this machine" in said[0] else f"{codes}: {said}"
+    return None if codes == [4] and "rank 0 cannot listen at '192.0.2.1': it is not an address of this machine" in said[0] else f"{codes}: {said}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------------
@@ -293,8 +293,8 @@ FILES = {
     "link": (by_link, "it is a symbolic link"),
     "readable": (lambda path: put(path, mode=0o640), "others may read or write it"),
     "writable": (lambda path: put(path, mode=0o602), "others may read or write it"),
-    "folder": (os.mkdir, "it is no regular file"),
-    "pipe": (os.mkfifo, "it is no regular file"),
+    "folder": (os.mkdir, "it is not a regular file"),
+    "pipe": (os.mkfifo, "it is not a regular file"),
     # Ranks that look for rank 0 wait until it is there.
     "of-a-user": (lambda path: put(path, "a letter\n"), "it is there, and holds something else", (0,)),
     **({"foreign": (of_another, "it belongs to user 65534")} if os.geteuid() == 0 else {}),

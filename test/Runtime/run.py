@@ -109,7 +109,7 @@ REFUSED = {
     "missing-program": ("none.cleave", [], r"cannot read .*none.cleave: No such file or directory"),
     "damaged-program": ("damaged.cleave", [], r'cannot run ".*damaged.cleave": .*\(P1\)'),
     "empty-program": ("empty.cleave", [], r'cannot run ".*empty.cleave": .*\(P1\)'),
-    "folder": (".", [], r"cannot read .*: it is no regular file"),
+    "folder": (".", [], r"cannot read .*: it is not a regular file"),
     "other-machine": ("foreign.cleave", [], r'the program has no code for this machine: .* this processor has no "quantum"'),
     "no-gpu": ("gpu.cleave", [], r"no CUDA driver \(12 or later\) found; tried /nowhere/libcuda.so"),
     "too-little-memory": ("huge.cleave", [], r"the program needs 70368744178\d+ bytes of memory on this machine, \d+ are free"),

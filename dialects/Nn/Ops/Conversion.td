@@ -4,7 +4,7 @@
 
 include "NnBase.td"
 
-def Nn_Rounding : I32EnumAttr<"Rounding", "to which neighbour a number is rounded", [
+def Nn_Rounding : I32EnumAttr<"Rounding", "to which neighbor a number is rounded", [
     I32EnumAttrCase<"Nearest", 0, "nearest">, I32EnumAttrCase<"Up", 1, "up">, I32EnumAttrCase<"Down", 2, "down">]> {
   let cppNamespace = "::cleave::nn";
   let genSpecializedAttr = 0;
@@ -18,7 +18,7 @@ def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ClonePartitio
     `saturate`, what is out of range takes the nearest value in range, infinity too where the result is a float of 8 bits.
     Without it, an integer keeps its low bits, and a float becomes infinite, or NaN in types without infinities; one of 4 bits, which
     has neither, saturates always, and its NaN is -0.
-    `f8E8M0FNU` has powers of two alone: numbers lose their sign, and `rounding` says to which neighbour they go, the larger (`up`),
+    `f8E8M0FNU` has powers of two alone: numbers lose their sign, and `rounding` says to which neighbor they go, the larger (`up`),
     the smaller (`down`) or the nearest; 0 becomes the least.
     With `bits`, the result is made of the operand's low bits as they are.
 

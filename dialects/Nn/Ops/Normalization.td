@@ -10,7 +10,7 @@ def Nn_LayerNormOp : Nn_Op<"layer_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(
     Mean and (biased) variance are over all dims from `dim` to the last, computed in f32 (f64 for f64).
 
     Constraints: (C1) `dim` is in [0, rank); (C2) scale and bias broadcast to the dims from `dim` on.
-    Sharded over normalised dims: the two moments are all-reduced.
+    Sharded over normalized dims: the two moments are all-reduced.
     Example: `%y = nn.layer_norm %x, %s, %b dim 1 epsilon 1.0e-5 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<8x4xf32>`
   }];
   let arguments = (ins Nn_FloatTensor:$input, Optional<Nn_FloatTensor>:$scale, Optional<Nn_FloatTensor>:$bias, I64Attr:$dim, F64Attr:$epsilon);
@@ -22,7 +22,7 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(getI
   let summary = "`x / sqrt(mean(x^2) + epsilon) * scale` over the dims from `dim` on";
   let description = [{
     Constraints: as nn.layer_norm.
-    Sharded over normalised dims: the sum of squares is all-reduced.
+    Sharded over normalized dims: the sum of squares is all-reduced.
     Example: `%y = nn.rms_norm %x, %s dim 1 epsilon 1.0e-5 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>`
   }];
   let arguments = (ins Nn_FloatTensor:$input, Optional<Nn_FloatTensor>:$scale, I64Attr:$dim, F64Attr:$epsilon);
@@ -43,10 +43,10 @@ def Nn_BatchNormOp : Nn_Op<"batch_norm", [Nn_Form<"Map">, Nn_InferTypes, Nn_Clon
 }
 
 def Nn_GroupNormOp : Nn_Op<"group_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(getInput(), 1)">, Nn_InferTypes, Nn_OwnPartition]> {
-  let summary = "normalised per sample and group of channels (dim 1)";
+  let summary = "normalized per sample and group of channels (dim 1)";
   let description = [{
     Mean and (biased) variance over the channels of a group and all spatial dims; scale and bias are per channel.
-    One channel a group is instance normalisation.
+    One channel a group is instance normalization.
 
     Constraints: (C1) the input has at least 3 dims; (C2) `groups` divides dim 1; (C3) scale and bias are vectors as
     long as dim 1.
@@ -59,7 +59,7 @@ def Nn_GroupNormOp : Nn_Op<"group_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(
 }
 
 def Nn_LrnOp : Nn_Op<"lrn", [Nn_Form<"Window">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
-  let summary = "local response normalisation over neighbouring channels (dim 1)";
+  let summary = "local response normalization over neighboring channels (dim 1)";
   let description = [{
     `x / (k + alpha / size * sum of squares of the size channels around)^beta`.
 

@@ -27,7 +27,7 @@ def Nn_RecurrenceOp : Nn_Op<"recurrence", [Nn_Form<"Recurrence">, AttrSizedOpera
     All directions run from step 0 on: who wants one from the end reverses what it reads and gives. `initial`: h, and of an lstm c, [directions, batch, hidden].
     `peepholes` [directions, 3, hidden] for i, o, f. `lengths` [batch]: steps of each sample; behind them results are 0 and states stay. `clip`,
     where positive, bounds what gates' activations take. Activations have numbers in `alphas` and `betas`, 0 where they take none. `startsFromZeros` says that the first h is zeros, so that an
-    lstm of one step multiplies nothing; canonicalising finds out.
+    lstm of one step multiplies nothing; canonicalizing finds out.
 
     Results: h of all steps, [steps, directions, batch, hidden]; then what h, and of an lstm c, is after the last.
 

@@ -13,7 +13,7 @@ void setTarget(llvm::Module &module, llvm::TargetMachine &machine);
 
 using PassMaker = llvm::function_ref<llvm::ModulePassManager(llvm::PassBuilder &)>;
 /// Runs the passes that `makePasses` builds, with all analyses that passes of `machine` may ask for.
-void optimise(llvm::Module &module, llvm::TargetMachine &machine, PassMaker makePasses);
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, PassMaker makePasses);
 
 /// Nothing if the machine makes no objects.
 std::optional<std::string> generateObject(llvm::Module &module, llvm::TargetMachine &machine);

@@ -87,7 +87,7 @@ DeviceKernel emitDeviceKernel(mlir::Block &region, llvm::StringRef name, mlir::M
                               const CudaTarget &target, llvm::ArrayRef<int64_t> inPlace = {},
                               llvm::ArrayRef<int64_t> alignments = {}, bool always = false, bool reports = false);
 
-/// The kernels as LLVM IR with NVPTX's intrinsics, before libdevice is linked and anything is optimised. `kernels` is used up.
+/// The kernels as LLVM IR with NVPTX's intrinsics, before libdevice is linked and anything is optimized. `kernels` is used up.
 /// Null where it cannot be lowered, with an error at its location.
 std::unique_ptr<llvm::Module> translateDevice(mlir::ModuleOp kernels, const CudaTarget &target,
                                               llvm::LLVMContext &context);

@@ -114,7 +114,7 @@ public:
   /// Adds an ordered module to a program, as the variant for these sizes of dims. False after an error.
   bool addTo(Assembler &assembler);
 
-  /// From now on `handler` is told what is being done: the phase that the model comes into, or how many kernels there are;
+  /// Sets the callback that receives progress messages: the phase that the model comes into, or how many kernels there are;
   /// an empty text between such.
   void tellProgress(ProgressHandler handler);
   const ProgressHandler &getProgress() const;

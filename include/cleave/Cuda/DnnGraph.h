@@ -1,7 +1,7 @@
 //===- DnnGraph.h - cuDNN's graphs of operations ----------------*- C++ -*-===//
 //
 // What cuDNN has no call of its own for is said as a graph: descriptors of one kind of handle, whose attributes are set one by
-// one, each an array of elements of a type. A descriptor that is whole is finalised, and may then be one of another's attributes.
+// one, each an array of elements of a type. A descriptor that is whole is finalized, and may then be one of another's attributes.
 //
 //   Tensor                 shape, strides, type; virtual: never in memory; by value: a number of the host
 //   Matmul, Pointwise, Reduction, and an Operation of each on tensors

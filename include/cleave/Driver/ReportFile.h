@@ -7,7 +7,7 @@
 namespace cleave::driver {
 
 /// Prints a short table of a report where `printsTable`, the seconds where --time-phases asks, and writes the JSON where --report asks
-/// (docs/interface.md).
+/// (docs/report.md).
 ExitCode writeReport(Session &session, const Report &report, bool printsTable);
 
 /// Where --time-phases asks.

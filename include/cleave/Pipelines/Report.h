@@ -1,7 +1,7 @@
 //===- Report.h - what a partitioned program sends and stores ---*- C++ -*-===//
 //
 // Everything is counted from the partitioned file itself: what the report says is what the program does. The JSON form
-// is fixed in docs/interface.md.
+// is fixed in docs/report.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_PIPELINES_REPORT_H
@@ -152,7 +152,7 @@ struct Report {
   std::optional<PlacementReport> placement;
   /// Where one was made; the caller fills it in.
   std::optional<ProgramReport> program;
-  /// Stages, their times as modelled, and the schedule; in the words of docs/interface.md.
+  /// Stages, their times as modeled, and the schedule; in the words of docs/report.md.
   std::optional<llvm::json::Object> pipeline;
   /// Of devices; the caller fills them in.
   std::vector<LibraryReport> libraries;
@@ -175,7 +175,7 @@ Report makePipelineReport(llvm::ArrayRef<mlir::func::FuncOp> ranks, llvm::String
 /// Nothing before memory is planned.
 std::optional<ArenaReport> countArena(mlir::ModuleOp module);
 
-/// Keys in the order of docs/interface.md, the axes of the mesh major to minor.
+/// Keys in the order of docs/report.md, the axes of the mesh major to minor.
 void writeJson(llvm::raw_ostream &os, const Report &report);
 
 /// A short table: collectives by kind and axes, bytes, memory, compute.

@@ -72,7 +72,7 @@ struct Convolution {
 };
 
 /// softmax(scale * query x key' + mask) x value, all [batch, heads, length, size]. Keys and values may have fewer heads:
-/// each serves equally many queries' heads, neighbours. Causal: query i of Q sees keys up to i + K - Q.
+/// each serves equally many queries' heads, neighbors. Causal: query i of Q sees keys up to i + K - Q.
 struct Attention {
   View query, key, value, result;
   std::optional<View> mask;

@@ -19,8 +19,8 @@ using ReadBytes = std::function<bool(uint64_t offset, char *to, size_t bytes)>;
 /// down) and one at the end. The digest is XXH3 (64 bits) of these, one behind the other, followed by the size as eight
 /// little-endian bytes.
 ///
-/// It tells at once, of a file of any size, that a model was trained on, quantised, transposed or moved. A change of a few
-/// elements it may miss: that is what `digestBlocks` is for. Neither is a defence against somebody who wants to deceive.
+/// It tells at once, of a file of any size, that a model was trained on, quantized, transposed or moved. A change of a few
+/// elements it may miss: that is what `digestBlocks` is for. Neither is a defense against somebody who wants to deceive.
 std::string digestSample(uint64_t size, const ReadBytes &read);
 
 /// Of so many bytes the sample is all.

@@ -26,7 +26,7 @@ uint64_t getBytes(const Type &type);
 /// Whether elements lie one behind the other, in row-major order.
 bool isDense(const Type &type);
 
-/// Elements between neighbours of each dim; those of row-major order where the type says none.
+/// Elements between neighbors of each dim; those of row-major order where the type says none.
 std::vector<int64_t> getStrides(const Type &type);
 
 /// Whether a copy may move a tensor towards the beginning of its buffer, over itself: elements lie alike on both sides, each

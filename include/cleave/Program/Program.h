@@ -28,7 +28,7 @@ inline constexpr uint32_t kVersion = 4, kPartsVersion = 2, kLoopsVersion = 3, kR
 /// Named as everywhere in Cleave; an i1 takes a byte.
 enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64 };
 
-/// A tensor's layout: the distance between neighbours of each dim in elements; row-major where there are no strides.
+/// A tensor's layout: the distance between neighbors of each dim in elements; row-major where there are no strides.
 struct Type {
   Element element = Element::F32;
   std::vector<int64_t> shape, strides;

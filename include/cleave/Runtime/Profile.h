@@ -39,7 +39,7 @@ struct Profile {
 Profile makeProfile(const Executor &executor);
 /// Its roles alone.
 std::vector<RoleTime> getRoleTimes(const Executor &executor);
-/// As an array of JSON (docs/interface.md).
+/// As an array of JSON (docs/report.md).
 std::string formatRoleTimes(const std::vector<RoleTime> &roles);
 /// As a table, with at most `most` nodes.
 std::string formatProfile(const Profile &profile, size_t most = 20);

@@ -8,7 +8,7 @@
 //                            ib:     2 of these       all of the cluster
 //
 // Rank r stands on device r, or where the mesh says. An axis has the nearest link that connects all ranks which differ
-// along it; of an axis that stretches over several kinds, neighbours have nearer ones, wherever a node ends along it.
+// along it; of an axis that stretches over several kinds, neighbors have nearer ones, wherever a node ends along it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_CLUSTER_H
@@ -82,7 +82,7 @@ struct ClusterMesh {
 /// What is wrong with running `mesh` on `cluster`; empty if nothing is.
 std::string describeMisfit(const Cluster &cluster, const ClusterMesh &mesh);
 
-/// The link between neighbours along an axis, the slowest that it has; that of the nearest devices for an axis that the mesh
+/// The link between neighbors along an axis, the slowest that it has; that of the nearest devices for an axis that the mesh
 /// lacks.
 ClusterLink findLink(const Cluster &cluster, const ClusterMesh &mesh, llvm::StringRef axis);
 

@@ -86,7 +86,7 @@ struct CostModel {
   /// By number of the mesh axis; axes beyond the list are as `anyLink`.
   llvm::SmallVector<LinkCost, 4> links;
   LinkCost anyLink;
-  /// By number of the mesh axis, the links that its neighbours have instead, nearest first; may be shorter.
+  /// By number of the mesh axis, the links that its neighbors have instead, nearest first; may be shorter.
   llvm::SmallVector<llvm::SmallVector<NearLink, 1>, 0> nearLinks;
   /// Units for beginning a collective.
   int64_t perCollective = 0;
@@ -107,7 +107,7 @@ struct CostModel {
   double perRepeatedFlop = kCostUnitsPerByte / 64.0, repetitionSlack = 1.25;
   /// Units per byte written beyond the share that propagation found: no reward for cutting pointwise work further.
   double perExtraWrite = kCostUnitsPerByte / 256.0;
-  /// Units per byte of its activations that a contraction pays for leaving its uncontested factor: context parallelism
+  /// Units per byte of its activations that a contraction pays for leaving its uncontested factor: context parallelizm
   /// stays what was asked for.
   double perMovedByte = kCostUnitsPerByte * (1.0 / 3);
 
@@ -128,7 +128,7 @@ struct CostModel {
   Surcharge parameterSurcharge = 6300;
 
   const LinkCost &link(unsigned axis) const { return axis < links.size() ? links[axis] : anyLink; }
-  /// What its neighbours have instead, nearest first.
+  /// What its neighbors have instead, nearest first.
   llvm::ArrayRef<NearLink> near(unsigned axis) const {
     return axis < nearLinks.size() ? llvm::ArrayRef<NearLink>(nearLinks[axis]) : llvm::ArrayRef<NearLink>();
   }

@@ -75,7 +75,7 @@ public:
 
   /// Atoms of a (sub-)axis, major to minor; nothing if it does not fall on atom borders.
   std::optional<AtomList> atomsOf(const SubAxis &subAxis) const;
-  /// The shortest list of (sub-)axes that means `atoms`: neighbours of one axis in ascending order merge.
+  /// The shortest list of (sub-)axes that means `atoms`: neighbors of one axis in ascending order merge.
   llvm::SmallVector<SubAxis, 2> subAxesOf(llvm::ArrayRef<AtomId> atoms) const;
 
 private:

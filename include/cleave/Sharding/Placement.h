@@ -1,7 +1,7 @@
 //===- Placement.h - which links each axis of a mesh has --------*- C++ -*-===//
 //
 // Ranks may stand on the devices of a cluster in many orders, of which only this counts: how many ranks of each axis,
-// one behind the other, are neighbours over each kind of link.
+// one behind the other, are neighbors over each kind of link.
 //
 //   mesh data=2, model=8 on 2 nodes of 8     nvlink: model 8             ib: data 2
 //                                            nvlink: data 2, model 4     ib: model 2

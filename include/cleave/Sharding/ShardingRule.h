@@ -6,7 +6,7 @@
 //
 //   none          operands and results are whole over the atom
 //   cut f         factor f is cut; if f does not reach the results, they become partial (kind in `result`)
-//   cut (f, g)    both are cut together: an exchange with neighbours, f of the operand, g of the result
+//   cut (f, g)    both are cut together: an exchange with neighbors, f of the operand, g of the result
 //   partial {j}   operands j are partial over the atom, and so are the results: the op is linear in them
 //
 // Pure data without IR, so that deciding can be tested by itself. Source of the model: docs/sharding-model.md.
@@ -81,7 +81,7 @@ struct InnerCost {
   enum class Kind {
     AllReduce, ///< `times` all_reduces of `elements` over the ranks that cut `factors`
     AllGather, ///< `times` all_gathers of `elements` from each of those ranks
-    Exchange,  ///< each rank's own piece of the operand with edges of its neighbours, see `slides`
+    Exchange,  ///< each rank's own piece of the operand with edges of its neighbors, see `slides`
     Join,      ///< parts put one behind the other: `slides` has one entry per operand, `input` -1 for one position
     Split,     ///< parts that stood one behind the other: `slides` has one entry per result
   };
@@ -101,7 +101,7 @@ struct InnerCost {
 
 /// A factor that is first of several in a dim on one side of a reshape, and alone in one on the other. Cut into pieces that do
 /// not divide it, shards of the one dim do not line up with those of the other: [640] on 4 ranks is 160 positions on each, [10, 64] 3
-/// times 64. Then neighbours exchange what is missing, along the dim of several.
+/// times 64. Then neighbors exchange what is missing, along the dim of several.
 struct Regroup {
   FactorId factor;
   /// Whether the dim of several is operand 0's, or result 0's.
@@ -164,7 +164,7 @@ struct ShardingRule {
   /// True if cutting `factor` alone makes the results partial.
   bool isReduction(FactorId factor) const;
   /// True if `factor` may be cut into pieces that do not divide it: it has every dim in which it stands to itself, so that
-  /// padding is behind the end of the dim; or neighbours exchange what does not line up.
+  /// padding is behind the end of the dim; or neighbors exchange what does not line up.
   bool allowsUneven(FactorId factor) const;
   /// Null if there is none for the factor.
   const Regroup *findRegroup(FactorId factor) const;

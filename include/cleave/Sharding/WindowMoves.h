@@ -1,7 +1,7 @@
 //===- WindowMoves.h - who gives whom what of its edges ---------*- C++ -*-===//
 //
 // A dim is cut into shards, one after the other, and each rank wants an interval of it that moves on by a step from rank
-// to rank: its own piece with the edges of its neighbours, or another piece. What lies beyond the ends of the dim comes
+// to rank: its own piece with the edges of its neighbors, or another piece. What lies beyond the ends of the dim comes
 // from nobody, or is the nearest position that there is, or goes on at the other end.
 //
 //   shards of 4          |0 0 0 0|1 1 1 1|2 2 2 2|
@@ -9,7 +9,7 @@
 //                             [0 1 1 1 1 2]                rank 1
 //
 // Along several dims a rank wants the box of its intervals. What it has it keeps; the rest travels, each element from the
-// one rank of the group that has it, also over more than one neighbour.
+// one rank of the group that has it, also over more than one neighbor.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_WINDOWMOVES_H

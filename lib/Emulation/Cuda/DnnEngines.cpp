@@ -229,7 +229,7 @@ void GraphRun::store(const GraphTensor &tensor, Elements made) {
   known.emplace(tensor.id, std::move(made));
 }
 
-/// Sums in order; a head of the second operand serves neighbours of the first.
+/// Sums in order; a head of the second operand serves neighbors of the first.
 static float multiply(const Elements &a, const Elements &b, const std::array<int64_t, 4> &place) {
   std::array<int64_t, 4> inA = place, inB = place;
   for (size_t dim = 0; dim < 2; ++dim)

@@ -1,6 +1,6 @@
 //===- DnnGraph.cpp - graphs of operations of the emulated cuDNN ----------===//
 //
-// A handle is a reference to a descriptor. What has been finalised cannot be changed; what heuristics and engines say is written
+// A handle is a reference to a descriptor. What has been finalized cannot be changed; what heuristics and engines say is written
 // into descriptors that the caller has made for it, as in cuDNN. An execution reads the host's numbers at once, and computes
 // when its stream comes to it, in memory that it leaves full of NaN.
 //
@@ -70,7 +70,7 @@ static DnnStatus answerHeuristics(const GraphDescriptor &heuristics, int64_t wan
   return DnnStatus::Success;
 }
 
-/// What each kind of descriptor tells once it is finalised; attributes that were set cannot be read back here.
+/// What each kind of descriptor tells once it is finalized; attributes that were set cannot be read back here.
 static DnnStatus getAttribute(const DescriptorRef &of, DnnAttribute attribute, DnnElement element, int64_t wanted,
                               int64_t *count, void *elements) {
   bool isAsked = false;
@@ -201,7 +201,7 @@ DnnStatus cudnnBackendSetAttribute(DnnDescriptor descriptor, DnnAttribute attrib
     return DnnStatus::NullPointer;
   GraphDescriptor &to = *getRef(descriptor);
   if (to.isFinal)
-    return refuseCall(__func__, DnnStatus::BadParameter, "a descriptor that is finalised stays as it is");
+    return refuseCall(__func__, DnnStatus::BadParameter, "a descriptor that is finalized stays as it is");
   if (DnnStatus status = checkAttribute(to.kind, attribute, element, count); status != DnnStatus::Success)
     return refuseCall(__func__, status,
                       "attribute " + std::to_string(int(attribute)) + " of a descriptor of kind " +
@@ -225,7 +225,7 @@ DnnStatus cudnnBackendFinalize(DnnDescriptor descriptor) {
     return DnnStatus::NullPointer;
   GraphDescriptor &of = *getRef(descriptor);
   if (of.isFinal || of.kind == DnnKind::EngineConfig || of.kind == DnnKind::Engine)
-    return refuseCall(__func__, DnnStatus::BadParameter, "a descriptor is finalised once, and answers never");
+    return refuseCall(__func__, DnnStatus::BadParameter, "a descriptor is finalized once, and answers never");
   if (std::string why = checkWhole(of); !why.empty())
     return refuseCall(__func__, DnnStatus::BadParameter, why);
   if (of.kind == DnnKind::ExecutionPlan) {
@@ -245,7 +245,7 @@ DnnStatus cudnnBackendGetAttribute(DnnDescriptor descriptor, DnnAttribute attrib
   if (!descriptor || !count || (wanted > 0 && !elements))
     return DnnStatus::NullPointer;
   if (!getRef(descriptor)->isFinal)
-    return refuseCall(__func__, DnnStatus::NotInitialized, "a descriptor that is not finalised knows nothing");
+    return refuseCall(__func__, DnnStatus::NotInitialized, "a descriptor that is not finalized knows nothing");
   return getAttribute(getRef(descriptor), attribute, element, wanted, count, elements);
 }
 
@@ -255,7 +255,7 @@ DnnStatus cudnnBackendExecute(DnnHandle handle, DnnDescriptor plan, DnnDescripto
     return DnnStatus::NullPointer;
   const GraphDescriptor &how = *getRef(plan), &with = *getRef(pack);
   if (!how.isFinal || !with.isFinal || how.kind != DnnKind::ExecutionPlan || with.kind != DnnKind::VariantPack)
-    return refuseCall(__func__, DnnStatus::NotFinalized, "a plan and a pack, both finalised, are executed");
+    return refuseCall(__func__, DnnStatus::NotFinalized, "a plan and a pack, both finalized, are executed");
   StreamHandle *stream = getStream(handle->stream);
   if (!stream)
     return DnnStatus::NotInitialized;

@@ -178,7 +178,7 @@ std::string cleave::cuda::checkWhole(const GraphDescriptor &descriptor) {
     }
     for (const DescriptorRef &child : value->second.descriptors)
       if (!child->isFinal || (child->kind != rule.child && !(isOperation(rule.child) && isOperation(child->kind))))
-        return "attribute " + std::to_string(int(rule.attribute)) + " is another kind of descriptor, or not finalised";
+        return "attribute " + std::to_string(int(rule.attribute)) + " is another kind of descriptor, or not finalized";
   }
   switch (descriptor.kind) {
   case DnnKind::Tensor:

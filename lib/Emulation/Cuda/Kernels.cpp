@@ -44,7 +44,7 @@ static Result openImage(const void *image, ModuleHandle &module) {
   if (!isElf || machine == cuda)
     return refuse("cuModuleLoadDataEx", Result::NoBinaryForGpu,
                   isElf ? "the image is for a GPU, not for the emulated one"
-                        : "the image is no module of emulated kernels");
+                        : "the image is not a module of emulated kernels");
   module.file = memfd_create("cleave-emulated", MFD_CLOEXEC);
   uint64_t size = getElfBytes(bytes);
   if (module.file < 0 || write(module.file, image, size) != ssize_t(size))

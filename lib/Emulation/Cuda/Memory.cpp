@@ -114,7 +114,7 @@ Result cuMemAlloc_v2(DevicePointer *memory, size_t bytes) {
   return Result::Success;
 }
 
-/// Waits for the device, as the driver does, which is why a missing synchronisation before it does no harm.
+/// Waits for the device, as the driver does, which is why a missing synchronization before it does no harm.
 Result cuMemFree_v2(DevicePointer memory) {
   CLEAVE_ENTER();
   ContextHandle *device = getCurrent();

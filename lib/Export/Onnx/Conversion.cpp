@@ -1,6 +1,6 @@
 //===- Conversion.cpp - between element types -----------------------------===//
 //
-// Integers of 4 and 2 bits are bytes with the same values here (Elements.h): casts to them take low bits, and what is dequantised is the
+// Integers of 4 and 2 bits are bytes with the same values here (Elements.h): casts to them take low bits, and what is dequantized is the
 // same. Cast has a `saturate` for floats of 8 bits alone.
 //
 //===----------------------------------------------------------------------===//

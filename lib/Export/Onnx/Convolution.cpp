@@ -63,7 +63,7 @@ static Bounds getBounds(DenseElementsAttr elements) {
 }
 
 /// What elements can be, by what made them, and 0, which pads. Small operands were widened, and a zero point taken from them, perhaps
-/// before they travelled. Padding of uneven shards may be anything, and what comes of it, too.
+/// before they traveled. Padding of uneven shards may be anything, and what comes of it, too.
 static Bounds getBounds(Value value, unsigned depth) {
   Type element = getElementTypeOrSelf(value.getType());
   Operation *op = value.getDefiningOp();

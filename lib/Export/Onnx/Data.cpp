@@ -29,7 +29,7 @@ static Written writeLoad(nn::LoadOp op, GraphBuilder &out) {
   Attribute shard = op.getShardingAttr();
   auto sharding = dyn_cast_if_present<spmd::ShardingAttr>(shard);
   if (shard && (!sharding || sharding.getMesh() != spmd::getMesh(op->getParentOfType<func::FuncOp>())))
-    return op.emitOpError() << "cannot be exported: " << shard << " is no sharding over the mesh of the module";
+    return op.emitOpError() << "cannot be exported: " << shard << " is not a sharding over the mesh of the module";
   return out.load(op);
 }
 

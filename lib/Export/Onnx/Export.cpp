@@ -67,7 +67,7 @@ static LogicalResult checkPort(func::FuncOp func, Type type, Attribute whole, co
   spmd::ShardingAttr sharding = global ? spmd::getSharding(global) : nullptr;
   if (global && spmd::getLocalType(global) == type && (!sharding || sharding.getMesh() == spmd::getMesh(func)))
     return success();
-  return func.emitOpError() << "cannot be exported: " << port << " is " << type << ", which is no shard of " << whole
+  return func.emitOpError() << "cannot be exported: " << port << " is " << type << ", which is not a shard of " << whole
                             << " on the module's mesh";
 }
 

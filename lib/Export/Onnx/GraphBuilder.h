@@ -85,7 +85,7 @@ struct OnnxGraph {
   /// What loads are in, where that is a copy of the module.
   mlir::OwningOpRef<mlir::ModuleOp> unrolled;
 
-  /// Ranks whose number differs by that are neighbours in the pipeline.
+  /// Ranks whose number differs by that are neighbors in the pipeline.
   int64_t getPipelineStride() const;
   /// Those that run it.
   std::vector<int64_t> getRanks() const;

@@ -1,7 +1,7 @@
 //===- Manifest.cpp - what exported files say of themselves ---------------===//
 //
 // Whoever runs the files has to know which is whose, how to cut inputs and how to put outputs together. The words are those of
-// docs/interface.md: they are added to, and never changed.
+// docs/report.md: they are added to, and never changed.
 //
 //===----------------------------------------------------------------------===//
 #include "Manifest.h"

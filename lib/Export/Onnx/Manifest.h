@@ -19,7 +19,7 @@ bool isCollective(const Node &node);
 std::vector<std::pair<std::string, int64_t>> getDomains(const OnnxGraph &graph);
 /// What a model's file says besides, the same in all files: the mesh, and how inputs and outputs are cut.
 std::vector<std::pair<std::string, std::string>> getProperties(const OnnxGraph &graph, mlir::func::FuncOp func);
-/// `export.json` (docs/interface.md).
+/// `export.json` (docs/report.md).
 void writeManifest(llvm::ArrayRef<ExportedProgram> programs, llvm::ArrayRef<ExportedFile> files, llvm::raw_ostream &os);
 
 } // namespace cleave::onnx

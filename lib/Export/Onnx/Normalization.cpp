@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
-/// LayerNormalization and RMSNormalization take a scale of the shape that is normalised; another one is multiplied behind.
+/// LayerNormalization and RMSNormalization take a scale of the shape that is normalized; another one is multiplied behind.
 template <typename OpT> static std::string writeNorm(OpT op, GraphBuilder &out, StringRef opType, Value bias) {
   RankedTensorType type = getResultType(op);
   auto dims = RankedTensorType::get(type.getShape().drop_front(op.getDim()), type.getElementType());

@@ -46,15 +46,15 @@ Value cleave::onnx::countRows(NodeContext &node, Value found) {
 //===----------------------------------------------------------------------===//
 
 /// Low corner, high corner and area of each box, [batch, n, 5].
-static Value tabulateBoxes(NodeContext &node, bool isCentred) {
+static Value tabulateBoxes(NodeContext &node, bool isCentered) {
   Composer f(node);
   auto number = [&](int64_t i) { return node.sliceDim(node.operand(0), 2, i, 1); };
   SmallVector<Value> low, high;
   for (int64_t dim : {0, 1}) {
     Value first = number(dim), second = number(dim + 2);
-    Value half = isCentred ? f.div(second, 2) : Value();
-    low.push_back(isCentred ? f.sub(first, half) : f.min(first, second));
-    high.push_back(isCentred ? f.add(first, half) : f.max(first, second));
+    Value half = isCentered ? f.div(second, 2) : Value();
+    low.push_back(isCentered ? f.sub(first, half) : f.min(first, second));
+    high.push_back(isCentered ? f.add(first, half) : f.max(first, second));
   }
   Value area = f.mul(f.sub(high[0], low[0]), f.sub(high[1], low[1]));
   return node.concat({low[0], low[1], high[0], high[1], area}, 2);
@@ -91,7 +91,7 @@ static Value chooseBoxes(NodeContext &node, Value table, int64_t most) {
   return node.concat(chosen, 2);
 }
 
-void cleave::onnx::suppressWithinBound(NodeContext &node, int64_t most, bool isCentred) {
+void cleave::onnx::suppressWithinBound(NodeContext &node, int64_t most, bool isCentered) {
   Composer f(node);
   Shape shape = NodeContext::shape(node.operand(1));
   int64_t batch = shape[0], classes = shape[1], each = std::min(most, shape[2]), rows = batch * classes * each;
@@ -100,7 +100,7 @@ void cleave::onnx::suppressWithinBound(NodeContext &node, int64_t most, bool isC
                                            ", expected at most " + Twine(kMostChosen)) ||
       !node.checkSize({rows + 1, 3}, f.i64()))
     return;
-  Value chosen = chooseBoxes(node, tabulateBoxes(node, isCentred), each);
+  Value chosen = chooseBoxes(node, tabulateBoxes(node, isCentered), each);
   auto column = [&](Value value) { return node.reshape(node.broadcast(value, {batch, classes, each}), {rows, 1}); };
   Value triples = node.concat(
       {column(f.iota({batch, 1, 1}, 0, f.i64())), column(f.iota({1, classes, 1}, 1, f.i64())), column(chosen)}, 1);

@@ -1,7 +1,7 @@
 //===- Contraction.cpp - everything that becomes nn.einsum ----------------===//
 //
 // There is one contraction, so all that an importer does is to write an equation. Batch dims that broadcast are aligned
-// by giving them letters from the minor end; a vector operand has no letter for the dim that it lacks. Quantised
+// by giving them letters from the minor end; a vector operand has no letter for the dim that it lacks. Quantized
 // products become products of i32 with the zero points taken off first, which is what ONNX defines them as.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Conversion.cpp - casts and quantised types -------------------------===//
+//===- Conversion.cpp - casts and quantized types -------------------------===//
 //
 // Scale and zero point are scalars, vectors along an axis, or (opset 21 on) one per block of elements along it.
 //
@@ -74,7 +74,7 @@ static std::optional<Scaling> readScaling(NodeContext &node) {
   }
   if (node.getOpset() >= 21)
     block = node.intAttr("block_size", 0);
-  // onnxruntime's quantiser writes vectors of one scale beside scalars.
+  // onnxruntime's quantizer writes vectors of one scale beside scalars.
   if (scaling.zero && ShapedType::getNumElements(scaleShape) == 1 &&
       ShapedType::getNumElements(NodeContext::shape(scaling.zero)) == 1)
     scaling.zero = node.reshape(scaling.zero, scaleShape);
@@ -125,7 +125,7 @@ static Value divideFirst(NodeContext &node, Scaling &scaling) {
   if (node.intAttr("precision", 0) == 0)
     return x;
   Type precision = node.typeAttr("precision");
-  if (node.failed() || !node.check(isa<FloatType>(precision), "attribute 'precision' is no type of floats"))
+  if (node.failed() || !node.check(isa<FloatType>(precision), "attribute 'precision' is not a floating-point type"))
     return {};
   if (precision.getIntOrFloatBitWidth() >= 32)
     return node.cast(x, precision);
@@ -144,7 +144,7 @@ static Value divideFirst(NodeContext &node, Scaling &scaling) {
 
 static void importQuantizeLinear(NodeContext &node) {
   std::optional<Scaling> scaling = readScaling(node);
-  // The zero point decides what is quantised to, then the attribute, then the default of ONNX.
+  // The zero point decides what is quantized to, then the attribute, then the default of ONNX.
   Type type = node.getBuilder().getIntegerType(8, /*isSigned=*/false);
   bool overflows = !node.boolAttr("saturate", true);
   if (node.getOpset() >= 21 && node.hasAttr("output_dtype") && node.intAttr("output_dtype") != 0)
@@ -155,7 +155,7 @@ static void importQuantizeLinear(NodeContext &node) {
     type = NodeContext::elementType(scaling->zero);
   bool isInteger = isa<IntegerType>(type) && type.getIntOrFloatBitWidth() <= 16 && !type.isInteger(1);
   if (!node.check(isInteger || (isFloatOf(type, 8) && !isa<Float8E8M0FNUType>(type)),
-                  "quantises to a type that is not supported"))
+                  "quantizes to a type that is not supported"))
     return;
   Value x = divideFirst(node, *scaling);
   auto tensorType = RankedTensorType::get(NodeContext::shape(node.operand(0)), type);

@@ -21,7 +21,7 @@ Value joinHeads(NodeContext &node, Value value);
 Value applyTransform(NodeContext &node, Value scores, llvm::StringRef name);
 
 /// NonMaxSuppression of `most` boxes a class, and Unique of all elements, of what data tell: results have as many rows as there may be. (BoundedSelection.cpp)
-void suppressWithinBound(NodeContext &node, int64_t most, bool isCentred);
+void suppressWithinBound(NodeContext &node, int64_t most, bool isCentered);
 void findUniqueWithinBound(NodeContext &node, bool isSorted);
 void findNonZeroWithinBound(NodeContext &node);
 void compressWithinBound(NodeContext &node, Value input, int64_t axis);

@@ -1,7 +1,7 @@
 //===- GradientRows.cpp - derivatives of products, reductions and norms ---===//
 //
 // A product is linear in each factor, so a factor's gradient is a product of the result's with the other factors: of
-// `bik,bkj->bij` that of the first is `bij,bkj->bik`. Norms are differentiated as their formulas, with x^ the normalised input:
+// `bik,bkj->bij` that of the first is `bij,bkj->bik`. Norms are differentiated as their formulas, with x^ the normalized input:
 //
 //   y = x^ * scale + bias,  dx = (dx^ - mean(dx^) - x^ * mean(dx^ * x^)) / deviation       (Ba et al. 2016; without means: RMS norm)
 //
@@ -109,17 +109,17 @@ static Value widen(Derivative &d, Value value) {
   return isNarrow ? d.node.cast(value, d.f.f32()) : value;
 }
 
-/// Of the norm over `dims`, centred (layer norm) or not (RMS norm).
+/// Of the norm over `dims`, centered (layer norm) or not (RMS norm).
 static bool differentiateNorm(Derivative &d, Value input, Value scale, Value bias, Shape dims, double epsilon,
-                              bool isCentred) {
+                              bool isCentered) {
   Composer &f = d.f;
   Value x = widen(d, input), g = widen(d, d.gradient());
-  if (isCentred)
+  if (isCentered)
     x = f.sub(x, f.mean(x, dims, /*keepDims=*/true));
   Value deviation = f.sqrt(f.add(f.mean(f.square(x), dims, /*keepDims=*/true), epsilon));
   Value normal = f.div(x, deviation), inner = scale ? f.mul(g, widen(d, scale)) : g;
   Value along = f.mul(normal, f.mean(f.mul(inner, normal), dims, /*keepDims=*/true));
-  if (isCentred)
+  if (isCentered)
     along = f.add(along, f.mean(inner, dims, /*keepDims=*/true));
   d.give(input, f.div(f.sub(inner, along), deviation));
   d.give(scale, d.wants(scale) ? f.mul(g, normal) : Value());
@@ -141,9 +141,9 @@ static bool differentiateBatchNorm(Derivative &d, nn::BatchNormOp norm) {
     if (d.wants(value))
       d.give(value, f.sum(part, others));
   };
-  Value centred = f.sub(widen(d, input), spread(norm.getMean()));
+  Value centered = f.sub(widen(d, input), spread(norm.getMean()));
   Value deviation = f.sqrt(f.add(spread(norm.getVariance()), norm.getEpsilon().convertToDouble()));
-  Value normal = f.div(centred, deviation), inner = f.div(f.mul(g, spread(norm.getScale())), deviation);
+  Value normal = f.div(centered, deviation), inner = f.div(f.mul(g, spread(norm.getScale())), deviation);
   d.give(input, inner);
   gather(norm.getScale(), f.mul(g, normal));
   gather(norm.getBias(), g);
@@ -174,11 +174,11 @@ bool cleave::onnx::differentiateRows(Derivative &d, Operation *op) {
       })
       .Case([&](nn::LayerNormOp norm) {
         return differentiateNorm(d, norm.getInput(), norm.getScale(), norm.getBias(), from(norm.getDim()),
-                                 norm.getEpsilon().convertToDouble(), /*isCentred=*/true);
+                                 norm.getEpsilon().convertToDouble(), /*isCentered=*/true);
       })
       .Case([&](nn::RmsNormOp norm) {
         return differentiateNorm(d, norm.getInput(), norm.getScale(), {}, from(norm.getDim()),
-                                 norm.getEpsilon().convertToDouble(), /*isCentred=*/false);
+                                 norm.getEpsilon().convertToDouble(), /*isCentered=*/false);
       })
       .Case([&](nn::BatchNormOp norm) { return differentiateBatchNorm(d, norm); })
       .Case([&](nn::RotaryEmbeddingOp rotary) {

@@ -246,7 +246,7 @@ Value GraphImporter::findTensor(NodeContext &node, StringRef name) {
   FailureOr<Bound> bound = getBound(name, *binding, *frame);
   if (failed(bound))
     node.fail();
-  else if (node.check(bound->value != nullptr, "names " + quote(name) + ", which is no tensor"))
+  else if (node.check(bound->value != nullptr, "names " + quote(name) + ", which is not a tensor"))
     return bound->value;
   return {};
 }

@@ -27,7 +27,7 @@ static Value likelihoodLoss(NodeContext &node, Value logits, Value target, Value
     return {};
   Ints shape(NodeContext::shape(logits)), targets(NodeContext::shape(target));
   if (!node.check(shape.size() >= 2 && isa<IntegerType>(NodeContext::elementType(target)),
-                  "the scores have no classes, or the targets are no integers"))
+                  "the scores have no classes, or the targets are not integers"))
     return {};
   shape.erase(shape.begin() + 1);
   if (!node.check(shape == targets, "the targets do not have the shape of the scores without dim 1"))

@@ -1,4 +1,4 @@
-//===- Microsoft.cpp - ops that onnxruntime's optimiser writes ------------===//
+//===- Microsoft.cpp - ops that onnxruntime's optimizer writes ------------===//
 //
 // Domain com.microsoft: activations with their bias, norms with their residual, products with what follows. Each is
 // what it was fused from, as nn has it; what onnxruntime fused, kernels here fuse again. Meanings are those of
@@ -87,7 +87,7 @@ static Value activate(NodeContext &node, StringRef name, Value x, std::optional<
 //===----------------------------------------------------------------------===//
 
 /// Operands: x, skip, scale, then shift (not of the simplified form) and bias. Results: the norm, two for training, and
-/// the sum that is normalised. The skip may lack batch dims.
+/// the sum that is normalized. The skip may lack batch dims.
 static void importSkipNorm(NodeContext &node, bool isSimplified) {
   Composer f(node);
   double epsilon = node.floatAttr("epsilon", 1e-12f);

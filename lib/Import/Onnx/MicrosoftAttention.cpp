@@ -227,7 +227,7 @@ static void importMultiHead(NodeContext &node) {
 
 namespace {
 /// Operands: query (or q, k and v in one), key, value, past key, past value, lengths - 1 per sample, total length, cos,
-/// sin, positions, what is added to scores, sinks, scales of a quantised cache of keys and of values.
+/// sin, positions, what is added to scores, sinks, scales of a quantized cache of keys and of values.
 class GroupQuery {
 public:
   explicit GroupQuery(NodeContext &node) : node(node), f(node), cache(node) {}

@@ -26,7 +26,7 @@ PackedAttention readPackedAttention(NodeContext &node);
 /// Attention of [batch, length, q | k | v], joined again; sets the node's second result, the cache.
 Value attendPacked(NodeContext &node, Value packed, const PackedAttention &options);
 
-/// The form in which GroupQueryAttention keeps keys and values; without quantisation values pass as they are.
+/// The form in which GroupQueryAttention keeps keys and values; without quantization values pass as they are.
 class QuantizedCache {
 public:
   explicit QuantizedCache(NodeContext &node) : node(node) {}

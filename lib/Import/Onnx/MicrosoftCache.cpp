@@ -1,4 +1,4 @@
-//===- MicrosoftCache.cpp - quantised caches of keys and values -----------===//
+//===- MicrosoftCache.cpp - quantized caches of keys and values -----------===//
 //
 // Domain com.microsoft, GroupQueryAttention. A cache may hold integers, symmetric around 0, with one scale for all or one for
 // each channel of each head:
@@ -7,7 +7,7 @@
 //   4 bits   round(x / scale) in -8..7, two in a byte, the first in the low bits, each 8 more: uint8 [batch, heads, keys, size / 2]
 //   float8   x / scale as float8e4m3fn, which goes up to 448
 //
-// What comes new is quantised when it is put in, and attention sees what can be read out again. A cache is widened behind all that
+// What comes new is quantized when it is put in, and attention sees what can be read out again. A cache is widened behind all that
 // joins, cuts or moves it, so that it is small in memory and on the wire.
 //
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,7 @@ static Value readScale(NodeContext &node, unsigned index, StringRef type, int64_
   Ints shape = isOne ? Ints{1, 1, 1, 1} : Ints{1, heads, 1, size};
   int64_t count = ShapedType::getNumElements(shape);
   Value scale = node.operand(index);
-  if (!node.check(scale != nullptr, "operand " + Twine(index) + " is missing, the scale of a quantised cache") ||
+  if (!node.check(scale != nullptr, "operand " + Twine(index) + " is missing, the scale of a quantized cache") ||
       !node.check(ShapedType::getNumElements(NodeContext::shape(scale)) == count,
                   "the scale '" + node.operandName(index) + "' has " +
                       Twine(ShapedType::getNumElements(NodeContext::shape(scale))) + " numbers, expected " +
@@ -58,7 +58,7 @@ bool QuantizedCache::readAttributes() {
   if (hasKeys)
     return node.check(bits == 4 || bits == 8, "attribute 'kv_cache_bit_width' is " + Twine(bits) + ", expected 4 or 8");
   return node.check(bits == 0, "attribute 'kv_cache_bit_width' is " + Twine(bits) +
-                                   ", expected 0 of a cache that is not quantised");
+                                   ", expected 0 of a cache that is not quantized");
 }
 
 bool QuantizedCache::readOperands(int64_t heads, int64_t headSize) {

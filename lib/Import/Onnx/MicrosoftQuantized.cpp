@@ -60,7 +60,7 @@ static bool checkBits(NodeContext &node, int64_t bits) {
 // MatMulNBits
 //===----------------------------------------------------------------------===//
 
-/// `A * dequantised(B)^T`. Operands: A [.., k], B [n, blocks, bytes], scales [n, blocks], zero points, g_idx, bias.
+/// `A * dequantized(B)^T`. Operands: A [.., k], B [n, blocks, bytes], scales [n, blocks], zero points, g_idx, bias.
 static void importMatMulNBits(NodeContext &node) {
   Composer f(node);
   Value a = node.operand(0), packed = node.operand(1), scales = node.operand(2), bias = node.operand(5);
@@ -108,7 +108,7 @@ static void importMatMulNBits(NodeContext &node) {
 // GatherBlockQuantized
 //===----------------------------------------------------------------------===//
 
-/// Rows are gathered packed, then only those are dequantised. Operands: data, indices, scales, zero points.
+/// Rows are gathered packed, then only those are dequantized. Operands: data, indices, scales, zero points.
 static void importGatherBlockQuantized(NodeContext &node) {
   Composer f(node);
   Value data = node.operand(0), indices = node.operand(1), scales = node.operand(2), zeros = node.operand(3);
@@ -117,7 +117,7 @@ static void importGatherBlockQuantized(NodeContext &node) {
           blocked = node.axis(node.intAttr("quantize_axis", 1), rank, "quantize_axis");
   if (node.failed() || !checkBits(node, bits) || !node.check(isBytes(data), "the data must be uint8") ||
       !node.check(rank == 2 && axis == 0 && blocked == 1,
-                  "only rows of a matrix that is quantised along them can be gathered") ||
+                  "only rows of a matrix that is quantized along them can be gathered") ||
       !node.check(size >= 16 && size <= (1 << 20), "attribute 'block_size' is " + Twine(size)))
     return;
   int64_t columns = NodeContext::shape(data)[1] * 8 / bits, blocks = (columns + size - 1) / size;
@@ -152,11 +152,11 @@ static void importQAttention(NodeContext &node) {
   if (!node.check(NodeContext::rank(node.operand(0)) == 3 && NodeContext::rank(node.operand(1)) == 2,
                   "the input must have 3 dims and the weight 2"))
     return;
-  auto centred = [&](unsigned index, unsigned zero) {
+  auto centered = [&](unsigned index, unsigned zero) {
     Value wide = node.cast(node.operand(index), f.i32());
     return node.hasOperand(zero) ? f.sub(wide, node.cast(node.operand(zero), f.i32())) : wide;
   };
-  Value sums = matmul(node, centred(0, 6), centred(1, 7));
+  Value sums = matmul(node, centered(0, 6), centered(1, 7));
   Value scale = f.mul(node.operand(3), node.operand(4));
   options.mask = node.operand(5), options.past = node.operand(8);
   Value packed = f.mul(node.cast(sums, NodeContext::elementType(scale)), scale);
@@ -180,7 +180,7 @@ struct Experts {
 static Value routeTokens(NodeContext &node, Value scores) {
   Composer f(node);
   int64_t k = node.intAttr("k", 1), experts = NodeContext::shape(scores)[1];
-  bool normalises = node.boolAttr("normalize_routing_weights", false);
+  bool normalizes = node.boolAttr("normalize_routing_weights", false);
   node.check(!node.boolAttr("use_sparse_mixer", false), "attribute 'use_sparse_mixer' is not supported");
   if (node.failed() || !node.check(k >= 1 && k <= experts, "attribute 'k' is " + Twine(k)))
     return {};
@@ -189,7 +189,7 @@ static Value routeTokens(NodeContext &node, Value scores) {
   if (top.empty())
     return {};
   Value share = top[0];
-  if (normalises)
+  if (normalizes)
     share = f.div(share, f.sum(share, Ints{1}, true));
   // Of equal experts top-k takes the first; so a place is asked for, not a threshold.
   Value table = node.cast(node.vector({0, 1}), f.f32());

@@ -326,7 +326,7 @@ static void importPadV11(NodeContext &node) {
   pad(node, value, low, high);
 }
 
-/// Centres the input in the shape asked for; where a difference is odd, the last element goes or is added.
+/// Centers the input in the shape asked for; where a difference is odd, the last element goes or is added.
 static void importCenterCropPad(NodeContext &node) {
   Value x = node.operand(0);
   int64_t rank = NodeContext::rank(x);

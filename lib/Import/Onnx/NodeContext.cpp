@@ -424,7 +424,7 @@ Value NodeContext::scalar(Type type, double value) {
     return {};
   // NaN is not in the range either.
   if (!check(isa<FloatType>(type) || (value >= -0x1p63 && value < 0x1p63),
-             Twine(std::to_string(value)) + " is no integer"))
+             Twine(std::to_string(value)) + " is not an integer"))
     return {};
   auto tensorType = RankedTensorType::get({}, type);
   Attribute number;

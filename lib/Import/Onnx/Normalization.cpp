@@ -28,7 +28,7 @@ static Value alongChannels(NodeContext &node, Value vector, int64_t rank) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The trailing dims that are normalised. The scale may be shorter: it broadcasts to them.
+/// The trailing dims that are normalized. The scale may be shorter: it broadcasts to them.
 struct TrailingNorm {
   explicit TrailingNorm(NodeContext &node) : node(node), x(node.operand(0)), type(NodeContext::elementType(x)) {
     rank = NodeContext::rank(x);
@@ -38,7 +38,7 @@ struct TrailingNorm {
     node.check(stash == 1 || isa_and_present<Float64Type>(type), "attribute 'stash_type' must be 1");
   }
 
-  /// A scale that fits into the normalised dims can stand on the op, any other is multiplied afterwards.
+  /// A scale that fits into the normalized dims can stand on the op, any other is multiplied afterwards.
   bool isFitting(Value scale) const {
     if (!scale || node.failed())
       return false;

@@ -1,6 +1,6 @@
 //===- OnnxFunctions.h - ops that ONNX defines by a function ----*- C++ -*-===//
 //
-// Bodies come from the onnx package when building (python/tools/extract_functions.py): one serialised model that holds
+// Bodies come from the onnx package when building (python/tools/extract_functions.py): one serialized model that holds
 // every function body which depends on nothing but opset and attributes. Its `overload` is the op's since-version.
 //
 //===----------------------------------------------------------------------===//

@@ -4,8 +4,8 @@
 // one for each step. Scale and zero point of the left side are made of its own least and largest number, the input's once
 // and the state's in each step, so that steps are unrolled here:
 //
-//   q = quantise(x)     (q - zero) W   ──  x scale, W scale ──▶ projected [t, d, b, g, h]
-//   q = quantise(h)     (q - zero) R   ──  h scale, R scale ──┬─ add ─▶ gates: an nn.recurrence of one step from zeros
+//   q = quantize(x)     (q - zero) W   ──  x scale, W scale ──▶ projected [t, d, b, g, h]
+//   q = quantize(h)     (q - zero) R   ──  h scale, R scale ──┬─ add ─▶ gates: an nn.recurrence of one step from zeros
 //                                       projected of the step ┘
 //
 // A range is that of all samples together. onnxruntime takes the samples of each of its threads by themselves: results are

@@ -149,7 +149,7 @@ static void importUpsample(NodeContext &node) {
   node.result(0, resizeByScales(node, node.operand(0), sampling, scales));
 }
 
-/// The standard does not say which neighbour is nearest. onnxruntime takes the one before where a dim grows, and the
+/// The standard does not say which neighbor is nearest. onnxruntime takes the one before where a dim grows, and the
 /// one behind where it shrinks: dims that shrink go first, by themselves.
 static void importResizeV10(NodeContext &node) {
   Sampling sampling;

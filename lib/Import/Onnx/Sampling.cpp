@@ -32,7 +32,7 @@ struct Taps {
 };
 } // namespace
 
-/// An integer index that is mirrored at both ends, as often as it takes: at the centres of the outer elements, or at
+/// An integer index that is mirrored at both ends, as often as it takes: at the centers of the outer elements, or at
 /// their edges.
 static Value reflect(Composer f, NodeContext &node, Value index, int64_t extent, bool alignsCorners) {
   // In halves, so that edges are whole.
@@ -173,7 +173,7 @@ static void importGridSample(NodeContext &node) {
   for (int64_t d = 0; d < spatial; ++d) {
     int64_t extent = shape[d + 2];
     Value at = node.reshape(node.sliceDim(flat, 2, spatial - 1 - d, 1), {shape[0], places});
-    // From the centres of the outer elements, or from their edges.
+    // From the centers of the outer elements, or from their edges.
     Value scaled =
         aligns ? f.mul(f.add(at, 1), double(extent - 1) / 2) : f.div(f.sub(f.mul(f.add(at, 1), double(extent)), 1), 2);
     taps.push_back(findTaps(node, scaled, extent, *between, *outside, aligns));

@@ -250,7 +250,7 @@ static void importBatchedScan(NodeContext &node) {
   auto batch = readBatch(node, *states);
   if (node.failed() || !batch ||
       !node.check(!node.hasOperand(0) || NodeContext::shape(node.operand(0)) == Shape({batch->first}),
-                  "the lengths of sequences are no list of " + Twine(batch->first)))
+                  "the lengths of sequences are not a list of " + Twine(batch->first)))
     return;
   auto [samples, length] = *batch;
   bool isUnrolled = fits(node, *body, double(samples) * double(length));

@@ -119,13 +119,13 @@ static float overlap(const Box &a, const Box &b) {
   return common <= 0 || first <= 0 || second <= 0 || all <= 0 ? 0 : common / all;
 }
 
-/// Four numbers: two corners, or the centre and the sizes.
-static Box makeBox(const long double *numbers, bool isCentred) {
+/// Four numbers: two corners, or the center and the sizes.
+static Box makeBox(const long double *numbers, bool isCentered) {
   Box box;
   for (int dim : {0, 1}) {
     float first = float(numbers[dim]), second = float(numbers[dim + 2]);
-    box.low[dim] = isCentred ? first - second / 2 : std::min(first, second);
-    box.high[dim] = isCentred ? first + second / 2 : std::max(first, second);
+    box.low[dim] = isCentered ? first - second / 2 : std::min(first, second);
+    box.high[dim] = isCentered ? first + second / 2 : std::max(first, second);
   }
   return box;
 }
@@ -149,7 +149,7 @@ static Ints choose(ArrayRef<Box> boxes, const long double *scores, int64_t most,
 
 /// Operands: boxes [batch, n, 4], scores [batch, classes, n], how many per class, the largest overlap, the least score.
 static void importNonMaxSuppression(NodeContext &node) {
-  bool isCentred = node.boolAttr("center_point_box", false);
+  bool isCentered = node.boolAttr("center_point_box", false);
   Shape boxShape = NodeContext::shape(node.operand(0)), shape = NodeContext::shape(node.operand(1));
   if (!node.check(boxShape.size() == 3 && boxShape[2] == 4 && shape.size() == 3 && shape[0] == boxShape[0] &&
                       shape[2] == boxShape[1],
@@ -162,7 +162,7 @@ static void importNonMaxSuppression(NodeContext &node) {
   if (most <= 0 || ShapedType::getNumElements(shape) == 0)
     return node.result(0, node.reshape(node.vector(Ints()), {0, 3}));
   if (isComputed(node.operand(0)) || isComputed(node.operand(1)))
-    return suppressWithinBound(node, most, isCentred);
+    return suppressWithinBound(node, most, isCentered);
   auto boxes = readNumbers(node, 0);
   auto scores = boxes ? readNumbers(node, 1) : std::nullopt;
   if (!scores)
@@ -179,7 +179,7 @@ static void importNonMaxSuppression(NodeContext &node) {
   for (int64_t batch = 0; batch < shape[0]; ++batch) {
     SmallVector<Box> own;
     for (int64_t i = 0; i < shape[2]; ++i)
-      own.push_back(makeBox(boxes->data() + (batch * shape[2] + i) * 4, isCentred));
+      own.push_back(makeBox(boxes->data() + (batch * shape[2] + i) * 4, isCentered));
     for (int64_t kind = 0; kind < shape[1]; ++kind)
       for (int64_t i : choose(own, scores->data() + (batch * shape[1] + kind) * shape[2], most, limit, least))
         found.append({batch, kind, i});

@@ -132,16 +132,16 @@ static void importMelWeights(NodeContext &node) {
   }
   SmallVector<double> values(mels * bins, 0);
   for (int64_t mel = 0; mel < mels; ++mel) {
-    int64_t first = points[mel], centre = points[mel + 1], end = points[mel + 2];
+    int64_t first = points[mel], center = points[mel + 1], end = points[mel + 2];
     auto set = [&](int64_t bin, double value) {
       if (bin >= 0 && bin < bins)
         values[bin * mels + mel] = value;
     };
-    for (int64_t bin = first; bin < centre; ++bin)
-      set(bin, double(bin - first) / double(centre - first));
-    set(centre, 1);
-    for (int64_t bin = centre + 1; bin < end; ++bin)
-      set(bin, double(end - bin) / double(end - centre));
+    for (int64_t bin = first; bin < center; ++bin)
+      set(bin, double(bin - first) / double(center - first));
+    set(center, 1);
+    for (int64_t bin = center + 1; bin < end; ++bin)
+      set(bin, double(end - bin) / double(end - center));
   }
   node.result(0, f.table(type, {bins, mels}, values));
 }

@@ -1,4 +1,4 @@
-//===- Training.cpp - optimisers of ai.onnx.preview.training --------------===//
+//===- Training.cpp - optimizers of ai.onnx.preview.training --------------===//
 //
 // Each updates any number of tensors alike. Operands are the learning rate, the number of updates so far, then all
 // tensors, all gradients and all averages; results come in the same order:
@@ -27,7 +27,7 @@ struct Update {
 template <typename Fn> static void updateAll(NodeContext &node, unsigned averages, Fn update) {
   unsigned parts = 2 + averages, given = node.getNumOperands() - 2;
   if (!node.check(given % parts == 0, "the tensors, gradients and averages are " + Twine(given) +
-                                          ", which is no multiple of " + Twine(parts)))
+                                          ", which is not a multiple of " + Twine(parts)))
     return;
   unsigned count = given / parts;
   for (unsigned i = 0; i < count; ++i) {
@@ -39,7 +39,7 @@ template <typename Fn> static void updateAll(NodeContext &node, unsigned average
 }
 
 /// The gradient of `norm / 2 * |x|^2` comes on top.
-static Value regularise(Composer f, const Update &update, double norm) {
+static Value regularize(Composer f, const Update &update, double norm) {
   return norm == 0 ? update.gradient : f.add(f.mul(update.x, norm), update.gradient);
 }
 
@@ -50,7 +50,7 @@ static void importAdagrad(NodeContext &node) {
   Value rate = node.operand(0), count = node.cast(node.operand(1), NodeContext::elementType(rate));
   rate = f.div(rate, f.add(f.mul(count, decay), 1));
   updateAll(node, 1, [&](const Update &update) -> SmallVector<Value> {
-    Value gradient = regularise(f, update, norm);
+    Value gradient = regularize(f, update, norm);
     Value squares = f.add(update.first, f.square(gradient));
     Value step = f.mul(node.cast(rate, NodeContext::elementType(update.x)), gradient);
     return {f.sub(update.x, f.div(step, f.add(f.sqrt(squares), epsilon))), squares};
@@ -68,7 +68,7 @@ static void importAdam(NodeContext &node) {
   auto missing = [&](double decay) { return f.sub(1, f.pow(node.scalarLike(rate, decay), count)); };
   rate = f.select(f.gt(updates, 0), f.div(f.mul(rate, f.sqrt(missing(beta))), missing(alpha)), rate);
   updateAll(node, 2, [&](const Update &update) -> SmallVector<Value> {
-    Value gradient = regularise(f, update, norm);
+    Value gradient = regularize(f, update, norm);
     Value mean = f.add(f.mul(update.first, alpha), f.mul(gradient, 1 - alpha));
     Value squares = f.add(f.mul(update.second, beta), f.mul(f.square(gradient), 1 - beta));
     Value direction = f.div(mean, f.add(f.sqrt(squares), epsilon));
@@ -89,7 +89,7 @@ static void importMomentum(NodeContext &node) {
   Value weight = f.select(f.gt(node.operand(1), 0), node.scalarLike(rate, beta), 1);
   updateAll(node, 1, [&](const Update &update) -> SmallVector<Value> {
     Type type = NodeContext::elementType(update.x);
-    Value gradient = regularise(f, update, norm);
+    Value gradient = regularize(f, update, norm);
     Value velocity = f.add(f.mul(update.first, alpha), f.mul(node.cast(weight, type), gradient));
     Value direction = mode == "nesterov" ? f.add(gradient, f.mul(velocity, alpha)) : velocity;
     return {f.sub(update.x, f.mul(node.cast(rate, type), direction)), velocity};

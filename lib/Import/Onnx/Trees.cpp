@@ -129,7 +129,7 @@ static std::optional<Forest> readForest(NodeContext &node) {
     forest.weights.push_back({int64_t(i), targets[i], (*weights)[i]});
     forest.splits.push_back(0), forest.features.push_back(0), forest.modes.push_back(0), forest.missing.push_back(0);
   }
-  if (!readMembers(node, forest) || !node.check(measureDepth(forest), "the nodes are no trees"))
+  if (!readMembers(node, forest) || !node.check(measureDepth(forest), "the nodes are not trees"))
     return std::nullopt;
   return forest;
 }
@@ -329,7 +329,7 @@ bool OldForest::readWeights() {
 
 std::optional<Forest> OldForest::read() {
   bool isFine = readLists() && placeNodes() && readWeights() &&
-                node.check(forest.countLeaves() > 0 && measureDepth(forest), "the nodes are no trees");
+                node.check(forest.countLeaves() > 0 && measureDepth(forest), "the nodes are not trees");
   return isFine ? std::optional(std::move(forest)) : std::nullopt;
 }
 

@@ -335,7 +335,7 @@ static program::Status checkTensors(const program::Attention &attention, const A
     for (size_t dim = 1; dim < 4; ++dim)
       isAligned &= tensor->getSize(dim) == 1 || tensor->getStride(dim) * 2 % kAlignment == 0;
     if (!isAligned || tensor->getSize(0) * 2 % kAlignment != 0)
-      return makeError("heads are no multiples of ", kAlignment, " bytes");
+      return makeError("heads are not multiples of ", kAlignment, " bytes");
     if (tensor->getSize(0) > 256)
       return makeError("heads have more than 256 components");
   }
@@ -343,7 +343,7 @@ static program::Status checkTensors(const program::Attention &attention, const A
     return kGood;
   program::Element mask = tensors.mask.type->element;
   if (mask != element && mask != program::Element::F32)
-    return makeError("a mask is no number of its types");
+    return makeError("a mask does not have one of its types");
   if (reinterpret_cast<uintptr_t>(tensors.mask.address) % kAlignment != 0)
     return makeError("the mask begins at no multiple of ", kAlignment, " bytes");
   if (tensors.mask.getStride(0) != 1 && tensors.mask.getSize(0) != 1)

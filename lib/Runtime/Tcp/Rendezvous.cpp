@@ -136,7 +136,7 @@ static std::optional<std::string> readPrivate(const std::string &path, std::stri
   ssize_t got = isKnown && S_ISREG(status.st_mode) ? read(file, text.data(), text.size()) : 0;
   close(file);
   if (!isKnown || !S_ISREG(status.st_mode))
-    return refuse("it is no regular file");
+    return refuse("it is not a regular file");
   if (status.st_uid != geteuid())
     return refuse(concat("it belongs to user ", status.st_uid, ", and this process to user ", geteuid()));
   if (status.st_mode & 077)

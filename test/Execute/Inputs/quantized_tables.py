@@ -1,4 +1,4 @@
-"""Lookups in dequantised tables, held against onnxruntime: `quantized_tables.py FOLDER [--large]`.
+"""Lookups in dequantized tables, held against onnxruntime: `quantized_tables.py FOLDER [--large]`.
 
 Prints `N passed, N failed`; what failed comes before. With `--large` it only writes FOLDER/large.onnx, with a table
 of 30,000 x 768 bytes, and nibbles.onnx, with one of as many numbers of 4 bits.
@@ -67,8 +67,8 @@ def make_model(name, case):
                  helper.make_node("BitwiseAnd", ["shifted", "mask"], ["masked"]),
                  helper.make_node("Reshape", ["masked", "shape"], ["bits"]),
                  helper.make_node("Cast", ["bits"], ["steps"], to=TensorProto.FLOAT),
-                 helper.make_node("Sub", ["steps", "half"], ["centred"]),
-                 helper.make_node("Mul", ["centred", "scale"], ["wide"])]
+                 helper.make_node("Sub", ["steps", "half"], ["centered"]),
+                 helper.make_node("Mul", ["centered", "scale"], ["wide"])]
     last = "wide"
     for number, (op, keys) in enumerate(between):
         nodes.append(helper.make_node(op, [last], [f"between{number}"], **keys))

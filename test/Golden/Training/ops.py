@@ -83,9 +83,9 @@ def log_softmax(x):
 
 def standardize(x, dims):
     """(x without mean and at variance 1 along `dims`, what it was multiplied by for that)."""
-    centred = x - x.mean(dims, keep=True)
-    factor = unary("reciprocal", sqrt((centred * centred).mean(dims, keep=True) + EPSILON))
-    return centred * factor, factor
+    centered = x - x.mean(dims, keep=True)
+    factor = unary("reciprocal", sqrt((centered * centered).mean(dims, keep=True) + EPSILON))
+    return centered * factor, factor
 
 
 def layer_norm(x, scale, bias):

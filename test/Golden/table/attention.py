@@ -135,16 +135,16 @@ CASES = [
     # has and no other. So ranks 0 to 2 send 7 of each. Exchanging tokens for heads is 4 * 3 n / 16, n = 64 * 1024 bytes: 49152. By the
     # argument of "Minima of exchanges" in README.md. Expected: onnxruntime 1.31.1.
     Case("attn_window", "x=4", window(2, 64, 8, 7),
-         least=2 * 7 * token(2, 8), plan="7 keys and values of the neighbour before", opset=23,
+         least=2 * 7 * token(2, 8), plan="7 keys and values of the neighbor before", opset=23,
          expect={"context": ([0.124163, -1.24023, 2.32667, 0.516644], 6603.276)}),
     # The window is longer than a shard: of 64 tokens rank p has 8 and needs the 19 before them, 8 of rank p - 1, 8 of rank p - 2 and 3
     # of rank p - 3. Rank 0 sends 8 to rank 1, 8 to rank 2 and 3 to rank 3, and so do ranks 1 to 4: 19 of each of keys and values.
     # Gathering is 2 * 7 n / 8 of n = 4096 bytes, 7168; there is one head.
     Case("attn_window_far", "x=8", window(1, 64, 1, 19),
-         least=2 * 19 * token(1, 1), plan="19 keys and values, of three neighbours before", opset=23,
+         least=2 * 19 * token(1, 1), plan="19 keys and values, of three neighbors before", opset=23,
          expect={"context": ([0.801601, 0.125022, 0.318692, 1.32818], 305.2702)}),
     # The same with four heads, n = 16384. Heads go over h of the 8 ranks, 4 tensors of (h - 1) n / (8 h), and then a rank needs 19 tokens of
-    # 4 / h heads, whether of one neighbour or of several: 9728 for h = 1, 4096 + 4864 = 8960 for h = 2, and 6144 + 2432 = 8576 for h = 4.
+    # 4 / h heads, whether of one neighbor or of several: 9728 for h = 1, 4096 + 4864 = 8960 for h = 2, and 6144 + 2432 = 8576 for h = 4.
     Case("attn_window_few_heads", "x=8", window(1, 64, 4, 19),
          least=4 * 3 * 16384 // 32 + 2 * 19 * token(1, 1), plan="a2a q,k,v to heads over 4 ranks, 19 keys and values of the other rank of a pair, a2a back",
          opset=23, expect={"context": ([1.09096, -0.753179, 0.411449, -0.323581], 1255.552)}),

@@ -65,7 +65,7 @@ CASES = [
         weight: f32[16, 16, 3, 3] [_, _, _, _] ~ normal(1)
         output: f32[4, 16, 16, 16] [_, _, x, _] = Conv(image, weight, pads=[1, 1, 1, 1], strides=[2, 2])
     """,
-         least=8192, plan="window 2i-1..2i+1: only the upper neighbour's last row",
+         least=8192, plan="window 2i-1..2i+1: only the upper neighbor's last row",
          peer=Peer(8192, "partitioned", 4.0, collectives={"permute": 1}), jax_diff=5.6e-07,
          expect={"output": ([-4.82666, -16.8471, 6.64709, 2.29319], 154503.1)}),
     Case("conv_spatial_s2_same", "x=4", """
@@ -73,7 +73,7 @@ CASES = [
         weight: f32[16, 16, 3, 3] [_, _, _, _] ~ normal(1)
         output: f32[4, 16, 16, 16] [_, _, x, _] = Conv(image, weight, auto_pad="SAME_UPPER", strides=[2, 2])
     """,
-         least=8192, plan="window 2i..2i+2: only the lower neighbour's first row",
+         least=8192, plan="window 2i..2i+2: only the lower neighbor's first row",
          peer=Peer(8192, "partitioned", 4.0, collectives={"permute": 1}), jax_diff=4.4e-07,
          expect={"output": ([1.53606, -1.44749, 2.61366, -11.307], 155595.0)}),
     Case("conv_spatial_2d", "d=2, m=4", """
@@ -81,9 +81,9 @@ CASES = [
         weight: f32[16, 16, 3, 3] [_, _, _, _] ~ normal(1)
         output: f32[4, 16, 32, 32] [_, _, d, m] = Conv(image, weight, pads=[1, 1, 1, 1])
     """,
-         least=10752, plan="1 row of 8 (d has one neighbour), then 2 columns of 17",
+         least=10752, plan="1 row of 8 (d has one neighbor), then 2 columns of 17",
          peer=Peer(11264, "partitioned", 8.0, collectives={"permute": 4}),
-         least_note="the two d neighbours swap rows in one permute with the operand chosen by rank; as two permutes a "
+         least_note="the two d neighbors swap rows in one permute with the operand chosen by rank; as two permutes a "
                     "report adds up 12800",
          jax_diff=5.1e-07, expect={"output": ([-4.82666, 7.26965, -16.8471, -15.8883], 621389.9)}),
     Case("conv_1x1_spatial", "x=4", """
@@ -140,9 +140,9 @@ CASES = [
          least=32768, plan="two halos of one row each way", peer=Peer(32768, "partitioned", 4.0, collectives={"permute": 4}),
          jax_diff=4.5e-07, expect={"output": ([0.0, 8.59014, 4.278, 23.3393], 1730751.0)}),
     # What follows has no peer's figure; what is expected comes from onnxruntime. The least is what a rank in the middle has of its
-    # neighbours' windows: no element that another rank needs can come from elsewhere.
+    # neighbors' windows: no element that another rank needs can come from elsewhere.
     #
-    # A dilation of 4 reaches 4 rows and 4 columns beyond a shard of 16 x 8: 4 * 8 for the one neighbour along d, 2 * 16 * 4 for
+    # A dilation of 4 reaches 4 rows and 4 columns beyond a shard of 16 x 8: 4 * 8 for the one neighbor along d, 2 * 16 * 4 for
     # those along m, and two corners of 4 * 4, of 8 channels in f32.
     Case("conv_depthwise_dilated_2d", "d=2, m=4", """
         image: f32[1, 8, 32, 32] [_, _, d, m] ~ normal(1)

@@ -49,7 +49,7 @@ CASES = [
         weight_float = DequantizeLinear(weight, scale, axis=1)
         output: f32[2048, 1024] [x, _] = MatMul(hidden, weight_float)
     """,
-         least=229376, plan="AG the int8 weight (1 byte), dequantise after",
+         least=229376, plan="AG the int8 weight (1 byte), dequantize after",
          peer=Peer(917504, "partitioned", 8.0, collectives={"all_gather": 1}),
          note="the weight is an int8 input; in JAX it is int32 and cast at once", jax_diff=6e-07,
          expect={"output": ([10.3344, -10.3745, 9.83279, 4.00849], 34510480.0)}),

@@ -24,9 +24,9 @@ CASES = [
     Case("batchnorm_batch", "x=4", """
         image: f32[8, 8, 8, 16] [x, _, _, _] ~ normal(1)
         mean = ReduceMean(image, [0, 1, 2], keepdims=1)
-        centred = Sub(image, mean)
-        variance = ReduceMean(Mul(centred, centred), [0, 1, 2], keepdims=1)
-        output: f32[8, 8, 8, 16] [x, _, _, _] = Div(centred, Sqrt(Add(variance, 1e-05)))
+        centered = Sub(image, mean)
+        variance = ReduceMean(Mul(centered, centered), [0, 1, 2], keepdims=1)
+        output: f32[8, 8, 8, 16] [x, _, _, _] = Div(centered, Sqrt(Add(variance, 1e-05)))
     """,
          least=192, plan="AR of 2 statistics per channel", peer=Peer(288, "partitioned", collectives={"all_reduce": 3}),
          jax_diff=3.7e-07),

@@ -31,7 +31,7 @@ def bias_split_gelu(x, bias):
 
 
 def group_norm(x, scale, shift, groups, epsilon, swish, last):
-    """Each group of neighbouring channels has mean 0 and variance 1; channels are the last dim, or dim 1."""
+    """Each group of neighboring channels has mean 0 and variance 1; channels are the last dim, or dim 1."""
     x = x if last else np.moveaxis(x, 1, -1)
     apart = x.reshape(x.shape[0], -1, groups, x.shape[-1] // groups)
     mean, variance = apart.mean((1, 3), keepdims=True), apart.var((1, 3), keepdims=True)

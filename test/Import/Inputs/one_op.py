@@ -180,7 +180,7 @@ def group_query():
         add(1, 3, [7], 7, 4, False, sinks=sinks, **attributes)
 
 
-def quantised_caches():
+def quantized_caches():
     """Keys and values kept as integers of 8 or of 4 bits. onnxruntime has keys and values scaled alike only."""
     heads, few, size = 4, 2, 16
     tables = [Weight(f32(16, size // 2)) for _ in range(2)]
@@ -220,7 +220,7 @@ def n_bits():
              bits=bits, block_size=16, gather_axis=0, quantize_axis=1)
 
 
-def quantised_attention():
+def quantized_attention():
     for zeros, causal, mask in itertools.product((False, True), (0, 1), (None, i32(3, 5))):
         case("QAttention", [u8(2, 5, 6), Weight(RNG.integers(-128, 128, (6, 24)).astype(np.int8)), Weight(f32(24)), Weight(np.float32(0.02)),
                             Weight(np.float32(0.01)), mask, Weight(np.uint8(120)) if zeros else None,
@@ -228,7 +228,7 @@ def quantised_attention():
 
 
 def recurrent():
-    """Scales as onnxruntime's quantiser makes them: of int8 around 0, of uint8 with one zero point for all."""
+    """Scales as onnxruntime's quantizer makes them: of int8 around 0, of uint8 with one zero point for all."""
     steps, batch, width, hidden = 4, 3, 6, 8
 
     def add(direction, kind, per_column, lengths=None, initial=False, bias=True, peepholes=False, outputs=(0, 1, 2), batch=batch, **attributes):
@@ -262,10 +262,10 @@ def recurrent():
 
 def experts():
     tokens, hidden, inner, count = 6, 16, 32, 4
-    for k, normalises, activation, bias in itertools.product((1, 2), (0, 1), ("relu", "gelu", "silu", "identity"), (False, True)):
+    for k, normalizes, activation, bias in itertools.product((1, 2), (0, 1), ("relu", "gelu", "silu", "identity"), (False, True)):
         case("MoE", [f32(tokens, hidden), f32(tokens, count), Weight(f32(count, inner, hidden)), Weight(f32(count, inner)) if bias else None,
                      Weight(f32(count, hidden, inner)), Weight(f32(count, hidden)) if bias else None],
-             k=k, normalize_routing_weights=normalises, activation_type=activation, tolerance=(1e-3, 1e-3))
+             k=k, normalize_routing_weights=normalizes, activation_type=activation, tolerance=(1e-3, 1e-3))
     for k, bias, numbers in itertools.product((1, 2), (False, True), ({}, {"activation_alpha": 1.702, "activation_beta": 1.0}, {"swiglu_limit": 1.0})):
         case("MoE", [f32(tokens, hidden), f32(tokens, count), Weight(f32(count, 2 * inner, hidden)), Weight(f32(count, 2 * inner)) if bias else None,
                      Weight(f32(count, hidden, inner)), Weight(f32(count, hidden)) if bias else None],
@@ -342,9 +342,9 @@ def signals():
 def selection():
     low = RNG.random((2, 12, 2)).astype(np.float32)
     boxes, scores = np.concatenate([low, low + RNG.random((2, 12, 2)).astype(np.float32)], 2), RNG.random((2, 3, 12)).astype(np.float32)
-    for centred, overlap, least, most in itertools.product((0, 1), (0.1, 0.5), (None, 0.4), (2, 20)):
+    for centered, overlap, least, most in itertools.product((0, 1), (0.1, 0.5), (None, 0.4), (2, 20)):
         standard("NonMaxSuppression", [Weight(boxes), Weight(scores), Weight(np.array([most], np.int64)), Weight(np.array([overlap], np.float32)),
-                                       None if least is None else Weight(np.array([least], np.float32))], center_point_box=centred, opset=11)
+                                       None if least is None else Weight(np.array([least], np.float32))], center_point_box=centered, opset=11)
     numbers = RNG.integers(0, 4, (3, 4, 2)).astype(np.float32)
     for ordered, axis in itertools.product((0, 1), (None, 0, 1, -1)):
         standard("Unique", [Weight(numbers)], (0, 1, 2, 3), sorted=ordered, axis=axis)
@@ -417,7 +417,7 @@ def run(path, feeds):
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
-    options.intra_op_num_threads = 1  # each thread of a quantised LSTM has a range of its own
+    options.intra_op_num_threads = 1  # each thread of a quantized LSTM has a range of its own
     ort.set_default_logger_severity(4)
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, feeds)
 
@@ -448,7 +448,7 @@ def sharded(cases):
 
 
 def main():
-    for add in (activations, norms, products, attention, rotary, group_query, quantised_caches, n_bits, quantised_attention, recurrent, experts, sampling,
+    for add in (activations, norms, products, attention, rotary, group_query, quantized_caches, n_bits, quantized_attention, recurrent, experts, sampling,
                 windows, signals, selection, learning):
         add()
     names = tuple(name for name in sys.argv[1:] if name != "--sharded")

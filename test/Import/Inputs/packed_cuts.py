@@ -52,7 +52,7 @@ class Case:
                 scale = np.repeat(scale, block, axis=dim)
             self.want = (self.inputs["x"].astype(np.float64) @ (numbers * scale)).astype(np.float32)
         else:
-            # Optimised, it rounds what it multiplies to 8 bits.
+            # Optimized, it rounds what it multiplies to 8 bits.
             options = ort.SessionOptions()
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
             self.want = ort.InferenceSession(self.path, options, providers=["CPUExecutionProvider"]).run(None, self.inputs)[0]
@@ -114,7 +114,7 @@ def export(case, path):
     done = subprocess.run(["cleave", "export", case.path, "--plan", path, "-o", folder, "--quiet"], capture_output=True, text=True)
     if done.returncode:
         return done.stderr.strip() or "fails"
-    # onnxruntime, optimising these files, rounds what it multiplies to 8 bits; a wrong shard is off by about 1.
+    # onnxruntime, optimizing these files, rounds what it multiplies to 8 bits; a wrong shard is off by about 1.
     return harness.difference(lockstep.Program(folder).run(case.inputs), {"out:y": case.want}, 2e-2, 1e-2)
 
 

@@ -37,13 +37,13 @@ def boxes_and_scores(batch, classes, count, spread):
     return {"boxes": boxes, "scores": scores}
 
 
-def suppress(inputs, most, overlap, least, centred, gathers):
+def suppress(inputs, most, overlap, least, centered, gathers):
     """Boxes and scores are computed, so that they are not known when the model is imported."""
     constants = {"most": np.array([most], np.int64), "overlap": np.array([overlap], np.float32), "two": np.array([2], np.int64),
                  "one": np.array([1], np.int64), **({} if least is None else {"least": np.array([least], np.float32)})}
     make = helper.make_node
     nodes = [make("Abs", ["boxes"], ["b"]), make("Abs", ["scores"], ["s"]),
-             make("NonMaxSuppression", ["b", "s", "most", "overlap", "" if least is None else "least"], ["found"], center_point_box=centred)]
+             make("NonMaxSuppression", ["b", "s", "most", "overlap", "" if least is None else "least"], ["found"], center_point_box=centered)]
     if gathers:
         nodes += [make("Gather", ["found", "two"], ["column"], axis=1), make("Squeeze", ["column", "one"], ["flat"]),
                   make("Gather", ["boxes", "flat"], ["kept"], axis=1), make("Mul", ["kept", "kept"], ["squares"])]
@@ -64,10 +64,10 @@ def unique(x, is_sorted):
 
 
 def cases():
-    for centred, overlap, least, (batch, classes, count, most) in itertools.product(
+    for centered, overlap, least, (batch, classes, count, most) in itertools.product(
             (0, 1), (0.1, 0.5), (None, 0.4), ((1, 1, 12, 20), (2, 3, 12, 4), (2, 2, 30, 30))):
-        yield (f"NonMaxSuppression {centred} {overlap} {least} {batch}x{classes}x{count} {most}",
-               *suppress(boxes_and_scores(batch, classes, count, 3), most, overlap, least, centred, False))
+        yield (f"NonMaxSuppression {centered} {overlap} {least} {batch}x{classes}x{count} {most}",
+               *suppress(boxes_and_scores(batch, classes, count, 3), most, overlap, least, centered, False))
     yield "gathered", *suppress(boxes_and_scores(1, 2, 24, 3), 8, 0.3, 0.7, 0, True)
     yield "nothing", *suppress(boxes_and_scores(1, 2, 8, 3), 8, 0.3, 2.0, 0, False)
     yield "no boxes", *suppress_none(1, 2, 0, 5)

@@ -1,7 +1,7 @@
-"""What the usual forms of parallelism send, by formula: from a model's dimensions alone, kind by kind.
+"""What the usual forms of parallelizm send, by formula: from a model's dimensions alone, kind by kind.
 
 All count what one rank sends in rings of p ranks (Thakur and others, 2005): (p-1)/p of the whole for an all-gather, a reduce-scatter,
-twice that for an all-reduce, (p-1)/p of what a rank has for an all-to-all; a window what a rank gives its neighbours.
+twice that for an all-reduce, (p-1)/p of what a rank has for an all-to-all; a window what a rank gives its neighbors.
 """
 from collections import Counter
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Sent:
         return self.add("all_to_all", (p - 1) / p * whole / p, times)
 
     def window(self, rows, times=1):
-        """`rows`: the bytes that a rank gives to neighbours."""
+        """`rows`: the bytes that a rank gives to neighbors."""
         return self.add("window", rows, times)
 
     def total(self):
@@ -116,7 +116,7 @@ def layer_weights(model):
 
 @dataclass
 class Window:
-    """An op over a picture's rows: channels and columns of its operand, and rows that a rank gives to neighbours (the busiest)."""
+    """An op over a picture's rows: channels and columns of its operand, and rows that a rank gives to neighbors (the busiest)."""
     channels: int
     columns: int
     rows: int = 1

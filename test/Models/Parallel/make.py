@@ -107,7 +107,7 @@ def roll(graph, path, value, shift, dim, extent):
 
 
 def shift_mask(side, window, shift):
-    """[windows, tokens, tokens]: -100 between tokens that were no neighbours before the roll (Liu and others, 2021, 3.2)."""
+    """[windows, tokens, tokens]: -100 between tokens that were no neighbors before the roll (Liu and others, 2021, 3.2)."""
     edges = [slice(0, side - window), slice(side - window, side - shift), slice(side - shift, side)]
     region = np.zeros([side, side])
     for row, one in enumerate(edges):

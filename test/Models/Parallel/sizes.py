@@ -207,7 +207,7 @@ def go_round(s, p):
 
 
 def edges(s, p):
-    """A rank gives the w - 1 tokens that the first query of its neighbour sees, of keys and of values."""
+    """A rank gives the w - 1 tokens that the first query of its neighbor sees, of keys and of values."""
     return Sent().window((s["w"] - 1) * s["b"] * s["kv"] * s["d"] * F32, 2)
 
 
@@ -254,7 +254,7 @@ def three_numbers(s, p):
 
 
 def halo(s, p):
-    """A rank gives a row to each of two neighbours, from each convolution's operand."""
+    """A rank gives a row to each of two neighbors, from each convolution's operand."""
     return Sent().window(2 * s["b"] * s["c"] * s["side"] * F32, s["depth"])
 
 
@@ -302,10 +302,10 @@ CASES = {
                       "passes keys and values round", ulysses, asks="attention: ring"),
     "window-32768": Case("attention over 32,768 cut tokens in windows of 4,096; 32 heads, 8 of keys and values", sliding,
                          {**LONG, "s": 32768, "kv": 8, "w": 4096}, {**SHORT, "kv": 8, "w": 7}, edges,
-                         "gives 4,095 tokens to a neighbour", ulysses),
+                         "gives 4,095 tokens to a neighbor", ulysses),
     "window-written-out": Case("the same as products and softmax, 32 heads of each, as the plan asks", sliding_written_out,
                                {**LONG, "s": 32768, "kv": 32, "w": 4096}, {**SHORT, "kv": 8, "w": 7}, edges,
-                               "gives 4,095 tokens to a neighbour", gather_keys, asks="attention: gather"),
+                               "gives 4,095 tokens to a neighbor", gather_keys, asks="attention: gather"),
     "decode-cut-tokens": Case("one token of 8 texts, a cache of 131,072 tokens that is cut along them", decode, {**CACHE, "b": 8, "q": 1},
                               {**SMALL_CACHE, "q": 1}, flash_decoding, "attends to its keys, and combines", exchange_cache),
     "decode-cut-heads": Case("the same, the cache cut by heads", decode, {**CACHE, "b": 8, "q": 1, "cut": "_", "cut_heads": "x"},
@@ -329,9 +329,9 @@ CASES = {
     "loss-131072": Case("cross entropy of 16,384 tokens over 131,072 words, cut", loss, {"tokens": 16384, "v": 131072},
                         {"tokens": 16, "v": 64}, three_numbers, "three numbers a token"),
     "picture-2048": Case("four convolutions of 3 x 3, 64 channels; a picture of 2,048 x 2,048, rows cut", pictures,
-                         {**PICTURE, "side": 2048}, SMALL_PICTURE, halo, "gives rows to neighbours"),
+                         {**PICTURE, "side": 2048}, SMALL_PICTURE, halo, "gives rows to neighbors"),
     "pictures-512": Case("64 pictures of 512 x 512", pictures, {**PICTURE, "b": 64, "side": 512}, SMALL_PICTURE, halo,
-                         "gives rows to neighbours", to_samples),
+                         "gives rows to neighbors", to_samples),
     "pictures-16": Case("8 pictures of 16 x 16", pictures, {**PICTURE, "b": 8, "side": 16}, {**SMALL_PICTURE, "b": 8, "side": 8},
                         to_samples, "exchanges rows for pictures", halo),
     "experts-2048-tokens": Case("64 experts of 4,096 x 16,384; 2,048 tokens a rank, 64 places in each expert", moe, {**MOE, "s": 2048},

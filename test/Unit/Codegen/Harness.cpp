@@ -63,7 +63,7 @@ std::string KernelTest::checkOn(StringRef text, ArrayRef<Tensor> inputs, ArrayRe
   return fault.empty() && device ? checkOnDevice(func, inputs, want, places) : fault;
 }
 
-/// What has to be split first is no kernel here.
+/// What has to be split first is not a kernel here.
 std::string KernelTest::checkOnDevice(func::FuncOp func, ArrayRef<Tensor> inputs, ArrayRef<Tensor> want,
                                       ArrayRef<InPlace> places) {
   std::string reason;

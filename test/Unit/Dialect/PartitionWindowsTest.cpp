@@ -32,7 +32,7 @@ TEST(PartitionWindows, PatchwiseConvolution) {
         "(tensor<2x4x12xf32>, tensor<4x2x2xf32>) -> tensor<2x4x36xf32>");
 }
 
-// Windows that overlap: with edges of neighbours, also over several of them (12 rows on 12 ranks).
+// Windows that overlap: with edges of neighbors, also over several of them (12 rows on 12 ranks).
 TEST(PartitionWindows, ConvolutionOverCutRows) {
   check("%x: tensor<1x2x12x8xf32>, %w: tensor<4x2x3x3xf32>, %b: tensor<4xf32>",
         "%0 = nn.conv %x, %w, %b strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : "

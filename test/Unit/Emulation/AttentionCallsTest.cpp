@@ -159,10 +159,10 @@ TEST_F(AttentionCalls, LeaveToKernelsWhatNoLibraryDoes) {
   };
   auto nothing = [](auto &, auto &, auto &) {};
   EXPECT_EQ(refuse(Element::F32, 8, nothing), "it knows attention of f16 and bf16 only");
-  EXPECT_EQ(refuse(Element::F16, 12, nothing), "heads are no multiples of 16 bytes");
+  EXPECT_EQ(refuse(Element::F16, 12, nothing), "heads are not multiples of 16 bytes");
   EXPECT_EQ(refuse(Element::F16, 264, nothing), "heads have more than 256 components");
   EXPECT_EQ(refuse(Element::F16, 8, [](auto &, auto &o, auto &) { o[1].address += 2; }),
-            "heads are no multiples of 16 bytes");
+            "heads are not multiples of 16 bytes");
   EXPECT_EQ(refuse(Element::F16, 8,
                    [&](auto &attention, auto &o, auto &) {
                      program.types.push_back({Element::F16, {1, 2, 6, 8}, {96, 48, 1, 6}});
@@ -180,7 +180,7 @@ TEST_F(AttentionCalls, LeaveToKernelsWhatNoLibraryDoes) {
                      mask = make(Element::BF16, {1, 1, 4, 6});
                      attention.mask = mask.view;
                    }),
-            "a mask is no number of its types");
+            "a mask does not have one of its types");
   EXPECT_EQ(refuse(Element::F16, 8,
                    [&](auto &attention, auto &, auto &mask) {
                      mask = make(Element::F32, {1, 1, 4, 6}, {0, 1, 3, 2}, 0);
@@ -324,7 +324,7 @@ TEST_F(Descriptors, RefuseOperationsThatDoNotFit) {
     give(A::PointwiseOfOperation, of), give(A::PointwiseX, x), give(A::PointwiseB, b), give(A::PointwiseY, y);
     return dnn->cudnnBackendFinalize(operation);
   };
-  EXPECT_EQ(finalize(add, small, small, small), DnnStatus::BadParameter); // not finalised
+  EXPECT_EQ(finalize(add, small, small, small), DnnStatus::BadParameter); // not finalized
   EXPECT_EQ(dnn->cudnnBackendFinalize(add), DnnStatus::Success);
   EXPECT_EQ(finalize(add, small, small, small), DnnStatus::Success);
   EXPECT_EQ(finalize(add, small, nullptr, small), DnnStatus::BadParameter);

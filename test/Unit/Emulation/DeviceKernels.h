@@ -27,7 +27,7 @@ protected:
   std::string run(const emulation::Module &module, const DeviceKernel &launch, llvm::ArrayRef<reference::Tensor> inputs,
                   llvm::MutableArrayRef<reference::Tensor> outputs, llvm::ArrayRef<int64_t> inPlace = {});
 
-  /// Runs the function of `text` as one kernel on drawn inputs. What is wrong: that it is no kernel (`kRefused`), what was
+  /// Runs the function of `text` as one kernel on drawn inputs. What is wrong: that it is not a kernel (`kRefused`), what was
   /// found on the way, or what `compare` says of its result. `damage` is done to the kernel before it is compiled.
   std::string
   runAlone(llvm::StringRef text, llvm::StringRef name, uint64_t seed,

@@ -67,7 +67,7 @@ protected:
   int inPlace = 0;
 };
 
-int64_t linearise(ArrayRef<int64_t> at, ArrayRef<int64_t> shape) {
+int64_t linearize(ArrayRef<int64_t> at, ArrayRef<int64_t> shape) {
   int64_t linear = 0;
   for (auto [index, extent] : llvm::zip_equal(at, shape))
     linear = linear * extent + index;
@@ -84,15 +84,15 @@ int64_t findPlace(const Scatter &s, ArrayRef<int64_t> indices, int64_t number) {
   auto wrap = [](int64_t index, int64_t extent) { return index < 0 ? index + extent : index; };
   if (s.dim) {
     at[*s.dim] = wrap(indices[number], s.shape[*s.dim]);
-    return linearise(at, s.shape);
+    return linearize(at, s.shape);
   }
   int64_t depth = s.indices.back(), tuples = int64_t(s.indices.size()) - 1;
-  int64_t tuple = linearise(ArrayRef(at).take_front(tuples), ArrayRef(s.indices).drop_back());
+  int64_t tuple = linearize(ArrayRef(at).take_front(tuples), ArrayRef(s.indices).drop_back());
   SmallVector<int64_t> place;
   for (int64_t i = 0; i < depth; ++i)
     place.push_back(wrap(indices[tuple * depth + i], s.shape[i]));
   llvm::append_range(place, ArrayRef(at).drop_front(tuples));
-  return linearise(place, s.shape);
+  return linearize(place, s.shape);
 }
 
 template <typename T>

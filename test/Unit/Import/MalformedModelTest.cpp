@@ -117,7 +117,7 @@ TEST(MalformedModel, FieldsOfAnotherFormAreErrors) {
   EXPECT_TRUE(hasPart(attribute(integer(2, 1)), "graph.node[0].attribute[0]: f: got a varint, want four bytes"));
   EXPECT_TRUE(hasPart(attribute(real(8, 1)), "ints: got four bytes, want a length and bytes"));
   EXPECT_TRUE(hasPart(attribute(tag(7, 1) + std::string(8, 'x')), "floats: got eight bytes, want a length and bytes"));
-  EXPECT_TRUE(hasPart(attribute(text(7, "12345")), "floats: length 5 is no multiple of 4"));
+  EXPECT_TRUE(hasPart(attribute(text(7, "12345")), "floats: length 5 is not a multiple of 4"));
   EXPECT_TRUE(hasPart(attribute(text(8, "\xff")), "attribute[0]: ints: truncated or oversized varint"));
   EXPECT_TRUE(hasPart(attribute(integer(20, int64_t(1) << 40)), "type: value 1099511627776 does not fit 32 bits"));
   EXPECT_TRUE(hasPart(readGraph(message(5, real(5, 1))), "initializer[0]: int32_data: got four bytes"));

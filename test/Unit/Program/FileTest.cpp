@@ -98,7 +98,7 @@ TEST(FileTest, TellsProgramsFromOtherFiles) {
   EXPECT_TRUE(isProgram(writeProgram(makeSingle())));
   EXPECT_FALSE(isProgram(""));
   EXPECT_FALSE(isProgram("CLVPCLVP"));
-  EXPECT_EQ(refuse("module {}"), "is no program file: there is no \"CLVP\" at byte 8 (P1)");
+  EXPECT_EQ(refuse("module {}"), "is not a program file: there is no \"CLVP\" at byte 8 (P1)");
 }
 
 // P1

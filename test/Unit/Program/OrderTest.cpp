@@ -47,7 +47,7 @@ TEST(OrderTest, P25Tensors) {
     });
   };
   EXPECT_EQ(range({0, -1, -4, 3}, Element::F32),
-            "variant 0: input \"x\" has a range of indices, and is no integers (P25)");
+            "variant 0: input \"x\" has a range of indices, and does not hold integers (P25)");
   EXPECT_EQ(range({9, -1, -4, 3}, Element::F32),
             "variant 0: a range of indices is for input 9 of 1 and node -1 of 3 (P25)");
   EXPECT_EQ(range({0, 99, -4, 3}, Element::F32),
@@ -89,7 +89,7 @@ TEST(OrderTest, P26States) {
                    }),
             "state \"present\" is not the input \"past\" in type, sharding and place (P26)");
   EXPECT_EQ(with([](Variant &v) { v.states.clear(), v.outputs.pop_back(); }),
-            "\"past\" is no state, but lies in a buffer of one (P26)");
+            "\"past\" is not a state, but lies in a buffer of one (P26)");
 }
 
 /// A cache of 16 positions, of which the input is 12, from byte `offset` on; with `saysPresent` both say how much of them there is.

@@ -46,7 +46,7 @@ TEST(TablesTest, P7Code) {
   auto kernel = [](auto change) { return refuse(makeSingle(), [&](Program &p) { change(p.kernels[0]); }); };
   EXPECT_EQ(kernel([](Kernel &k) { k.module = 1; }), "kernel 0 \"gelu\": module 1 of 1 (P7)");
   EXPECT_EQ(kernel([](Kernel &k) { k.entry = std::string("a\0b", 3); }),
-            "kernel 0 \"gelu\": entry \"a\\x00b\" is no symbol (P7)");
+            "kernel 0 \"gelu\": entry \"a\\x00b\" is not a symbol (P7)");
   EXPECT_EQ(kernel([](Kernel &k) { k.grid.y = 0; }), "kernel 0 \"gelu\": a launch of size 0 (P7)");
   EXPECT_EQ(kernel([](Kernel &k) { k.block.x = 2; }), "kernel 0 \"gelu\": a launch of size 2 (P7)");
   EXPECT_EQ(refuse(makeCuda(), [](Program &p) { p.kernels[0].block = {1024, 2, 1}; }),
@@ -112,7 +112,7 @@ TEST(TablesTest, P13Weights) {
   auto with = [](size_t weight, auto change) {
     return refuse(makeTensorParallel(), [&](Program &p) { change(p.weights[weight], p); });
   };
-  EXPECT_EQ(with(0, [](Weight &, Program &p) { p.files[0].path = ""; }), "file \"\" is no path (P13)");
+  EXPECT_EQ(with(0, [](Weight &, Program &p) { p.files[0].path = ""; }), "file \"\" is not a path (P13)");
   EXPECT_EQ(with(0, [](Weight &w, Program &) { w.type = 99; }),
             "weight \"w\": type 99 is not there or has strides (P13)");
   EXPECT_EQ(with(0, [](Weight &w, Program &) { w.length = 1020; }),
@@ -143,7 +143,7 @@ TEST(TablesTest, P13Stacks) {
   };
   EXPECT_EQ(with([](Weight &) {}), "");
   EXPECT_EQ(with([](Weight &w) { w.splat = true; }), "weight \"stack\": has parts and bytes of its own (P13)");
-  EXPECT_EQ(with([](Weight &w) { w.parts = {1}; }), "weight \"stack\": has 1 parts, which are no f32[2, 16] (P13)");
+  EXPECT_EQ(with([](Weight &w) { w.parts = {1}; }), "weight \"stack\": has 1 parts, which are not f32[2, 16] (P13)");
   EXPECT_EQ(with([](Weight &w) { w.parts = {1, 2}; }),
             "weight \"stack\": part 2 does not stand before it, or has parts itself (P13)");
   EXPECT_EQ(with([](Weight &w) { w.parts = {1, 0}; }),

@@ -33,7 +33,7 @@ protected:
                    toType + " return %y : " + toType + " }",
                make(fromType, values));
   }
-  /// Doubles of all sizes, and the neighbours of what 16-bit types can hold.
+  /// Doubles of all sizes, and the neighbors of what 16-bit types can hold.
   static std::vector<double> getProbes() {
     std::vector<double> probes = {0.0,        -0.0,    65504,     65519.99,        65520,    65536,
                                   0x1p-24,    0x1p-25, 0x1.8p-25, 0x1.0000001p-25, 0x1p-133, 0x1p-134,

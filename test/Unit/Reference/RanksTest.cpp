@@ -92,7 +92,7 @@ TEST_F(RanksTest, PermuteFetchesPiecesFromTheirHolders) {
 }
 
 // Along {b}, ranks 0 and 1 hold 0 1 10 11, ranks 2 and 3 hold 20 21 30 31.
-TEST_F(RanksTest, WindowsFetchTheEdgesOfNeighbours) {
+TEST_F(RanksTest, WindowsFetchTheEdgesOfNeighbors) {
   auto get = [&](std::string how) { return onRanks(kSquare, "%y = spmd.window %x " + how, "tensor<4xf32>"); };
   EXPECT_EQ(get("dims [{\"b\"}] steps [2] lows [-1] highs [3] fill 7.0 : f32 : (tensor<2xf32>) -> tensor<4xf32>"),
             (std::vector<Doubles>{{7, 0, 1, 10}, {1, 10, 11, 7}, {7, 20, 21, 30}, {21, 30, 31, 7}}));
@@ -105,7 +105,7 @@ TEST_F(RanksTest, WindowsFetchTheEdgesOfNeighbours) {
   // From the end.
   EXPECT_EQ(get("dims [{\"b\"}] steps [-2] lows [1] highs [5] fill 7.0 : f32 : (tensor<2xf32>) -> tensor<4xf32>"),
             (std::vector<Doubles>{{1, 10, 11, 7}, {7, 0, 1, 10}, {21, 30, 31, 7}, {7, 20, 21, 30}}));
-  // Over more than one neighbour, and moved: rank r along {b, a} has number 2 (r % 2) + r / 2 there.
+  // Over more than one neighbor, and moved: rank r along {b, a} has number 2 (r % 2) + r / 2 there.
   EXPECT_EQ(get("dims [{\"b\", \"a\"}] steps [1] lows [3] highs [7] fill 7.0 : f32 : (tensor<2xf32>) -> tensor<4xf32>"),
             (std::vector<Doubles>{{21, 10, 11, 30}, {11, 30, 31, 7}, {10, 11, 30, 31}, {30, 31, 7, 7}}));
 }

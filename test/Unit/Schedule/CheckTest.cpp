@@ -259,6 +259,6 @@ TEST(CheckTest, RefusesEveryMutationThatMakesATableWrongAndNoOther) {
   RecordProperty("mutations", int(changed));
   std::cout << changed << " mutations, " << right << " of them leave a right table\n";
   EXPECT_GT(changed, 16000u);
-  // Independent neighbours swap, and pairs are split or made.
+  // Independent neighbors swap, and pairs are split or made.
   EXPECT_GT(right, 500u);
 }

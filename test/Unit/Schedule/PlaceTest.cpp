@@ -63,7 +63,7 @@ TEST(PlaceTest, RunsUnderRendezvousWhereverStagesAre) {
   }
 }
 
-/// Neighbours on one rank hand on what they make without a message.
+/// Neighbors on one rank hand on what they make without a message.
 TEST(PlaceTest, SendsNothingWithinARank) {
   Schedule schedule = llvm::cantFail(generatePlaced("circular", {2, 3, 2}, {{}, {0, 0, 1, 1}}));
   llvm::cantFail(addMessages(schedule));

@@ -77,7 +77,7 @@ TEST(ClusterTest, AllToAllGoesAtOnce) {
   EXPECT_NEAR(getUs(makeNodes(5, 1, 3), {2, 8}, Traffic::Direct, 1'000'000), 5 + 3 + 1e6 / 50e3, 0.1);
 }
 
-// Rank r on device 8 (r mod 2) + r/2: neighbours along the minor axis of 2 are on two nodes, those along the major axis on
+// Rank r on device 8 (r mod 2) + r/2: neighbors along the minor axis of 2 are on two nodes, those along the major axis on
 // one. With 6 devices in a node, 4 ranks of a minor axis of 4 lie on two nodes, their pairs on one.
 TEST(ClusterTest, WhereRanksStandDecides) {
   std::vector<int64_t> apart;

@@ -60,7 +60,7 @@ TEST(MeshTest, SubAxesOffBordersAreRefused) {
   EXPECT_FALSE(mesh.atomsOf(SubAxis{2, 1, 2}));
 }
 
-TEST(MeshTest, NeighbouringAtomsMergeIntoSubAxes) {
+TEST(MeshTest, NeighboringAtomsMergeIntoSubAxes) {
   AtomMesh mesh({2, 12});
   using List = llvm::SmallVector<SubAxis, 2>;
   EXPECT_EQ(mesh.subAxesOf({1, 2, 3}), (List{{1, 1, 12}}));

@@ -85,7 +85,7 @@ TEST(ReshardPlannerTest, SlicesAreTakenBehindAnAllToAll) {
   EXPECT_EQ(plan.bytes, 16);
 }
 
-// Rows on 3 x 2 to columns on 3, of 48 x 48: over links of one speed neighbours exchange what is missing. Where x has slow links, rows go
+// Rows on 3 x 2 to columns on 3, of 48 x 48: over links of one speed neighbors exchange what is missing. Where x has slow links, rows go
 // to columns of both axes, 5/6 of 384 bytes, and only then y, over its fast ones, is gathered: the exchange would send 2/3 of 768 over x.
 TEST(ReshardPlannerTest, WhatIsGatheredOverFastLinksGoesAlongOverSlowOnes) {
   AtomMesh mesh({3, 2});

@@ -79,14 +79,14 @@ TEST_F(RuleMatchTest, RefusesWhatNoChoiceDoes) {
                      {state({{}, {}}, {2}, ReductionKind::Max)}));
   // A cut contracting dim leaves partial sums, whether the result says so or not.
   EXPECT_FALSE(match(einsum(), {state({{}, {2}}), state({{2}, {}})}, {state({{}, {}})}));
-  EXPECT_EQ(error, "the op cannot do together what its operands and results do over one axis");
+  EXPECT_EQ(error, "no choice of the op's sharding rule gives these shardings of operands and results over one axis");
   // Nothing makes a whole product partial.
   EXPECT_FALSE(match(einsum(), {state({{}, {}}), state({{}, {}})}, {state({{}, {}}, {2})}));
 }
 
 TEST_F(RuleMatchTest, TensorsMustSplitAFactorAlike) {
   EXPECT_FALSE(match(einsum(), {state({{}, {2}}), state({{3}, {}})}, {state({{}, {}})}));
-  EXPECT_EQ(error, "operand 1 splits a dim otherwise than another operand or result that has it too");
+  EXPECT_EQ(error, "operand 1 shards a dim differently than another operand or result does");
   EXPECT_FALSE(match(einsum(), {state({{0, 1}, {}}), state({{}, {}})}, {state({{1, 0}, {}})}));
   EXPECT_FALSE(match(einsum(), {state({{0}, {}}), state({{}, {}})}, {state({{}, {}})}));
 }
@@ -128,7 +128,7 @@ TEST_F(RuleMatchTest, DimsOfOneFactorNeedNotDivide) {
 }
 
 // 9 positions and 8 on 2 ranks: 5 and 4 of the operand, 4 and 4 of the result.
-TEST_F(RuleMatchTest, NeighboursExchangeWhatDoesNotDivide) {
+TEST_F(RuleMatchTest, NeighborsExchangeWhatDoesNotDivide) {
   RuleBuilder b(1, 1);
   SlidingDim slide = b.addSliding(9, 8);
   b.operandDim(0, std::optional(slide.input)).resultDim(0, std::optional(slide.result));

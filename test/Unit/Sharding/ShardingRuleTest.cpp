@@ -76,7 +76,7 @@ TEST(ShardingRuleTest, AFactorWithDimsOfItsOwnMayBeCutUnevenly) {
   EXPECT_FALSE(builder.rule.allowsUneven(*size));
 }
 
-// But neighbours may exchange what does not line up: 160 columns each, of which the ranks want 192, 192, 192 and 64. The last one
+// But neighbors may exchange what does not line up: 160 columns each, of which the ranks want 192, 192, 192 and 64. The last one
 // sends columns 480 to 576.
 TEST(ShardingRuleTest, PiecesOfAReshapeThatDoNotLineUpAreExchanged) {
   Regroup split{/*factor=*/0, /*isOperand=*/true, /*grain=*/64};

@@ -125,7 +125,7 @@ TEST(WindowMovesTest, PiecesAreWhatTheDefinitionSays) {
   }
 }
 
-// Rows of 8 on 4 ranks: a window of 3 wants a row of each neighbour, of which the ranks in the middle have two.
+// Rows of 8 on 4 ranks: a window of 3 wants a row of each neighbor, of which the ranks in the middle have two.
 TEST(WindowMovesTest, TheBusiestRankIsInTheMiddle) {
   EXPECT_EQ(countSentElements({{8, 4, 8, -1, 9}, DimWindow::whole(10)}), 20);
   EXPECT_EQ(countSentElements({{8, 2, 8, -1, 9}, DimWindow::whole(10)}), 10);

@@ -44,7 +44,7 @@ TEST(DominationTest, KeepsAMinimum) {
   EXPECT_LT(left, all * 3 / 4);
 }
 
-// Option 0 costs 5, option 1 costs 4, and beside each option of the neighbour 0 costs at least 1 more.
+// Option 0 costs 5, option 1 costs 4, and beside each option of the neighbor 0 costs at least 1 more.
 TEST(DominationTest, DropsWhatIsDearerBesideEverything) {
   Model model;
   model.domains = {2, 3};
@@ -55,7 +55,7 @@ TEST(DominationTest, DropsWhatIsDearerBesideEverything) {
   EXPECT_EQ(kept[1], KeptOptions({0})); // of 0, 1 and 7 the least, once the other row has gone
 }
 
-// Beside option 1 of the neighbour only the dearer one is allowed.
+// Beside option 1 of the neighbor only the dearer one is allowed.
 TEST(DominationTest, KeepsWhatAloneIsAllowed) {
   Model model;
   model.domains = {2, 2};
@@ -80,7 +80,7 @@ TEST(DominationTest, ImprovesWhatWasFrozen) {
   unsigned numFrozen = 0, numMissed = 0, numStillMissed = 0;
   for (int trial = 0; trial < 1000; ++trial) {
     Model model = randomModel(random, 9, 4);
-    Minimum known = minimise(model.domains, model.terms(), /*maxCells=*/16);
+    Minimum known = minimize(model.domains, model.terms(), /*maxCells=*/16);
     if (known.frozen.empty())
       continue;
     Minimum better = improve(model.domains, model.terms(), known, /*maxCells=*/16);

@@ -10,7 +10,7 @@ TEST(EliminationTest, FindsTheMinimumOfSmallGraphs) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 600; ++trial) {
     Model model = randomModel(random, 7, 4);
-    Minimum minimum = minimise(model.domains, model.terms());
+    Minimum minimum = minimize(model.domains, model.terms());
     EXPECT_TRUE(minimum.frozen.empty());
     EXPECT_EQ(minimum.total, model.leastSum()) << "trial " << trial;
     EXPECT_EQ(minimum.total, model.sum(minimum.options)) << "trial " << trial;
@@ -23,7 +23,7 @@ TEST(EliminationTest, WithLittleRoomIsNeverWorseThanTheStart) {
   unsigned numFrozen = 0;
   for (int trial = 0; trial < 400; ++trial) {
     Model model = randomModel(random, 9, 4);
-    Minimum minimum = minimise(model.domains, model.terms(), /*maxCells=*/16);
+    Minimum minimum = minimize(model.domains, model.terms(), /*maxCells=*/16);
     numFrozen += minimum.frozen.size();
     EXPECT_EQ(minimum.total, model.sum(minimum.options)) << "trial " << trial;
     EXPECT_LE(minimum.total, model.sum(std::vector<uint16_t>(model.domains.size(), 0))) << "trial " << trial;
@@ -32,8 +32,8 @@ TEST(EliminationTest, WithLittleRoomIsNeverWorseThanTheStart) {
 }
 
 // A ring of leaves around a hub, with room for tables of three variables only: without the hub, which has the most
-// neighbours, the ring needs no more. So one variable is frozen, and the rest is exact.
-TEST(EliminationTest, FreezesTheBusiestNeighbour) {
+// neighbors, the ring needs no more. So one variable is frozen, and the rest is exact.
+TEST(EliminationTest, FreezesTheBusiestNeighbor) {
   std::mt19937 random(5);
   constexpr unsigned ring = 6, domain = 3;
   Model model, rest;
@@ -52,7 +52,7 @@ TEST(EliminationTest, FreezesTheBusiestNeighbour) {
     model.add(ring, leaf, toHub);
     rest.add(leaf, kNoVariable, {toHub[0], toHub[1], toHub[2]}); // The hub's option 0.
   }
-  Minimum minimum = minimise(model.domains, model.terms(), /*maxCells=*/domain * domain * domain);
+  Minimum minimum = minimize(model.domains, model.terms(), /*maxCells=*/domain * domain * domain);
   EXPECT_EQ(minimum.frozen.size(), 1u);
   EXPECT_EQ(minimum.options[ring], 0);
   EXPECT_EQ(minimum.total, rest.leastSum());
@@ -63,7 +63,7 @@ TEST(EliminationTest, PrefersTheFirstOptionOnTies) {
   model.domains = {3, 4, 2};
   model.add(0, 1, std::vector<int64_t>(12, 7));
   model.add(1, 2, std::vector<int64_t>(8, 5));
-  Minimum minimum = minimise(model.domains, model.terms());
+  Minimum minimum = minimize(model.domains, model.terms());
   EXPECT_EQ(minimum.options, (std::vector<uint16_t>{0, 0, 0}));
   EXPECT_EQ(minimum.total, 12);
 }
@@ -72,7 +72,7 @@ TEST(EliminationTest, GivesTheSameAnswerTwice) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 50; ++trial) {
     Model model = randomModel(random, 9, 4);
-    EXPECT_EQ(minimise(model.domains, model.terms()).options, minimise(model.domains, model.terms()).options);
+    EXPECT_EQ(minimize(model.domains, model.terms()).options, minimize(model.domains, model.terms()).options);
   }
 }
 
@@ -93,27 +93,27 @@ TEST(EliminationTest, SolvesALongChain) {
     best = next;
     model.add(i, i + 1, std::move(cells));
   }
-  Minimum minimum = minimise(model.domains, model.terms());
+  Minimum minimum = minimize(model.domains, model.terms());
   EXPECT_EQ(minimum.total, *std::min_element(best.begin(), best.end()));
   EXPECT_EQ(minimum.total, model.sum(minimum.options));
   EXPECT_LE(minimum.width, 2u);
 }
 
-// One variable with very many neighbours (a value that every layer uses) costs no more than its edges.
+// One variable with very many neighbors (a value that every layer uses) costs no more than its edges.
 TEST(EliminationTest, SolvesAStar) {
   constexpr unsigned numLeaves = 100000;
   Model model;
   model.domains.assign(numLeaves + 1, 2);
   for (unsigned leaf = 1; leaf <= numLeaves; ++leaf)
     model.add(0, leaf, {1, 2, 3, 0}); // Option 1 of both costs nothing.
-  Minimum minimum = minimise(model.domains, model.terms());
+  Minimum minimum = minimize(model.domains, model.terms());
   EXPECT_EQ(minimum.total, 0);
   EXPECT_EQ(minimum.width, 1u);
   EXPECT_EQ(minimum.options, std::vector<uint16_t>(numLeaves + 1, 1));
 }
 
-// In a tree a leaf always has the fewest neighbours, so no table ever has more than two variables: not around hubs either,
-// which have more neighbours than any set of the queue is for until most of their leaves are gone.
+// In a tree a leaf always has the fewest neighbors, so no table ever has more than two variables: not around hubs either,
+// which have more neighbors than any set of the queue is for until most of their leaves are gone.
 TEST(EliminationTest, TakesTheLeavesOfATreeFirst) {
   std::mt19937 random(5);
   constexpr unsigned size = 20000;
@@ -123,7 +123,7 @@ TEST(EliminationTest, TakesTheLeavesOfATreeFirst) {
     unsigned parent = random() % 3 == 0 ? random() % i / 100 : random() % i;
     model.add(parent, i, {int64_t(random() % 9), int64_t(random() % 9), int64_t(random() % 9), int64_t(random() % 9)});
   }
-  Minimum minimum = minimise(model.domains, model.terms());
+  Minimum minimum = minimize(model.domains, model.terms());
   EXPECT_EQ(minimum.width, 1u);
   EXPECT_TRUE(minimum.frozen.empty());
   EXPECT_EQ(minimum.total, model.sum(minimum.options));

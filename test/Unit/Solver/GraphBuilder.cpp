@@ -161,7 +161,7 @@ ValueId GraphBuilder::pointwise(ArrayRef<ValueId> operands, ArrayRef<std::vector
   return op(rule.rule, operands, shape);
 }
 
-ValueId GraphBuilder::normalise(ArrayRef<ValueId> operands, int64_t times) {
+ValueId GraphBuilder::normalize(ArrayRef<ValueId> operands, int64_t times) {
   RuleBuilder rule(operands.size(), 1);
   std::vector<std::vector<int64_t>> shapes = shapesOf(problem, operands);
   SmallVector<std::optional<FactorId>> factors;
@@ -259,7 +259,7 @@ void buildTransformer(GraphBuilder &graph, unsigned numLayers, int64_t batch, in
     return graph.add(graph.einsum("bsk,kj->bsj", {in, weight}), bias);
   };
   auto norm = [&](ValueId in) {
-    return graph.normalise({in, graph.parameter({hidden}), graph.parameter({hidden})}, 2);
+    return graph.normalize({in, graph.parameter({hidden}), graph.parameter({hidden})}, 2);
   };
   auto head = [&](ValueId in) {
     ValueId projected = linear(in, hidden, hidden, {{}, {1}}, {{1}});
@@ -269,7 +269,7 @@ void buildTransformer(GraphBuilder &graph, unsigned numLayers, int64_t batch, in
     ValueId normed = norm(x);
     ValueId query = head(normed), key = head(normed), value = head(normed);
     ValueId scores = graph.pointwise({graph.einsum("bhqd,bhkd->bhqk", {query, key}), scalar}, first);
-    ValueId weights = graph.normalise(graph.add(scores, mask), 2);
+    ValueId weights = graph.normalize(graph.add(scores, mask), 2);
     ValueId context = graph.transpose(graph.einsum("bhqk,bhkd->bhqd", {weights, value}), {0, 2, 1, 3});
     ValueId attended = linear(graph.mergeDims(context, 2), hidden, hidden, {{1}, {}}, {{}});
     x = graph.add(x, attended);

@@ -39,7 +39,7 @@ public:
   ValueId pointwise(llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<std::vector<int32_t>> linearSets = {});
   ValueId add(ValueId lhs, ValueId rhs) { return pointwise({lhs, rhs}, {{0, 1}}); }
   /// Statistics over the last dim: `times` all_reduces where it is cut.
-  ValueId normalise(llvm::ArrayRef<ValueId> operands, int64_t times);
+  ValueId normalize(llvm::ArrayRef<ValueId> operands, int64_t times);
   ValueId transpose(ValueId operand, llvm::ArrayRef<unsigned> permutation);
   /// Splits dim `dim` into `major` and the rest; merges dims `dim` and `dim + 1`.
   ValueId splitDim(ValueId operand, unsigned dim, int64_t major);

@@ -27,7 +27,7 @@ struct Chain {
     return *this;
   }
   Chain &norm() {
-    last = graph.normalise({last}, 2);
+    last = graph.normalize({last}, 2);
     return *this;
   }
   /// Rows along dim 0.

@@ -32,7 +32,7 @@ TEST(SolverCostsTest, TheSlowerAxisKeepsItsRows) {
 TEST(SolverCostsTest, LatencyMakesOneLargeGatherBeatTwoSmallReductions) {
   for (int64_t begin : {482, 483}) {
     GraphBuilder graph({2});
-    ValueId y = graph.normalise({graph.input({4, 64}, {{}, {0}})}, 2);
+    ValueId y = graph.normalize({graph.input({4, 64}, {{}, {0}})}, 2);
     addOutput(graph, y, {{}, {0}});
     Solved solved(graph, optionsWith({}, begin * kCostUnitsPerByte));
     EXPECT_EQ(solved.bytes(), begin == 482 ? 2 * 16 : 512) << begin;
@@ -43,7 +43,7 @@ TEST(SolverCostsTest, LatencyMakesOneLargeGatherBeatTwoSmallReductions) {
 TEST(SolverCostsTest, LatencyOfLinksCountsPerStep) {
   auto bytesWith = [](int64_t latency) {
     GraphBuilder graph({2});
-    ValueId y = graph.normalise({graph.input({4, 64}, {{}, {0}})}, 2);
+    ValueId y = graph.normalize({graph.input({4, 64}, {{}, {0}})}, 2);
     addOutput(graph, y, {{}, {0}});
     return Solved(graph, optionsWith({{kCostUnitsPerByte, latency * kCostUnitsPerByte}})).bytes();
   };
@@ -66,7 +66,7 @@ TEST(SolverCostsTest, AValueThatIsReadAgainIsReshardedOnce) {
 // The same model in units half as long.
 TEST(SolverCostsTest, PricesAreToldAsBytesOfTheFastestLink) {
   GraphBuilder graph({2});
-  ValueId y = graph.normalise({graph.input({4, 64}, {{}, {0}})}, 2);
+  ValueId y = graph.normalize({graph.input({4, 64}, {{}, {0}})}, 2);
   addOutput(graph, y, {{}, {0}});
   Solved usual(graph), doubled(graph, [] {
     SolverOptions options = optionsWith({{2 * kCostUnitsPerByte, 0}});

@@ -11,7 +11,7 @@ using namespace cleave::spmd;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Reference cases of tensor, data and context parallelism
+// Reference cases of tensor, data and context parallelizm
 //===----------------------------------------------------------------------===//
 
 // Column-parallel, then row-parallel, on mesh data=2, model=4: one all_reduce of the local activation [4, 64].
@@ -31,7 +31,7 @@ TEST(SolverTest, MegatronMlpNeedsOneAllReduce) {
 TEST(SolverTest, DataParallelSendsNothing) {
   GraphBuilder graph({4});
   ValueId x = graph.input({8, 64}, {{0}, {}});
-  ValueId hidden = graph.normalise({graph.einsum("ik,kj->ij", {x, graph.parameter({64, 256})})}, 2);
+  ValueId hidden = graph.normalize({graph.einsum("ik,kj->ij", {x, graph.parameter({64, 256})})}, 2);
   graph.problem.addOutput(graph.einsum("ik,kj->ij", {hidden, graph.parameter({256, 64})}));
   Solved solved(graph);
   EXPECT_EQ(solved.bytes(), 0);
@@ -62,12 +62,12 @@ TEST(SolverTest, UnevenColumnsStayCut) {
   }
 }
 
-// Sequence parallelism: the activation between blocks is cut over the sequence, so each block gathers once and
+// Sequence parallelizm: the activation between blocks is cut over the sequence, so each block gathers once and
 // scatters once: 2 * 3/4 of [2, 16, 64].
 TEST(SolverTest, SequenceParallelGathersAndScatters) {
   GraphBuilder graph({4});
   ValueId x = graph.input({2, 16, 64}, {{}, {0}, {}});
-  ValueId normed = graph.normalise({x, graph.parameter({64})}, 2);
+  ValueId normed = graph.normalize({x, graph.parameter({64})}, 2);
   ValueId hidden = graph.pointwise({graph.einsum("bsk,kj->bsj", {normed, graph.parameter({64, 256}, {{}, {0}})})});
   ValueId y = graph.einsum("bsk,kj->bsj", {hidden, graph.parameter({256, 64}, {{0}, {}})});
   addOutput(graph, graph.add(x, y), {{}, {0}, {}});
@@ -116,7 +116,7 @@ TEST(SolverTest, ReducesAfterLinearOps) {
 }
 
 //===----------------------------------------------------------------------===//
-// Behaviours of the field's best systems
+// Behaviors of the field's best systems
 //===----------------------------------------------------------------------===//
 
 // 8x32 [x|y] . 32x16 [y|-] -> [x|-] on x=4, y=2: local dot, one all_reduce over y of the local [2, 16].

@@ -45,7 +45,7 @@ static LogicalResult checkInPlace(RunOp op, KernelOp kernel) {
 LogicalResult RunOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
-    return emitOpError() << "runs " << getKernelAttr() << ", which is no exec.kernel (C1)";
+    return emitOpError() << "runs " << getKernelAttr() << ", which is not an exec.kernel (C1)";
   if (!areAlike(getSources().getTypes(), kernel.getBody().getArgumentTypes()))
     return emitOpError() << "has sources of other types than the arguments of " << getKernelAttr() << " (C2)";
   if (!areAlike(getTargets().getTypes(), kernel.getResultTypes()))
@@ -183,7 +183,7 @@ LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto pieces = tables.lookupNearestSymbolFrom<PiecesOp>(*this, getPiecesAttr());
   MemRefType source = getSource().getType(), target = getTarget().getType();
   if (!pieces || source.getRank() != int64_t(pieces.getDims()) || target.getRank() != source.getRank())
-    return emitOpError() << "moves " << getPiecesAttr() << ", which is no exec.pieces of " << source.getRank()
+    return emitOpError() << "moves " << getPiecesAttr() << ", which is not an exec.pieces of " << source.getRank()
                          << " dims (C1)";
   for (int64_t i = 0; i < pieces.size(); ++i) {
     PiecesOp::Piece piece = pieces.getPiece(i);

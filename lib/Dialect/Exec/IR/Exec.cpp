@@ -222,7 +222,7 @@ LogicalResult AppendOp::verify() {
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
   if (!kernel)
-    return emitOpError() << "launches " << getKernelAttr() << ", which is no exec.kernel (C1)";
+    return emitOpError() << "launches " << getKernelAttr() << ", which is not an exec.kernel (C1)";
   if (kernel.getBody().getArgumentTypes() != getOperandTypes())
     return emitOpError() << "has operands of other types than the arguments of " << getKernelAttr() << " (C2)";
   if (kernel.getResultTypes() != getResultTypes())

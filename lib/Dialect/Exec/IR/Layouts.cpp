@@ -3,8 +3,8 @@
 // The one place where the shape of a packed weight is computed; what is in it says exec.pack. Loaders do the same by
 // `getLaidOutShape` of lib/Program, which sees no MLIR.
 //
-//   [K, N] order [0, 1] width 16     [N / 16, K, 16, 1]: a panel has all of K for 16 neighbours of N
-//   .. interleave 2                  [N / 16, K / 2, 16, 2]: two neighbours of K side by side for each of them, which is a
+//   [K, N] order [0, 1] width 16     [N / 16, K, 16, 1]: a panel has all of K for 16 neighbors of N
+//   .. interleave 2                  [N / 16, K / 2, 16, 2]: two neighbors of K side by side for each of them, which is a
 //                                    pair of bf16 as processors multiply it. Of an odd K the last pair ends in a zero
 //
 // Packing may cast floats, since whoever loads a weight touches every element of it once; unpacking never does.
@@ -53,7 +53,7 @@ static LogicalResult verifyLayout(Operation *op, const Layout &layout, RankedTen
   std::optional<SmallVector<int64_t>> shape = getPackedShape(plain.getShape(), layout);
   if (!shape)
     return op->emitOpError() << "batch " << layout.batch << ", width " << layout.width << " and interleave "
-                             << layout.interleave << " are no layout of " << plain << " (C2)";
+                             << layout.interleave << " are not a layout of " << plain << " (C2)";
   bool isCast = isa<PackOp>(op) && isa<FloatType>(plain.getElementType()) && isa<FloatType>(packed.getElementType());
   auto expected = RankedTensorType::get(*shape, isCast ? packed.getElementType() : plain.getElementType());
   if (packed != expected)

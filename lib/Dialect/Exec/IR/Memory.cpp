@@ -67,7 +67,7 @@ LogicalResult BufferOp::verify() {
   if (int64_t(getBytes()) < 0)
     return emitOpError() << "has " << int64_t(getBytes()) << " bytes (C1)";
   if (!llvm::isPowerOf2_64(getAlign()) || getAlign() > (1 << 20))
-    return emitOpError() << "is aligned to " << int64_t(getAlign()) << ", which is no power of two up to 2^20 (C2)";
+    return emitOpError() << "is aligned to " << int64_t(getAlign()) << ", which is not a power of two up to 2^20 (C2)";
   return success();
 }
 
@@ -95,14 +95,14 @@ int64_t cleave::exec::getSpanBytes(MemRefType type) {
 LogicalResult ViewOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto buffer = tables.lookupNearestSymbolFrom<BufferOp>(*this, getBufferAttr());
   if (!buffer)
-    return emitOpError() << "sees " << getBufferAttr() << ", which is no exec.buffer (C1)";
+    return emitOpError() << "sees " << getBufferAttr() << ", which is not an exec.buffer (C1)";
   if (!getStrides(getType()))
     return emitOpError() << "has the layout of " << getType() << ", expected strides from 0 up and no offset (C2)";
   if (failed(checkColumn(*this, getOffset(), "(C3)")))
     return failure();
   auto whole = getWhole() ? getWhole().getDefiningOp<ViewOp>() : ViewOp();
   if (getWhole() && (!whole || whole.getWhole() || whole.getBufferAttr() != getBufferAttr()))
-    return emitOpError() << "is of what is no view of a tensor in " << getBufferAttr() << " (C5)";
+    return emitOpError() << "is of what is not a view of a tensor in " << getBufferAttr() << " (C5)";
   int64_t base = getOffset().getBase(), bytes = buffer.getBytes();
   if (getOffset().hasColumn())
     return success();
@@ -143,7 +143,7 @@ static LogicalResult checkBox(LoadOp op, ArrayRef<int64_t> shape) {
 LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto param = tables.lookupNearestSymbolFrom<nn::ParamOp>(*this, getParamAttr());
   if (!param)
-    return emitOpError() << "loads " << getParamAttr() << ", which is no nn.param (C1)";
+    return emitOpError() << "loads " << getParamAttr() << ", which is not an nn.param (C1)";
   auto whole = cast<RankedTensorType>(param.getType());
   if (failed(checkColumns(*this, getStarts(), "(C4)")) ||
       (getPresentAttr() && failed(checkColumns(*this, getPresentAttr(), "(C4)"))) ||

@@ -221,7 +221,7 @@ void Clusters::merge(unsigned from, unsigned into) {
 
 /// Nothing where an operand is made by a kernel, which then would have to store it.
 std::optional<Chain> Clusters::getChain(Operation *op) const {
-  // To move is to compute an address, which neighbours share.
+  // To move is to compute an address, which neighbors share.
   Chain chain{0, getForm(op) == nn::Form::Movement || isa<nn::BroadcastOp>(op) ? 0 : 1};
   for (Value operand : op->getOperands()) {
     Operation *maker = operand.getDefiningOp();

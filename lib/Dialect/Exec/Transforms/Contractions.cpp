@@ -172,7 +172,7 @@ static StringRef getReason(Operation *op) {
   case nn::Form::Scatter:
     return "updates are applied one after the other";
   case nn::Form::Contraction:
-    return "it is no product of two matrices of floats, so each element walks its sum";
+    return "it is not a product of two float matrices, so each element is summed by a scalar loop";
   case nn::Form::Convolution:
     return "no template computes this convolution, so each element walks its window";
   case nn::Form::Attention:

@@ -160,10 +160,10 @@ void FormRings::formToFit(func::FuncOp func) {
     formRing(ring);
   }
   func.emitRemark() << "keys and values of " << rings.size()
-                    << " nn.attention go round in rings: gathered, a rank took " << before
-                    << " bytes at its peak, and a device of " << choice.cluster->name << " has " << memory
-                    << "; now it takes " << after << ", and " << std::llround(std::abs(sum.ring - sum.gathered))
-                    << " ns " << (sum.ring > sum.gathered ? "more" : "less");
+                    << " nn.attention use ring attention: gathered, a rank has a peak of " << before
+                    << " bytes, and a device of " << choice.cluster->name << " has " << memory << "; with it " << after
+                    << ", and " << std::llround(std::abs(sum.ring - sum.gathered)) << " ns "
+                    << (sum.ring > sum.gathered ? "more" : "less");
 }
 
 void FormRings::runOnOperation() {

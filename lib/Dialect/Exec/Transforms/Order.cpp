@@ -136,7 +136,7 @@ static void mergeInto(Command &a, Command &b) {
   from.erase();
 }
 
-/// Neighbours only, with nothing of the rank alone between them: so no operand is waited for that the first one did not
+/// Neighbors only, with nothing of the rank alone between them: so no operand is waited for that the first one did not
 /// need, and no result comes later than it did.
 void Order::merge() {
   std::vector<Command> kept;
@@ -170,7 +170,7 @@ bool Order::canOverlap() const {
 void Order::addEvents(Block &block) {
   OpBuilder builder(block.getParentOp()->getContext());
   int64_t events = 0;
-  auto synchronise = [&](Operation *record, Operation *wait, int64_t from, int64_t to) {
+  auto synchronize = [&](Operation *record, Operation *wait, int64_t from, int64_t to) {
     builder.setInsertionPoint(record);
     RecordOp::create(builder, record->getLoc(), events, from);
     builder.setInsertionPoint(wait);
@@ -182,13 +182,13 @@ void Order::addEvents(Block &block) {
     size_t count = llvm::count_if(open, [&](size_t meeting) { return commands[meeting].reader == reader; });
     if (count == 0)
       return;
-    synchronise(commands[open[count - 1]].op->getNextNode(), before, 1, 0);
+    synchronize(commands[open[count - 1]].op->getNextNode(), before, 1, 0);
     open.erase(open.begin(), open.begin() + count);
   };
   for (auto [index, command] : llvm::enumerate(commands)) {
     if (command.isMeeting) {
       if (isAhead)
-        synchronise(command.op, command.op, 0, 1);
+        synchronize(command.op, command.op, 0, 1);
       isAhead = false;
       command.op.setStream(1);
       open.push_back(index);

@@ -74,7 +74,7 @@ static LogicalResult split(FusedOp fused, const codegen::StageOptions &stages) {
     result.replaceAllUsesWith(splitter.values.lookup(inside));
   // One that has more results than before, all of its last op's, may be one.
   if (parts.size() == 1 && !codegen::canEmitDevice(parts.front().getBody().front(), reason))
-    return fused.emitOpError("is no kernel of a device: ") << reason;
+    return fused.emitOpError("is not a kernel of a device: ") << reason;
   fused.erase();
   return success(llvm::all_of(parts, [&](FusedOp part) { return succeeded(split(part, stages)); }));
 }

@@ -64,10 +64,10 @@ LogicalResult VerifyPlan::checkOps(Block &block) {
     bool mayStand = isa<ViewOp, LoadOp, InputOp, OutputOp, CommandOpInterface, func::ReturnOp>(op) ||
                     (phase == Phase::Ordered && isa<RecordOp, WaitOp>(op));
     if (!mayStand || op.getNumOperands() != llvm::count_if(op.getOperandTypes(), llvm::IsaPred<MemRefType>))
-      return op.emitOpError("is no command on memory (M1)");
+      return op.emitOpError("is not a command on memory (M1)");
     for (Value operand : op.getOperands())
       if (!operand.getDefiningOp<ViewOp>())
-        return op.emitOpError("is given memory that is no exec.view (M1)");
+        return op.emitOpError("is given memory that is not an exec.view (M1)");
   }
   return success();
 }

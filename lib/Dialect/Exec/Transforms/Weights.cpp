@@ -69,7 +69,7 @@ FailureOr<Weights::Box> Weights::getBox(nn::LoadOp op) {
   auto sharding = dyn_cast<spmd::ShardingAttr>(*op.getSharding());
   if (!sharding || sharding.getMesh() != spmd::getMesh(op) || sharding.getDims().size() != box.sizes.size())
     return op.emitOpError() << "loads by " << *op.getSharding()
-                            << ", which is no sharding of it over the module's mesh";
+                            << ", which is not a sharding of it over the module's mesh";
   for (auto [dim, axes] : llvm::enumerate(sharding.getDims()))
     if (!axes.getAxes().empty())
       cut(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], sharding.getNumShards(dim)));

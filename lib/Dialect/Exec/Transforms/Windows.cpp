@@ -5,7 +5,7 @@
 //
 // Where the operand's rows lie one behind the other in the result, whoever makes them makes them there (Placement.cpp), and
 // only edges are moved. What may lie beyond the ends of the value is filled on all ranks; ranks in the middle get their
-// neighbours' rows over that.
+// neighbors' rows over that.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"

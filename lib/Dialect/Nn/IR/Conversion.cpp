@@ -1,4 +1,4 @@
-//===- Conversion.cpp - casts and quantisation ----------------------------===//
+//===- Conversion.cpp - casts and quantization ----------------------------===//
 //
 // A conversion is the one op whose result type does not follow from its operands: both types are given, and only their
 // shapes are compared.

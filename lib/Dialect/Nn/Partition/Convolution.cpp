@@ -3,7 +3,7 @@
 // A cut group factor leaves fewer groups on each rank; their number follows from the local shapes. Sums over channels
 // in are partial, and so is the bias then: it arrives on one rank only.
 //
-// Along a cut spatial dim a rank first gets all that its part of the result is made of: with the edges of its neighbours,
+// Along a cut spatial dim a rank first gets all that its part of the result is made of: with the edges of its neighbors,
 // and beyond the ends of the picture what padding means to the op. So the local op has no padding there, and is the same
 // on all ranks. An average does not count the padding; then a rank divides by the share of each window that counts.
 //

@@ -93,7 +93,7 @@ public:
     spmd::DimWindow window;
   };
   /// What this rank's part of the result needs of an operand along the dims that the rule slides over and that are cut:
-  /// with edges of neighbours, and `fill` beyond the ends (null: what the rule says). The operand becomes that.
+  /// with edges of neighbors, and `fill` beyond the ends (null: what the rule says). The operand becomes that.
   llvm::SmallVector<ReadDim, 2> readWindows(mlir::TypedAttr fill, unsigned operand = 0);
   /// The intervals of `value` along these dims.
   mlir::Value window(mlir::Value value, llvm::ArrayRef<ReadDim> read, mlir::TypedAttr fill);

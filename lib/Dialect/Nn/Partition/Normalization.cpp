@@ -1,6 +1,6 @@
 //===- Normalization.cpp - per-device norms -------------------------------===//
 //
-// Where normalised dims are cut, each moment is a local sum, all-reduced: first the mean, then the mean of the squared
+// Where normalized dims are cut, each moment is a local sum, all-reduced: first the mean, then the mean of the squared
 // distance from it (two passes, as precise as the whole op). In f32 (f64 for f64), converted back at the end.
 //
 //===----------------------------------------------------------------------===//
@@ -47,8 +47,8 @@ static Value scaleByMoment(LocalBuilder &build, Value value, Value moment, doubl
 }
 
 static Value normalize(LocalBuilder &build, Value value, const NormDims &over, double epsilon) {
-  Value centred = build.sub(value, computeMean(build, value, over));
-  return scaleByMoment(build, centred, computeMean(build, build.mul(centred, centred), over), epsilon);
+  Value centered = build.sub(value, computeMean(build, value, over));
+  return scaleByMoment(build, centered, computeMean(build, build.mul(centered, centered), over), epsilon);
 }
 
 LogicalResult LayerNormOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {

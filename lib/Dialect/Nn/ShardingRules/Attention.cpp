@@ -4,7 +4,7 @@
 //
 // The head dim is [key/value head k, query head of the group g]. Cutting the key sequence t leaves each rank with a
 // part of every softmax: its maximum, its sum and the weighted values are all-reduced. Where a query sees a window of keys, s and t may be
-// cut together: a rank needs the keys and values of its own queries, and those of neighbours that its first and last queries see.
+// cut together: a rank needs the keys and values of its own queries, and those of neighbors that its first and last queries see.
 //
 //===----------------------------------------------------------------------===//
 #include "Rules.h"

@@ -45,7 +45,7 @@ static ShardingRule scaledByBlocks(Operation *op, int64_t dim, int64_t block) {
   return rule.finish();
 }
 
-/// Quantised arithmetic rounds, and partial sums of small integers wrap: no operand may be partial.
+/// Quantized arithmetic rounds, and partial sums of small integers wrap: no operand may be partial.
 static ShardingRule scaled(Operation *op, int64_t dim, int64_t block) {
   if (block)
     return scaledByBlocks(op, dim, block);

@@ -1,7 +1,7 @@
 //===- Convolution.cpp - windows over spatial dims ------------------------===//
 //
 // Batch and channels can be cut, and so can spatial dims. Where every window lies in one step (patches, 1x1), input dim =
-// [result position, position in the step], and the first is parallel. Elsewhere windows of neighbouring shards overlap:
+// [result position, position in the step], and the first is parallel. Elsewhere windows of neighboring shards overlap:
 // input and result are cut together, and a rank gets the edges that it needs, with what is padded.
 //
 //   result       |0 0 0 0|1 1 1 1|

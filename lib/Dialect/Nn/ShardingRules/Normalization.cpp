@@ -1,6 +1,6 @@
 //===- Normalization.cpp - norms: statistics are all-reduced --------------===//
 //
-// The normalised dims may be cut: then each rank's moments are all-reduced, one number per element of the other dims
+// The normalized dims may be cut: then each rank's moments are all-reduced, one number per element of the other dims
 // and moment, and the dims count as ordered. Scales and biases go with the dims that they broadcast along.
 //
 //===----------------------------------------------------------------------===//
@@ -55,7 +55,7 @@ ShardingRule GroupNormOp::getShardingRule() {
   return rule.finish();
 }
 
-// Each channel looks at its neighbours, of which a rank gets those that are missing. Of an even number, the odd one comes after.
+// Each channel looks at its neighbors, of which a rank gets those that are missing. Of an even number, the odd one comes after.
 ShardingRule LrnOp::getShardingRule() {
   OpRule rule(*this);
   for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {

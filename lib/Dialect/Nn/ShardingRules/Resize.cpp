@@ -21,7 +21,7 @@ using namespace cleave::nn;
 using namespace cleave::spmd;
 
 /// True if result position i of a nearest upscaling by an integer is input position i / scale, at any offset: always
-/// for `floor(i / scale)`; centred coordinates lie strictly within half a step of it, so that rounding to nearest
+/// for `floor(i / scale)`; centered coordinates lie strictly within half a step of it, so that rounding to nearest
 /// agrees.
 static bool isRepeatingNearest(ResizeOp op, int64_t input, int64_t result, double scale) {
   if (op.getMode() != ResizeMode::Nearest || input < 1 || result % input != 0 ||

@@ -57,7 +57,7 @@ public:
   Spatial addSpatialDim(bool isLocal, int64_t coarse, int64_t fine);
 
   /// Factors of one dim of operand 0 and of the result, over which a window slides: both can be cut together, by an
-  /// exchange with neighbours, which reads what `window` says. What does not divide both extents cuts them unevenly.
+  /// exchange with neighbors, which reads what `window` says. What does not divide both extents cuts them unevenly.
   struct Windowed {
     llvm::SmallVector<spmd::FactorId, 4> input, result;
   };

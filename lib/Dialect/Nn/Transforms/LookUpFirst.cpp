@@ -1,4 +1,4 @@
-//===- LookUpFirst.cpp - tables are looked up before they are dequantised -===//
+//===- LookUpFirst.cpp - tables are looked up before they are dequantized -===//
 //
 //   table i8 [v, h] ─▶ dequantize ─▶ f32 [v, h] ─▶ gather ─▶ f32 [n, h]
 //   table i8 [v, h] ─▶ gather ─▶ i8 [n, h] ─▶ dequantize ─▶ f32 [n, h]

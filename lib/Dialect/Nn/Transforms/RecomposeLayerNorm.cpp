@@ -23,7 +23,7 @@ bool isMean(Value value, Value x, int64_t dim) {
 }
 
 /// x of `x - mean(x)` over the dims from `dim` on.
-Value matchCentred(Value value, int64_t dim) {
+Value matchCentered(Value value, int64_t dim) {
   auto sub = value.getDefiningOp<SubOp>();
   return sub && isMean(sub.getRhs(), sub.getLhs(), dim) ? sub.getLhs() : Value();
 }
@@ -39,8 +39,8 @@ template <typename RootOp> struct RecomposeLayerNorm : public OpRewritePattern<R
     if (!mean)
       return failure();
     // The difference is often computed twice.
-    Value input = matchCentred(mean->input, mean->dim);
-    if (!input || matchCentred(end->numerator, mean->dim) != input || op.getType() != input.getType() ||
+    Value input = matchCentered(mean->input, mean->dim);
+    if (!input || matchCentered(end->numerator, mean->dim) != input || op.getType() != input.getType() ||
         !isAlong(end->root.scale, input, mean->dim))
       return failure();
     rewriter.replaceOpWithNewOp<LayerNormOp>(op, op.getType(), input, end->root.scale, Value(),
@@ -68,7 +68,7 @@ struct RecomposeSpreadLayerNorm : public OpRewritePattern<AddOp> {
       return failure();
     Value input = factors->second, bias = shift.getLhs();
     Value mean = offset.getLhs() == factors->first ? offset.getRhs() : offset.getLhs();
-    if (matchCentred(square->input, square->dim) != input || !isMean(mean, input, square->dim) ||
+    if (matchCentered(square->input, square->dim) != input || !isMean(mean, input, square->dim) ||
         op.getType() != input.getType() || !isAlong(root->scale, input, square->dim) ||
         !isAlong(bias, input, square->dim))
       return failure();
@@ -79,7 +79,7 @@ struct RecomposeSpreadLayerNorm : public OpRewritePattern<AddOp> {
   }
 };
 
-/// layer_norm(x) `RootOp` parameter, the parameter along the normalised dims only.
+/// layer_norm(x) `RootOp` parameter, the parameter along the normalized dims only.
 template <typename RootOp> struct AbsorbParameter : public OpRewritePattern<RootOp> {
   static constexpr bool isScale = std::is_same_v<RootOp, MulOp>;
   using OpRewritePattern<RootOp>::OpRewritePattern;

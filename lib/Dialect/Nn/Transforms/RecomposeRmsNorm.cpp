@@ -31,7 +31,7 @@ template <typename RootOp> struct RecomposeRmsNorm : public OpRewritePattern<Roo
   }
 };
 
-/// rms_norm(x) * scale, the scale along the normalised dims only.
+/// rms_norm(x) * scale, the scale along the normalized dims only.
 struct AbsorbScale : public OpRewritePattern<MulOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -51,7 +51,7 @@ static std::optional<int64_t> getMovedDim(SliceOp lhs, SliceOp rhs) {
 }
 
 /// Ops that `stackOps` knows. Convolutions and attention of experts have not been seen: they are left apart, and so is what
-/// an expert normalises by itself.
+/// an expert normalizes by itself.
 static bool canBeStacked(Operation *op) {
   return op->hasTrait<Elementwise>() ||
          isa<EinsumOp, ReshapeOp, TransposeOp, BroadcastOp, ReduceOp, SoftmaxOp, SliceOp, GatherOp, DequantizeOp>(op);

@@ -1,6 +1,6 @@
 //===- Unflatten.cpp - merging reshapes sink ------------------------------===//
 //
-// `op(reshape(x))`, where the reshape only merges neighbouring dims (or adds none) and the op passes the merged dims
+// `op(reshape(x))`, where the reshape only merges neighboring dims (or adds none) and the op passes the merged dims
 // through, becomes `reshape(op(x))`, with the op over the dims as they were. Sinking ends at the reshape that takes the
 // dims apart again, where FuseMovement lets the pair vanish, or at an op that looks inside the merged dim.
 //

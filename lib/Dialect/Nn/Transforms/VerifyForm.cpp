@@ -1,4 +1,4 @@
-//===- VerifyForm.cpp - the gates after import and canonicalisation -------===//
+//===- VerifyForm.cpp - the gates after import and canonicalization -------===//
 //
 // What must hold after each of the two phases is stated in docs/architecture.md. A failure is a bug of the phase
 // before, or a file that claims to be further than it is. One walk, linear in ops.
@@ -48,7 +48,7 @@ private:
       seen.reserve(block.getOperations().size());
     for (Operation &op : block.without_terminator()) {
       if (!isa<NnDialect>(op.getDialect()) && !isa<spmd::ConstrainOp, spmd::PinOp>(op))
-        return op.emitOpError() << "is no nn op";
+        return op.emitOpError() << "is not an nn op";
       if (failed(checkNotSharded(&op)))
         return failure();
       if (auto loop = dyn_cast<LoopOp>(op)) {

@@ -145,7 +145,7 @@ LogicalResult JoinOp::verify() {
       shape[dim] = whole.getDimSize(dim);
     }
     if (whole.clone(shape) != whole || part.getElementType() != whole.getElementType())
-      return emitOpError() << part << " is no part of " << whole << " along dim " << dim << " (C1)";
+      return emitOpError() << part << " is not a part of " << whole << " along dim " << dim << " (C1)";
     if (blocks < 1 || part.getDimSize(dim) % blocks != 0)
       return emitOpError() << part.getDimSize(dim) << " positions are not " << blocks << " blocks";
   }
@@ -160,7 +160,7 @@ static LogicalResult checkPiece(MicrobatchesOp op, PieceAttr piece, Type outer, 
   auto whole = cast<RankedTensorType>(outer), part = dyn_cast<RankedTensorType>(inner);
   std::string wrong;
   if (!part)
-    wrong = "is no tensor";
+    wrong = "is not a tensor";
   else if (piece.isSplit())
     wrong = checkPart(whole, part, piece.getDim(), op.getDeal(), piece.getBlocks(), microbatch);
   else if (whole != part)

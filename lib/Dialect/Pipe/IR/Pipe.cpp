@@ -145,7 +145,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (!llvm::is_contained(
           {kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr, kCutsAttr, kNodesAttr},
           name))
-    return op->emitError() << "'" << name << "' is no attribute of pipe for an op; there are " << kStageAttr << ", "
+    return op->emitError() << "'" << name << "' is not an attribute of pipe for an op; there are " << kStageAttr << ", "
                            << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
                            << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kCutsAttr << ", "
                            << kNodesAttr;

@@ -82,7 +82,7 @@ LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
            << stages << " stages have no placement '" << placement << "' on " << numRanks
            << " ranks: linear has a stage on each, v two, wave an even number, loop any";
   if (objective != "throughput" && objective != "latency")
-    return mlir::emitError(module.getLoc()) << "'" << objective << "' is no objective: throughput, latency";
+    return mlir::emitError(module.getLoc()) << "'" << objective << "' is not an objective: throughput, latency";
   options.placement = schedule::placeStages(*found, static_cast<int32_t>(numRanks), static_cast<int32_t>(chunks));
   options.objective = objective == "latency" ? schedule::SplitObjective::Latency : schedule::SplitObjective::Throughput;
   options.microbatches = microbatches;
@@ -153,7 +153,7 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
   return isLast ? text : text + llvm::formatv(", sends {0} bytes in {1} values", sent, stage.sends.size()).str();
 }
 
-/// The same for programs that read reports, in their words (docs/interface.md).
+/// The same for programs that read reports, in their words (docs/report.md).
 static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph, const schedule::StageSplit &split,
                                    ArrayRef<int32_t> placement, const DeviceRates &rates) {
   Builder builder(context);

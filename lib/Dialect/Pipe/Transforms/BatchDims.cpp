@@ -207,7 +207,7 @@ LogicalResult BatchFinder::countMicrobatches() {
   if (int64_t size = pipeline.microbatchSize.value_or(1); samples % size != 0)
     return mlir::emitError(batch.places[first])
            << "the batch of " << quote(first) << " has " << samples
-           << " samples, which is no multiple of microbatches of " << size << "; " << formatDivisors(samples, size)
+           << " samples, which is not a multiple of microbatches of " << size << "; " << formatDivisors(samples, size)
            << " would do, or 'uneven: true' in 'pipeline:' (P4)";
   batch.microbatches =
       std::max<int64_t>(1, pipeline.microbatches ? *pipeline.microbatches : samples / *pipeline.microbatchSize);

@@ -1,7 +1,7 @@
 //===- Table.cpp - a schedule in the IR -----------------------------------===//
 //
 // A row is what a table of torch has as a row, one action behind the other with commas. A message to or from a stage that
-// is no neighbour says which: `0SEND_F1>3` goes to stage 3, and `3RECV_F1<0` is what stage 3 gets from stage 0.
+// is no neighbor says which: `0SEND_F1>3` goes to stage 3, and `3RECV_F1<0` is what stage 3 gets from stage 0.
 //
 //===----------------------------------------------------------------------===//
 #include "Table.h"
@@ -110,7 +110,7 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
 }
 
 InFlightDiagnostic cleave::pipe::emitNoPlacement(ModuleOp module, StringRef word) {
-  return mlir::emitError(module.getLoc()) << "'" << word << "' is no placement: linear, loop, v, wave";
+  return mlir::emitError(module.getLoc()) << "'" << word << "' is not a placement: linear, loop, v, wave";
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,8 +184,8 @@ FailureOr<schedule::Schedule> cleave::pipe::readTable(ScheduleOp op) {
       std::optional<schedule::Action> action = parse(cell);
       if (!action || action->stage >= table.numStages || action->other >= table.numStages ||
           action->microbatch >= table.numMicrobatches)
-        return row.emitOpError() << "has '" << cell << "', which is no action of " << table.numStages << " stages and "
-                                 << table.numMicrobatches << " microbatches without gradients (P6)";
+        return row.emitOpError() << "has '" << cell << "', which is not an action of " << table.numStages
+                                 << " stages and " << table.numMicrobatches << " microbatches without gradients (P6)";
       table.programs[row.getNumber()].push_back(*action);
     }
   }

@@ -40,7 +40,7 @@ FailureOr<SmallVector<StatePlace>> cleave::spmd::getStates(func::FuncOp func) {
     auto found = arguments.find(name.getValue());
     if (found == arguments.end())
       return func.emitOpError() << "has a result that is the next value of '" << name.getValue()
-                                << "', which is no argument, or has a state already";
+                                << "', which is not an argument, or has a state already";
     Type argument = func.getArgumentTypes()[found->second], result = func.getResultTypes()[index];
     std::optional<StatePlace> state = matchState(argument, result);
     if (!state)

@@ -113,7 +113,8 @@ static bool canCut(ParameterOpInterface part, WishAttr wish) {
     emitWarning(wish.getPlace()) << what << reason << ": propagation decides how that part is cut";
     return false;
   }
-  emitRemark(wish.getPlace()) << what << " is cut by itself, as the model reads it by itself";
+  emitRemark(wish.getPlace())
+      << what << " is sharded separately, because the model reads this part of a fused weight separately";
   return true;
 }
 

@@ -184,7 +184,7 @@ Value ReshardEmitter::emit(OpBuilder &builder, ReshardOp op, Value local) {
                   &atoms.toState(getSharding(global))};
   const ReshardPlan *plan = getPlan(reshard);
   if (!plan) {
-    op.emitOpError() << "cannot be done: no sequence of collectives leads there";
+    op.emitOpError() << "has no implementation as a sequence of collectives";
     return {};
   }
   const State *state = reshard.from;

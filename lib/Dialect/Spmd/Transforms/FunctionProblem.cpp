@@ -130,7 +130,7 @@ LogicalResult FunctionProblem::addValue(Value value) {
   if (!type || !type.hasStaticShape())
     return emitError(value.getLoc()) << "value of type " << value.getType() << " is not a tensor of static shape";
   if (!isElementType(type.getElementType()))
-    return emitError(value.getLoc()) << "value of type " << type << " cannot be sharded: its elements are no numbers "
+    return emitError(value.getLoc()) << "value of type " << type << " cannot be sharded: its elements are not numbers "
                                      << "of nn (S8)";
   if (countElements(type.getShape()) > 0x1p40)
     return emitError(value.getLoc()) << "value of type " << type << " is too large to be sharded: extents multiply to "

@@ -212,7 +212,7 @@ static LogicalResult checkTypes(func::FuncOp func) {
   func.walk([&](Operation *op) {
     if (succeeded(result) &&
         (op->hasAttr(SpmdDialect::kOperandShardingsAttr) || op->hasAttr(SpmdDialect::kResultShardingsAttr)))
-      result = op->emitOpError() << "wants a value otherwise than it is shared: spmd-insert-reshards comes first";
+      result = op->emitOpError() << "takes a value with another sharding than it has; run spmd-insert-reshards first";
   });
   return result;
 }

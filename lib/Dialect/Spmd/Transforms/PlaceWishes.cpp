@@ -160,7 +160,8 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
     return failure();
   }
   if (rule.experts && !isWeight(target)) {
-    error = {rule.patternPlace, "'" + target.name.str() + "' is no weight, and only those of experts are stacked", {}};
+    error = {
+        rule.patternPlace, "'" + target.name.str() + "' is not a weight, and only those of experts are stacked", {}};
     return failure();
   }
   ParameterOpInterface part = target.value ? getPart(target.value) : ParameterOpInterface();

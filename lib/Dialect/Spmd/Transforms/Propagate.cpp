@@ -351,8 +351,8 @@ void DecisionWriter::writeDetours() {
     if (detour.numPlaces > 1)
       remark << ", in each of " << detour.numPlaces << " places,";
     if (detour.kind == Detour::Kind::OtherForm) {
-      remark << (more ? " take" : " takes") << " another form than the wishes name: " << detour.bytes
-             << " bytes a rank instead of " << detour.otherBytes;
+      remark << (more ? " depart" : " departs") << " from the plan: " << detour.bytes << " bytes a rank instead of "
+             << detour.otherBytes;
       continue;
     }
     remark << (more ? " send " : " sends ") << detour.bytes << " bytes a rank where " << detour.otherBytes
@@ -360,7 +360,7 @@ void DecisionWriter::writeDetours() {
     if (detour.otherFlops > detour.flops)
       remark << "that saves " << static_cast<int64_t>(detour.otherFlops - detour.flops) << " flops";
     else
-      remark << "that keeps the form that the wishes name";
+      remark << "that follows the plan";
   }
 }
 

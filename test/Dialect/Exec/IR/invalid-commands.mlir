@@ -9,7 +9,7 @@ exec.buffer @a activations -1 align 64
 // -----
 
 // exec.buffer C2
-// expected-error @below {{'exec.buffer' op is aligned to 48, which is no power of two up to 2^20 (C2)}}
+// expected-error @below {{'exec.buffer' op is aligned to 48, which is not a power of two up to 2^20 (C2)}}
 exec.buffer @a activations 8 align 48
 
 // -----
@@ -31,7 +31,7 @@ module attributes {exec.table = {}} {}
 
 // exec.view C1
 func.func @main() {
-  // expected-error @below {{'exec.view' op sees @a, which is no exec.buffer (C1)}}
+  // expected-error @below {{'exec.view' op sees @a, which is not an exec.buffer (C1)}}
   %0 = exec.view @a[0] : memref<8xf32>
   return
 }
@@ -84,7 +84,7 @@ exec.buffer @a activations 64 align 64
 exec.buffer @b activations 64 align 64
 func.func @main() {
   %0 = exec.view @a[0] : memref<8xf32>
-  // expected-error @below {{'exec.view' op is of what is no view of a tensor in @b (C5)}}
+  // expected-error @below {{'exec.view' op is of what is not a view of a tensor in @b (C5)}}
   %1 = exec.view @b[0] of %0 : memref<8xf32> of memref<8xf32>
   return
 }
@@ -95,7 +95,7 @@ func.func @main() {
 exec.buffer @w weights 64 align 64
 func.func @main() {
   %0 = exec.view @w[0] : memref<8xf32>
-  // expected-error @below {{'exec.load' op loads @w, which is no nn.param (C1)}}
+  // expected-error @below {{'exec.load' op loads @w, which is not an nn.param (C1)}}
   exec.load @w starts [0] sizes [8] into %0 : memref<8xf32>
   return
 }
@@ -188,7 +188,7 @@ func.func @main() {
 exec.buffer @a activations 64 align 64
 func.func @main() {
   %0 = exec.view @a[0] : memref<8xf32>
-  // expected-error @below {{'exec.run' op runs @a, which is no exec.kernel (C1)}}
+  // expected-error @below {{'exec.run' op runs @a, which is not an exec.kernel (C1)}}
   exec.run @a(%0) into (%0) : (memref<8xf32>) -> memref<8xf32>
   return
 }
@@ -356,7 +356,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   exec.pieces @p dims 2 []
   func.func @main() {
     %0 = exec.view @a[0] : memref<2xf32>
-    // expected-error @below {{'exec.exchange' op moves @p, which is no exec.pieces of 1 dims (C1)}}
+    // expected-error @below {{'exec.exchange' op moves @p, which is not an exec.pieces of 1 dims (C1)}}
     exec.exchange @p over {"x"} %0 into %0 : memref<2xf32> into memref<2xf32>
     return
   }

@@ -97,7 +97,7 @@ func.func @a_yield_ends_a_kernel(%x: tensor<8xf32>) {
 
 // exec.launch C1
 func.func @only_kernels_are_launched(%x: tensor<8xf32>) {
-  // expected-error @below {{'exec.launch' op launches @only_kernels_are_launched, which is no exec.kernel (C1)}}
+  // expected-error @below {{'exec.launch' op launches @only_kernels_are_launched, which is not an exec.kernel (C1)}}
   %0 = exec.launch @only_kernels_are_launched(%x) : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
@@ -186,7 +186,7 @@ func.func @an_order_has_every_dim(%w: tensor<64x40xf32>) {
 
 // exec.pack C2
 func.func @panels_have_a_k_and_an_n(%w: tensor<64x40xf32>) {
-  // expected-error @below {{'exec.pack' op batch 1, width 16 and interleave 1 are no layout of 'tensor<64x40xf32>' (C2)}}
+  // expected-error @below {{'exec.pack' op batch 1, width 16 and interleave 1 are not a layout of 'tensor<64x40xf32>' (C2)}}
   %0 = exec.pack %w order [0, 1] batch 1 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<64x3x16x1xf32>
   return
 }
@@ -195,7 +195,7 @@ func.func @panels_have_a_k_and_an_n(%w: tensor<64x40xf32>) {
 
 // exec.pack C2
 func.func @pairs_are_of_panels(%w: tensor<64x40xf32>) {
-  // expected-error @below {{'exec.pack' op batch 0, width 0 and interleave 2 are no layout of 'tensor<64x40xf32>' (C2)}}
+  // expected-error @below {{'exec.pack' op batch 0, width 0 and interleave 2 are not a layout of 'tensor<64x40xf32>' (C2)}}
   %0 = exec.pack %w order [0, 1] batch 0 width 0 interleave 2 : (tensor<64x40xf32>) -> tensor<64x40xf32>
   return
 }
@@ -204,7 +204,7 @@ func.func @pairs_are_of_panels(%w: tensor<64x40xf32>) {
 
 // exec.pack C2
 func.func @no_part_is_empty(%w: tensor<64x40xf32>) {
-  // expected-error @below {{'exec.pack' op batch 0, width 16 and interleave 0 are no layout of 'tensor<64x40xf32>' (C2)}}
+  // expected-error @below {{'exec.pack' op batch 0, width 16 and interleave 0 are not a layout of 'tensor<64x40xf32>' (C2)}}
   %0 = exec.pack %w order [0, 1] batch 0 width 16 interleave 0 : (tensor<64x40xf32>) -> tensor<3x64x16x0xf32>
   return
 }

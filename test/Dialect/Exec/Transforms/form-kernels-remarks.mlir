@@ -18,7 +18,7 @@ func.func @slow(%x: tensor<2x8x8xf32>, %a: tensor<4x8xi32>, %b: tensor<8x4xi32>,
   %t = nn.add %2, %s : (tensor<2x8x4xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
   // expected-remark @below {{nn.top_k runs in a slow kernel: each row is sorted by one thread}}
   %3:2 = nn.top_k %x k 2 dim 2 : (tensor<2x8x8xf32>) -> (tensor<2x8x2xf32>, tensor<2x8x2xi64>)
-  // expected-remark @below {{nn.einsum runs in a slow kernel: it is no product of two matrices of floats, so each element walks its sum}}
+  // expected-remark @below {{nn.einsum runs in a slow kernel: it is not a product of two float matrices, so each element is summed by a scalar loop}}
   %4 = nn.einsum %a, %b "ik,kj->ij" : (tensor<4x8xi32>, tensor<8x4xi32>) -> tensor<4x4xi32>
   // expected-remark @below {{nn.scatter_elements runs in a slow kernel: updates are applied one after the other}}
   %5 = nn.scatter_elements set %x, %i, %u dim 2 : (tensor<2x8x8xf32>, tensor<2x8x1xi64>, tensor<2x8x1xf32>) -> tensor<2x8x8xf32>

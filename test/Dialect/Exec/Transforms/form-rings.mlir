@@ -54,8 +54,8 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
 
 // A window of four before: blocks that are further away are neither attended to nor passed on.
 module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
-  // CHECK-LABEL: @only_one_neighbour
-  func.func @only_one_neighbour(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<4x16xi1>) -> tensor<1x2x4x8xf32> {
+  // CHECK-LABEL: @only_one_neighbor
+  func.func @only_one_neighbor(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %mask: tensor<4x16xi1>) -> tensor<1x2x4x8xf32> {
     // CHECK-COUNT-2: spmd.window
     // CHECK-NOT: spmd.window
     // CHECK: exec.partial_attention {{.*}} causal :

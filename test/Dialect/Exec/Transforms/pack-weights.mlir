@@ -60,7 +60,7 @@ func.func @main(%x: tensor<5x4xf32>, %y: tensor<5x20xf32>, %i: tensor<2xi64>, %p
   return %0, %1, %2, %3, %4, %5 : tensor<5x20xf32>, tensor<5x20xf32>, tensor<5x4xf32>, tensor<2x20xf32>, tensor<1x6x6xf32>, tensor<1x6x6xf32>
 }
 
-// Outer columns are a batch; a result that does not end in a column has its weight as it is, and so has what is no weight.
+// Outer columns are a batch; a result that does not end in a column has its weight as it is, and so has what is not a weight.
 // CHECK-LABEL: @wishes
 // CHECK: exec.pack %{{.*}} order [1, 0, 2] batch 1 width 8 interleave 1 : (tensor<4x2x8xf32>) -> tensor<2x1x4x8x1xf32>
 // CHECK-NOT: exec.pack

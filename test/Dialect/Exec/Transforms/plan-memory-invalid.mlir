@@ -54,7 +54,7 @@ func.func @packed(%a: tensor<2x4xf32>) -> tensor<1x2x4x1xf32> {
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   nn.param @w : tensor<4xf32> = dense<1.0> : tensor<4xf32>
   func.func @another_mesh() -> tensor<2xf32> {
-    // expected-error @below {{which is no sharding of it over the module's mesh}}
+    // expected-error @below {{which is not a sharding of it over the module's mesh}}
     %w = nn.load @w shard(#spmd.sharding<#spmd.mesh<["y"=2]>, [{"y"}]>) : tensor<2xf32>
     return %w : tensor<2xf32>
   }

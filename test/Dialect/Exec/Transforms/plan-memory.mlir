@@ -317,7 +317,7 @@ exec.kernel @turn_0(%a: tensor<4xf32>) {
 
 // -----
 
-// Rows are made in the middle of what a convolution reads, and only edges go to neighbours; beyond the ends all ranks fill in
+// Rows are made in the middle of what a convolution reads, and only edges go to neighbors; beyond the ends all ranks fill in
 // zeros first. What is read again afterwards is read there.
 // CHECK: exec.pieces @pieces_0 dims 3 [
 // CHECK-NEXT: 1 -> 0 box [1, 1, 4] from [0, 0, 0] to [0, 5, 0],

@@ -41,7 +41,7 @@ func.func @grouped(%x: tensor<2x8x5x5xf32>, %s: tensor<8xf32>, %b: tensor<8xf32>
   return %0 : tensor<2x8x5x5xf32>
 }
 
-// A reduction over neighbouring dims is rows; nothing is split.
+// A reduction over neighboring dims is rows; nothing is split.
 // CHECK-LABEL: @whole
 func.func @whole(%x: tensor<4x3x5xf32>) -> tensor<4xf32> {
   // CHECK: exec.fused
@@ -89,7 +89,7 @@ func.func @few_columns(%x: tensor<16384x64xbf16>, %c: tensor<64xbf16>) -> tensor
   return %y : tensor<64xbf16>
 }
 
-// Neighbouring dims are parted together, by a divisor of all of their elements.
+// Neighboring dims are parted together, by a divisor of all of their elements.
 // CHECK-LABEL: @one_number
 func.func @one_number(%x: tensor<513x1029xf32>) -> tensor<f32> {
   // CHECK: nn.mul

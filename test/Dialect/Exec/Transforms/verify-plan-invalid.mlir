@@ -14,7 +14,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   func.func @main() {
     %x = exec.view @in[0] : memref<8xf32>
     exec.input "x" in %x : memref<8xf32> of tensor<8xf32> starts [0]
-    // expected-error @below {{'nn.constant' op is no command on memory (M1)}}
+    // expected-error @below {{'nn.constant' op is not a command on memory (M1)}}
     %c = nn.constant dense<0.0> : tensor<f32> -> tensor<f32>
     return
   }

@@ -128,8 +128,8 @@ func.func @a_zero_point_has_the_shape_of_the_scale(%x: tensor<8x4xf32>, %s: tens
 
 // -----
 
-// C2: and is a quantised number.
-func.func @a_zero_point_has_the_quantised_type(%q: tensor<8x4xi8>, %s: tensor<f32>, %z: tensor<ui8>) {
+// C2: and is a quantized number.
+func.func @a_zero_point_has_the_quantized_type(%q: tensor<8x4xi8>, %s: tensor<f32>, %z: tensor<ui8>) {
   // expected-error @below {{'nn.dequantize' op zero point is 'tensor<ui8>', expected the shape of the scale 'tensor<f32>' and element type 'i8' (C2)}}
   %0 = nn.dequantize %q, %s, %z dim 1 : (tensor<8x4xi8>, tensor<f32>, tensor<ui8>) -> tensor<8x4xf32>
   return

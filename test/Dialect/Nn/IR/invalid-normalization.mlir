@@ -11,8 +11,8 @@ func.func @a_layer_norm_starts_at_a_dim(%x: tensor<8x4xf32>) {
 
 // -----
 
-// C2: a scale per row is not one per normalised element.
-func.func @a_scale_broadcasts_to_the_normalised_dims(%x: tensor<8x4xf32>, %s: tensor<8x4xf32>) {
+// C2: a scale per row is not one per normalized element.
+func.func @a_scale_broadcasts_to_the_normalized_dims(%x: tensor<8x4xf32>, %s: tensor<8x4xf32>) {
   // expected-error @below {{'nn.layer_norm' op scale 'tensor<8x4xf32>' does not broadcast to the dims of 'tensor<8x4xf32>' from 1 on (C2)}}
   %0 = nn.layer_norm %x, %s dim 1 epsilon 1.0e-5 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
   return
@@ -21,7 +21,7 @@ func.func @a_scale_broadcasts_to_the_normalised_dims(%x: tensor<8x4xf32>, %s: te
 // -----
 
 // C2: the bias likewise.
-func.func @a_bias_broadcasts_to_the_normalised_dims(%x: tensor<8x4xf32>, %s: tensor<4xf32>, %b: tensor<3xf32>) {
+func.func @a_bias_broadcasts_to_the_normalized_dims(%x: tensor<8x4xf32>, %s: tensor<4xf32>, %b: tensor<3xf32>) {
   // expected-error @below {{'nn.layer_norm' op bias 'tensor<3xf32>' does not broadcast to the dims of 'tensor<8x4xf32>' from 0 on (C2)}}
   %0 = nn.layer_norm %x, %s bias %b dim 0 epsilon 1.0e-5 : (tensor<8x4xf32>, tensor<4xf32>, tensor<3xf32>) -> tensor<8x4xf32>
   return

@@ -83,7 +83,7 @@ func.func @aligned_strides_stay_in_their_shards(%x: tensor<8x6xf32>) {
   // Elements 1, 3, 5 of 0..5: one of every pair.
   // expected-remark @below {{([i,jk])->([i,j]) {i=8,j=3,k=2} replicate={k} linear}}
   %0 = nn.slice %x starts [0, 1] sizes [8, 3] steps [1, 2] : (tensor<8x6xf32>) -> tensor<8x3xf32>
-  // Elements 0, 3 of 0..7: 8 is no number of steps, so a shard may hold none of them.
+  // Elements 0, 3 of 0..7: 8 is not a number of steps, so a shard may hold none of them.
   // expected-remark @below {{([i,k])->([j,k]) {i=8,j=2,k=6} reduce={i} exchange={i>j} linear}}
   %1 = nn.slice %x starts [0, 0] sizes [2, 6] steps [3, 1] : (tensor<8x6xf32>) -> tensor<2x6xf32>
   return

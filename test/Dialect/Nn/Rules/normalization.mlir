@@ -1,4 +1,4 @@
-// Rules of norms: statistics are paid for where normalised dims are cut.
+// Rules of norms: statistics are paid for where normalized dims are cut.
 //
 // RUN: cleave-opt %s --spmd-print-rules --verify-diagnostics
 
@@ -25,14 +25,14 @@ func.func @given_statistics_stand_along_the_channels(%x: tensor<2x3x8xf32>, %c: 
 func.func @channels_are_groups_and_channels_of_a_group(%x: tensor<2x6x8xf32>, %c: tensor<6xf32>) {
   // expected-remark-re @below {{([i,jk,l],[jk],[jk])->([i,jk,l]) {i=2,j=2,k=3,l=8} ordered={l,k}{{$}}}}
   %0 = nn.group_norm %x, %c, %c groups 2 epsilon 1.0e-5 : (tensor<2x6x8xf32>, tensor<6xf32>, tensor<6xf32>) -> tensor<2x6x8xf32>
-  // Instance normalisation: every channel is a group.
+  // Instance normalization: every channel is a group.
   // expected-remark-re @below {{([i,j,k],[j],[j])->([i,j,k]) {i=2,j=6,k=8} ordered={k}{{$}}}}
   %1 = nn.group_norm %x, %c, %c groups 6 epsilon 1.0e-5 : (tensor<2x6x8xf32>, tensor<6xf32>, tensor<6xf32>) -> tensor<2x6x8xf32>
   return
 }
 
-func.func @channels_are_normalised_by_neighbours(%x: tensor<2x8x4x4xf32>) {
-  // Of one channel there is no neighbour.
+func.func @channels_are_normalized_by_neighbors(%x: tensor<2x8x4x4xf32>) {
+  // Of one channel there is no neighbor.
   // expected-remark-re @below {{([i,j,k,l])->([i,j,k,l]) {i=2,j=8,k=4,l=4}{{$}}}}
   %1 = nn.lrn %x size 1 alpha 1.0e-4 beta 0.75 k 1.0 : (tensor<2x8x4x4xf32>) -> tensor<2x8x4x4xf32>
   // expected-remark-re @below {{([i,k,l,m])->([i,j,l,m]) {i=2,j=8,k=8,l=4,m=4} exchange={k>j}{{$}}}}

@@ -19,8 +19,8 @@ func.func @rounding_decides_what_is_nearest(%x: tensor<1x3x8x8xf32>) {
   return
 }
 
-func.func @other_samples_come_from_neighbours(%x: tensor<1x3x8x8xf32>) {
-  // Rounding i / 2 up reaches into the next shard; so does interpolation. By a scale that is no integer the nearest is another one
+func.func @other_samples_come_from_neighbors(%x: tensor<1x3x8x8xf32>) {
+  // Rounding i / 2 up reaches into the next shard; so does interpolation. By a scale that is not an integer the nearest is another one
   // on another shard, which tables say.
   // expected-remark-re @below {{([1,i,k,l])->([1,i,j,l]) {i=3,j=16,k=8,l=8} exchange={k>j}{{$}}}}
   %0 = nn.resize nearest %x coordinates asymmetric rounding ceil scales [1.0, 1.0, 2.0, 1.0] : (tensor<1x3x8x8xf32>) -> tensor<1x3x16x8xf32>

@@ -1,7 +1,7 @@
 // Masks that hide keys far away become `left` of attention; what else they hide stays a mask.
 //
 // RUN: cleave-opt %s --nn-fold-windows | FileCheck %s
-// RUN: cleave-opt %s --nn-fold-windows --exec-recognise-attention | FileCheck %s --check-prefix=LATER
+// RUN: cleave-opt %s --nn-fold-windows --exec-recognize-attention | FileCheck %s --check-prefix=LATER
 
 // As transformers write it: j <= i and j > i - 4, from counts of their own, and 0 or the least number added.
 // CHECK-LABEL: @compared_counts

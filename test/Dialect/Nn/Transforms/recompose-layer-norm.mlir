@@ -1,6 +1,6 @@
 // RUN: cleave-opt %s --nn-recompose | FileCheck %s
 
-// TorchScript spells layer normalisation in nine nodes; scale and bias join in.
+// TorchScript spells layer normalization in nine nodes; scale and bias join in.
 // CHECK-LABEL: @layer_norm_with_scale_and_bias
 // CHECK-SAME: (%[[X:.*]]: tensor<2x8x64xf32>, %[[S:.*]]: tensor<64xf32>, %[[B:.*]]: tensor<64xf32>)
 // CHECK-NEXT: %[[Y:.*]] = nn.layer_norm %[[X]], %[[S]] bias %[[B]] dim 2 epsilon {{.*}}

@@ -1,6 +1,6 @@
 // RUN: cleave-opt %s --nn-recompose | FileCheck %s
 
-// The root of another value does not normalise x.
+// The root of another value does not normalize x.
 // CHECK-LABEL: @division_by_another_deviation_stays
 // CHECK-NOT: nn.layer_norm
 // CHECK-NOT: nn.rms_norm

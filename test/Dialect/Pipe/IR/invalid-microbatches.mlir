@@ -35,7 +35,7 @@ func.func @join_of_other_shape(%x: tensor<2x4xf32>) {
 // -----
 
 func.func @join_of_other_dims(%x: tensor<2x4xf32>, %z: tensor<2x3xf32>) {
-  // expected-error@+1 {{'pipe.join' op 'tensor<2x3xf32>' is no part of 'tensor<4x4xf32>' along dim 0 (C1)}}
+  // expected-error@+1 {{'pipe.join' op 'tensor<2x3xf32>' is not a part of 'tensor<4x4xf32>' along dim 0 (C1)}}
   %p = pipe.join %x, %z split 0 : tensor<2x4xf32>, tensor<2x3xf32> to tensor<4x4xf32>
   return
 }

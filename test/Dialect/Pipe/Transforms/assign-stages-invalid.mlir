@@ -11,9 +11,9 @@
 
 // NOWHERE: error: no node behind the starts before it is called '*/nowhere', at which stage 1 is to start
 // COUNT: error: 2 stages have 1 starts behind the first, got 2
-// RING: error: 'ring' is no placement: linear, loop, v, wave
+// RING: error: 'ring' is not a placement: linear, loop, v, wave
 // ODD: error: 3 stages have no placement 'v' on 2 ranks: linear has a stage on each, v two, wave an even number, loop any
-// BOTH: error: 'both' is no objective: throughput, latency
+// BOTH: error: 'both' is not an objective: throughput, latency
 // MEMORY: error: 2 stages do not fit into 100 bytes on each rank; the least limit that would do is 128
 // NONE: error: there are no 0 stages or ranks
 // expected-error@+1 {{3 stages are more than the 2 parts that can be cut apart}}

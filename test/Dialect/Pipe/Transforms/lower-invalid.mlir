@@ -83,7 +83,7 @@ func.func private @main.after(%s: tensor<4xf32>) -> tensor<4xf32> {
   return %t : tensor<4xf32>
 }
 pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
-  // expected-error@+1 {{has '0W0', which is no action of 2 stages and 2 microbatches without gradients (P6)}}
+  // expected-error@+1 {{has '0W0', which is not an action of 2 stages and 2 microbatches without gradients (P6)}}
   pipe.rank 0 "0F0,0W0"
   pipe.rank 1 "1RECV_F0,1F0"
 }

@@ -20,7 +20,7 @@
 // VALUE: error: 'lengths' has no batch: shapes of the model were computed from its elements
 // WORD: error: expected an input and its batch dim, such as input_ids=0 or mask=none, got 'x'
 // BOTH: error: either microbatches or microbatch-size is a number above 0
-// SIZE: error: the batch of 'x' has 4 samples, which is no multiple of microbatches of 3; 2 or 4 would do, or 'uneven: true' in 'pipeline:' (P4)
+// SIZE: error: the batch of 'x' has 4 samples, which is not a multiple of microbatches of 3; 2 or 4 would do, or 'uneven: true' in 'pipeline:' (P4)
 // UNEVEN: error: the batch of 'x' has 4 samples, too few for 5 microbatches (P4)
 
 // The model names dims: one of them says "batch", so inputs with other names are whole. One without names goes by its size,

@@ -17,7 +17,7 @@
 // NONE: error: cannot read schedule '{{.*}}none.csv'
 // SHAPE: error: schedule '{{.*}}' is of 2 ranks and 3 microbatches, the model of 2 and 2
 // CELL: error:
-// PLACEMENT: error: 'zigzag' is no placement: linear, loop, v, wave
+// PLACEMENT: error: 'zigzag' is not a placement: linear, loop, v, wave
 // TURNS: error: the plan wants placement 'v', and schedule 'forward' has its stages on ranks 0, 1
 // RANKS: error: stage 1 cannot be on rank 1 where stage 0 is on rank 1
 #full = #spmd.mesh<["stage"=2]>

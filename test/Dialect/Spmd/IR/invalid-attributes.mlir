@@ -225,7 +225,7 @@ func.func private @bools_have_no_product(tensor<8xi1, #sharding>)
 
 #mesh = #spmd.mesh<["x"=2, "y"=4]>
 #sharding = #spmd.sharding<#mesh, [{}], partial = {"x": max}>
-// S6: what is no number has no maximum.
+// S6: what is not a number has no maximum.
 // expected-error @below {{element type 'complex<f32>' cannot be partial with kind max (S6)}}
 func.func private @partial_values_are_numbers(tensor<8xcomplex<f32>, #sharding>)
 

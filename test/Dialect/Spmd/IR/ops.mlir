@@ -62,8 +62,8 @@ func.func @a_permute_goes_from_one_sharding_to_another(%x: tensor<4x4xf32>) {
 }
 
 // Rows 4r - 1 to 4r + 4 on rank r along x; beyond the ends a number, or the nearest row.
-// CHECK-LABEL: @windows_have_edges_of_neighbours
-func.func @windows_have_edges_of_neighbours(%x: tensor<4x8xf32>) {
+// CHECK-LABEL: @windows_have_edges_of_neighbors
+func.func @windows_have_edges_of_neighbors(%x: tensor<4x8xf32>) {
   // CHECK: spmd.window %{{.*}} dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] fill 0.000000e+00 : f32 : (tensor<4x8xf32>) -> tensor<6x8xf32>
   %0 = spmd.window %x dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 8] fill 0.0 : f32 : (tensor<4x8xf32>) -> tensor<6x8xf32>
   // CHECK: spmd.window %{{.*}} dims [{"x"}, {"y"}] steps [4, 2] lows [0, -3] highs [6, 9] : (tensor<4x8xf32>) -> tensor<6x12xf32> cause "why"

@@ -47,5 +47,5 @@ module attributes {spmd.mesh = #mesh} {
     return %p, %q : tensor<4xf32>, tensor<5xf32>
   }
 }
-// expected-remark@unknown {{the part of 'w' at [0] is cut by itself, as the model reads it by itself}}
+// expected-remark@unknown {{the part of 'w' at [0] is sharded separately, because the model reads this part of a fused weight separately}}
 // expected-warning@unknown {{the part of 'w' at [4] has size 5 in dim 0, which axis "x"=2 does not divide: propagation decides how that part is cut}}

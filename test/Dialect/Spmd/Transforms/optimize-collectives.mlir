@@ -30,7 +30,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
     return %0, %1, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 
-  // What a collective is for is no part of what it computes: the first one's cause stays.
+  // What a collective is for is not a part of what it computes: the first one's cause stays.
   // CHECK-LABEL: @causes_do_not_keep_collectives_apart
   func.func @causes_do_not_keep_collectives_apart(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
     // CHECK-NEXT: %[[A:.*]] = spmd.all_reduce sum %{{.*}} over {"x"} : tensor<4xf32> cause "the first"

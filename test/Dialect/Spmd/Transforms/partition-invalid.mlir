@@ -13,7 +13,7 @@ func.func @everything_must_be_sharded(%x: tensor<8xf32, #x>, %y: tensor<8xf32>) 
 #x_ = #spmd.sharding<#mesh, [{"x"}, {}]>
 #_x = #spmd.sharding<#mesh, [{}, {"x"}]>
 func.func @operands_must_agree(%x: tensor<8x8xf32, #x_>, %y: tensor<8x8xf32, #_x>) -> tensor<8x8xf32, #x_> {
-  // expected-error @+1 {{'nn.add' op cannot be partitioned: operand 1 splits a dim otherwise than another operand or result that has it too}}
+  // expected-error @+1 {{'nn.add' op cannot be partitioned: operand 1 shards a dim differently than another operand or result does}}
   %0 = nn.add %x, %y : (tensor<8x8xf32, #x_>, tensor<8x8xf32, #_x>) -> tensor<8x8xf32, #x_>
   return %0 : tensor<8x8xf32, #x_>
 }
@@ -47,7 +47,7 @@ func.func @what_was_decided_is_sent(%x: tensor<8xf32, #x>) -> tensor<8xf32, #w> 
 #x = #spmd.sharding<#mesh, [{"x"}]>
 #w = #spmd.sharding<#mesh, [{}]>
 func.func @reshards_come_first(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
-  // expected-error @+1 {{'func.return' op wants a value otherwise than it is shared: spmd-insert-reshards comes first}}
+  // expected-error @+1 {{'func.return' op takes a value with another sharding than it has; run spmd-insert-reshards first}}
   return {spmd.operands = [#w]} %x : tensor<8xf32, #x>
 }
 

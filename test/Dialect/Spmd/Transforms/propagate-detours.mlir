@@ -2,7 +2,7 @@
 // RUN: cleave-opt --spmd-propagate=optimize=bytes --split-input-file %s 2>&1 >/dev/null | FileCheck %s --check-prefix=BYTES
 
 // Three tensors and a result of n = 32 kB change places by all_to_all, 7 / 64 of each, instead of a gather of two of them.
-// CHECK: propagate-detours.mlir:[[#@LINE+5]]:8: remark: 'nn.attention' op takes another form than the wishes name: 14336 bytes a rank instead of 57344
+// CHECK: propagate-detours.mlir:[[#@LINE+5]]:8: remark: 'nn.attention' op departs from the plan: 14336 bytes a rank instead of 57344
 #mesh = #spmd.mesh<["x"=8]>
 #s = #spmd.sharding<#mesh, [{}, {}, {"x"}, {}]>
 module attributes {spmd.mesh = #mesh} {

@@ -11,7 +11,7 @@
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
 // MOVES-NOT: remark
 // MOVES-LABEL: @fsdp
-// KEEPS: remark: 'nn.einsum' op sends 122880 bytes a rank where 12288 would do: that keeps the form that the wishes name
+// KEEPS: remark: 'nn.einsum' op sends 122880 bytes a rank where 12288 would do: that follows the plan
 // KEEPS-LABEL: @fsdp
 func.func @fsdp(%x: tensor<512x64xf32, #rows>, %w: tensor<64x64xf32, #rows> {nn.parameter}) -> tensor<512x64xf32, #rows> {
   // MOVES: nn.einsum {{.*}} {spmd.operands = [unit, #whole_whole]}

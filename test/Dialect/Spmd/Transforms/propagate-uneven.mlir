@@ -32,14 +32,14 @@ func.func @what_divides_is_even(%x: tensor<8x16xf32, #rows>) -> tensor<8x16xf32>
 
 // -----
 
-// 9 heads of 4 on 4 ranks are 3 heads each, and 36 columns are 9 each: neighbours send what is missing.
+// 9 heads of 4 on 4 ranks are 3 heads each, and 36 columns are 9 each: neighbors send what is missing.
 #mesh = #spmd.mesh<["x"=4]>
 #cols = #spmd.sharding<#mesh, [{}, {"x"}], uneven>
 // CHECK-LABEL: @parts_of_a_dim_do_not_line_up
 func.func @parts_of_a_dim_do_not_line_up(%x: tensor<3x36xf32, #cols>) -> tensor<3x9x4xf32> {
   // CHECK: nn.reshape {{.*}} -> tensor<3x9x4xf32, #whole_x_whole>
-  // expected-remark @below {{takes another form than the wishes name: 108 bytes a rank instead of 324}}
-  // expected-remark @below {{sends 108 bytes a rank where 88 would do: that keeps the form that the wishes name}}
+  // expected-remark @below {{departs from the plan: 108 bytes a rank instead of 324}}
+  // expected-remark @below {{sends 108 bytes a rank where 88 would do: that follows the plan}}
   %0 = nn.reshape %x : (tensor<3x36xf32, #cols>) -> tensor<3x9x4xf32>
   return %0 : tensor<3x9x4xf32>
 }

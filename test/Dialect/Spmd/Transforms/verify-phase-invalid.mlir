@@ -43,18 +43,18 @@ func.func @a_constraint_is_left(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
 #a = #spmd.sharding<#mesh, [{"x"}, {}]>
 #b = #spmd.sharding<#mesh, [{"y"}, {}]>
 func.func @an_op_against_its_rule(%x: tensor<8x8xf32, #a>) -> tensor<8x8xf32, #b> {
-  // expected-error @+1 {{'nn.exp' op does not agree with its sharding rule: result 0 splits a dim otherwise than another operand or result that has it too}}
+  // expected-error @+1 {{'nn.exp' op does not agree with its sharding rule: result 0 shards a dim differently than another operand or result does}}
   %0 = nn.exp %x : (tensor<8x8xf32, #a>) -> tensor<8x8xf32, #b>
   return %0 : tensor<8x8xf32, #b>
 }
 
 // -----
 
-// The exponential of a partial sum is no partial sum.
+// The exponential of a partial sum is not a partial sum.
 #mesh = #spmd.mesh<["x"=2]>
 #p = #spmd.sharding<#mesh, [{}], partial = {"x": sum}>
 func.func @not_linear(%x: tensor<8xf32, #p>) -> tensor<8xf32, #p> {
-  // expected-error @+1 {{'nn.exp' op does not agree with its sharding rule: the op cannot do together what its operands and results do over one axis}}
+  // expected-error @+1 {{'nn.exp' op does not agree with its sharding rule: no choice of the op's sharding rule gives these shardings of operands and results over one axis}}
   %0 = nn.exp %x : (tensor<8xf32, #p>) -> tensor<8xf32, #p>
   return %0 : tensor<8xf32, #p>
 }

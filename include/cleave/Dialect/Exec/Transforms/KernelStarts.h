@@ -12,7 +12,7 @@
 namespace cleave::exec {
 
 /// The first op of each kernel that exec-form-kernels would make of the block as it is now. Linear. What passes before it do (attention
-/// that is recognised, masks that are written out) makes fewer of some and more of others.
+/// that is recognized, masks that are written out) makes fewer of some and more of others.
 llvm::DenseSet<mlir::Operation *> findKernelStarts(mlir::Block &block);
 
 } // namespace cleave::exec

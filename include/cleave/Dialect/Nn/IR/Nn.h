@@ -71,7 +71,7 @@ struct KeyBand {
   static KeyBand get(int64_t queries, int64_t keys, bool isCausal, int64_t offset, std::optional<int64_t> left,
                      std::optional<int64_t> right);
   bool isEmpty() const { return !low && !high; }
-  /// True if a query sees some keys, and no others: neighbours of its place.
+  /// True if a query sees some keys, and no others: neighbors of its place.
   bool isBounded() const { return low && high; }
   bool sees(int64_t query, int64_t key) const {
     return (!low || key >= query + *low) && (!high || key <= query + *high);

@@ -1,6 +1,6 @@
 //===- StageGraph.h - a function as a problem of stages ---------*- C++ -*-===//
 //
-// What `splitStages` decides on, out of a function: ops with modelled times, values with bytes, parameters. Times are
+// What `splitStages` decides on, out of a function: ops with modeled times, values with bytes, parameters. Times are
 // max(flops / rate, bytes / rate), and a launch where there are flops; of a collective, its busiest rank's bytes on a link.
 //
 //===----------------------------------------------------------------------===//

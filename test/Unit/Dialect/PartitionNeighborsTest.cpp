@@ -1,4 +1,4 @@
-//===- PartitionNeighboursTest.cpp - what ranks need of their neighbours --===//
+//===- PartitionNeighborsTest.cpp - what ranks need of their neighbors --===//
 //
 // In every way that the rules allow, as PartitionTest.cpp: mirrors, samples by tables, elements of steps, parts of a concatenation,
 // channels.
@@ -13,7 +13,7 @@
 using namespace cleave;
 
 // Ranks sample at other coordinates each.
-TEST(PartitionNeighbours, ResizeByTables) {
+TEST(PartitionNeighbors, ResizeByTables) {
   auto resize = [](llvm::StringRef mode, llvm::StringRef how, int64_t from, int64_t to, llvm::StringRef flags = "",
                    llvm::StringRef type = "f32") {
     std::string shape = llvm::formatv("tensor<{0}x2x{1}>", from, type),
@@ -55,7 +55,7 @@ TEST(PartitionNeighbours, ResizeByTables) {
                                "(tensor<8x8xf32>) -> tensor<16x12xf32>");
 }
 
-TEST(PartitionNeighbours, ElementsOfSteps) {
+TEST(PartitionNeighbors, ElementsOfSteps) {
   // Steps that lie alike in all shards, forwards and backwards; what other dims drop is not sent.
   check("%x: tensor<24x6xf32>",
         "%0 = nn.slice %x starts [3, 2] sizes [8, 4] steps [2, 1] : (tensor<24x6xf32>) -> tensor<8x4xf32>");
@@ -65,15 +65,15 @@ TEST(PartitionNeighbours, ElementsOfSteps) {
         "%0 = nn.slice %x starts [23, 1] sizes [12, 6] steps [-2, 3] : (tensor<24x24xf32>) -> tensor<12x6xf32>");
 }
 
-TEST(PartitionNeighbours, MirroredEdges) {
+TEST(PartitionNeighbors, MirroredEdges) {
   check("%x: tensor<12x8xf32>",
         "%0 = nn.pad reflect %x low [2, 0] high [2, 4] : (tensor<12x8xf32>) -> tensor<16x12xf32>");
-  // From further than one neighbour, and only behind.
+  // From further than one neighbor, and only behind.
   check("%x: tensor<8xi32>", "%0 = nn.pad reflect %x low [7] high [5] : (tensor<8xi32>) -> tensor<20xi32>");
   check("%x: tensor<8xf32>", "%0 = nn.pad reflect %x low [0] high [4] : (tensor<8xf32>) -> tensor<12xf32>");
 }
 
-TEST(PartitionNeighbours, ManyParts) {
+TEST(PartitionNeighbors, ManyParts) {
   std::string arguments, operands, types;
   for (int part = 0; part < 11; ++part) {
     std::string comma = part ? ", " : "", name = "%a" + std::to_string(part),
@@ -86,7 +86,7 @@ TEST(PartitionNeighbours, ManyParts) {
 }
 
 // All at once: equal parts, others, of what no rank count divides, and more of them than ranks.
-TEST(PartitionNeighbours, PartsTakenApart) {
+TEST(PartitionNeighbors, PartsTakenApart) {
   check("%x: tensor<36x4xf32>", "%0:3 = nn.split %x dim 0 parts [12, 12, 12] : (tensor<36x4xf32>) -> "
                                 "(tensor<12x4xf32>, tensor<12x4xf32>, tensor<12x4xf32>)");
   check("%x: tensor<2x48xi8>", "%0:2 = nn.split %x dim 1 parts [12, 36] : (tensor<2x48xi8>) -> "
@@ -100,7 +100,7 @@ TEST(PartitionNeighbours, PartsTakenApart) {
 }
 
 // Shards that do not divide, in which steps lie alike all the same (14 rows on 4 ranks, by 2 and by 4), and in which they do not.
-TEST(PartitionNeighbours, ElementsOfStepsInUnevenShards) {
+TEST(PartitionNeighbors, ElementsOfStepsInUnevenShards) {
   check("%x: tensor<14x3xf32>",
         "%0 = nn.slice %x starts [1, 0] sizes [6, 3] steps [2, 1] : (tensor<14x3xf32>) -> tensor<6x3xf32>");
   check("%x: tensor<15x3xi32>",
@@ -109,8 +109,8 @@ TEST(PartitionNeighbours, ElementsOfStepsInUnevenShards) {
   check("%x: tensor<23xf32>", "%0 = nn.slice %x starts [22] sizes [7] steps [-3] : (tensor<23xf32>) -> tensor<7xf32>");
 }
 
-TEST(PartitionNeighbours, Channels) {
-  // Of an even number; from further than one neighbour.
+TEST(PartitionNeighbors, Channels) {
+  // Of an even number; from further than one neighbor.
   check("%x: tensor<4x12xf32>",
         "%0 = nn.lrn %x size 4 alpha 1.0e-1 beta 0.5 k 2.0 : (tensor<4x12xf32>) -> tensor<4x12xf32>");
   check("%x: tensor<2x8x2xf32>",

@@ -1,4 +1,4 @@
-"""Fixtures as onnxruntime's own optimiser writes them, at each of its levels: equal to their recorded outputs.
+"""Fixtures as onnxruntime's own optimizer writes them, at each of its levels: equal to their recorded outputs.
 
 Prints `N passed, N failed` and which ops of com.microsoft were among them; what failed comes before.
 """
@@ -22,7 +22,7 @@ SKIPPED = {("llama_bf16", level) for level in LEVELS} | {("resnet_ts17", "99"), 
 TOLERANCES = {"gpt2_fp16": (3e-2, 3e-2)}
 
 
-def optimise(path, target, level):
+def optimize(path, target, level):
     options = ort.SessionOptions()
     options.graph_optimization_level, options.optimized_model_filepath = level, target
     ort.set_default_logger_severity(4)
@@ -38,7 +38,7 @@ def main():
                 if (name, level) in SKIPPED:
                     continue
                 target = os.path.join(folder, f"{name}.{level}.onnx")
-                optimise(os.path.join(MODELS, name + ".onnx"), target, value)
+                optimize(os.path.join(MODELS, name + ".onnx"), target, value)
                 ops |= {node.op_type for node in onnx.load(target, load_external_data=False).graph.node if node.domain == "com.microsoft"}
                 rtol, atol = TOLERANCES.get(name, (1e-4, 2e-5))
                 rows.append((f"{name} level {level}", target, f"{MODELS}/{name}.npz", rtol, atol))

@@ -1,4 +1,4 @@
-"""Exchanges with neighbours: pads, resizes, slices, concatenations and norms along the dim that is cut.
+"""Exchanges with neighbors: pads, resizes, slices, concatenations and norms along the dim that is cut.
 
 How the least is derived is said above each case, by the argument of README.md: a rank has to be sent whatever its part of the
 result is made of and it does not have, and only one rank has it. No case has a peer's figure; what is expected comes from
@@ -25,7 +25,7 @@ CASES = [
     Case("pad_reflect_spatial", "x=4", image(32) + """
         output: f32[2, 8, 40, 32] [_, _, x, _] = Pad(image, [0, 0, 4, 0, 0, 0, 4, 0], mode="reflect")
     """,
-         least=2 * ROW, plan="two rows from the one neighbour that a rank's part reaches into", exact=True,
+         least=2 * ROW, plan="two rows from the one neighbor that a rank's part reaches into", exact=True,
          expect={"output": ([-0.568549, -1.0298, -1.043, 0.268417], 16339.16)}),
     # As a style network pads: 64 rows become 66, 33 on each rank, rows -1 to 31 and 32 to 64, in the mirror all a rank's own. A
     # window of 3 then reaches one row into the other half: 8 channels of 256 columns. The row that is sent has 2 columns of
@@ -36,14 +36,14 @@ CASES = [
         padded = Pad(image, [0, 0, 1, 1, 0, 0, 1, 1], mode="reflect")
         output: f32[1, 8, 64, 256] [_, _, x, _] = Conv(padded, weight)
     """,
-         least=8 * 256 * 4, plan="pad locally, then a row from the neighbour",
+         least=8 * 256 * 4, plan="pad locally, then a row from the neighbor",
          expect={"output": ([0.673461, -0.13918, -1.21104, -1.72784], 87842.62)}),
     # As above, but rank 0 wants rows 28 to 31 in front of 0 to 5, and rank 3 rows 0 to 3 behind 26 to 31: rank 0 sends 2 rows to
     # rank 1 and 4 to rank 3, rank 3 sends 2 rows to rank 2 and 4 to rank 0.
     Case("pad_wrap_spatial", "x=4", image(32) + """
         output: f32[2, 8, 40, 32] [_, _, x, _] = Pad(image, [0, 0, 4, 0, 0, 0, 4, 0], mode="wrap")
     """,
-         least=6 * ROW, plan="rows from neighbours, the first and the last rank being neighbours too", exact=True, opset=19,
+         least=6 * ROW, plan="rows from neighbors, the first and the last rank being neighbors too", exact=True, opset=19,
          expect={"output": ([1.33555, -0.556489, 0.787541, -0.00344985], 16324.65)}),
     # Row o of the result lies at 31/63 o. Rank 0 makes rows 0 to 15, at 0 to 7.38: it wants row 8 of rank 1. Rank 1 makes 16 to 31, at
     # 7.87 to 15.25: rows 7 and 16. Rank 2: 32 to 47, at 15.75 to 23.13: rows 15 and 24. Rank 3 from 48 on, at 23.62: row 23. So
@@ -52,14 +52,14 @@ CASES = [
         output: f32[2, 8, 64, 64] [_, _, x, _] = Resize(image, None, None, [2, 8, 64, 64], mode="linear",
                                                         coordinate_transformation_mode="align_corners")
     """,
-         least=2 * ROW, plan="a row from each neighbour; each rank samples by its own coordinates",
+         least=2 * ROW, plan="a row from each neighbor; each rank samples by its own coordinates",
          expect={"output": ([0.12573, -0.00114101, -0.128012, 0.235765], 34778.14)}),
     # Row o lies at 2 o + 0.5 and is made of rows 2 o - 1 to 2 o + 2. A rank makes 8 of them, of rows [16 p - 1, 16 p + 17): its own
-    # 16, and one of each neighbour.
+    # 16, and one of each neighbor.
     Case("resize_cubic_half", "x=4", image(64) + """
         output: f32[2, 8, 32, 32] [_, _, x, _] = Resize(image, None, None, [2, 8, 32, 32], mode="cubic")
     """,
-         least=2 * ROW, plan="a row from each neighbour",
+         least=2 * ROW, plan="a row from each neighbor",
          expect={"output": ([-0.0625156, 0.279316, 0.299215, 0.139669], 11126.67)}),
     # Row o is row floor(o / 1.5): rows 12 p to 12 p + 11 of the result are made of rows 8 p to 8 p + 7, which are a rank's own.
     Case("resize_nearest_3_2", "x=4", image(32) + """
@@ -75,13 +75,13 @@ CASES = [
     """,
          least=18 * 16 * 4, plan="one exchange of all parts: each rank keeps a quarter of what it has", exact=True,
          expect={"output": ([0.12573, -0.132105, 0.640423, 0.1049], 1210.126)}),
-    # A channel is normalised by two on each side: a rank wants two channels of each neighbour. (Sums of their squares would be as
+    # A channel is normalized by two on each side: a rank wants two channels of each neighbor. (Sums of their squares would be as
     # many: x8^2 for channel 6, x8^2 + x9^2 for channel 7.) A channel has 2 * 16 * 16 numbers.
     Case("lrn_channels", "x=4", """
         image: f32[2, 32, 16, 16] [_, x, _, _] ~ normal(1)
         output: f32[2, 32, 16, 16] [_, x, _, _] = LRN(image, size=5, alpha=0.1)
     """,
-         least=4 * 2 * 16 * 16 * 4, plan="two channels from each neighbour",
+         least=4 * 2 * 16 * 16 * 4, plan="two channels from each neighbor",
          expect={"output": ([0.12432, -0.131982, 0.614912, 0.0957751], 12062.13)}),
     # Rows 0, 2, .. 30 of 64, four on each rank, where a rank has [16 p, 16 p + 16). Rank 0 has its four, and those of rank 1; rank 1
     # has those of ranks 2 and 3, eight rows of 16 numbers. (Filling in would be a sum of 16 rows: 3 / 4 of them.)
@@ -103,7 +103,7 @@ CASES = [
     Case("crop_both_dims", "x=4", image(48, 48) + """
         output: f32[2, 8, 32, 32] [_, _, x, _] = Slice(image, [8, 8], [40, 40], [2, 3])
     """,
-         least=4 * ROW, plan="columns are cropped first, then four rows from the neighbour", exact=True,
+         least=4 * ROW, plan="columns are cropped first, then four rows from the neighbor", exact=True,
          expect={"output": ([-0.207266, -0.581033, 0.531251, 0.089056], 13034.82)}),
     # The step before, of each position of a sequence, as recurrent models without attention mix it in: 16 positions on each rank, of which
     # the first wants one of the rank before.

@@ -1,4 +1,4 @@
-//===- RecogniseAttention.cpp - attention from its parts ------------------===//
+//===- RecognizeAttention.cpp - attention from its parts ------------------===//
 //
 // Each softmax is asked what stands around it:
 //
@@ -22,7 +22,7 @@
 #include <cmath>
 
 namespace cleave::exec {
-#define GEN_PASS_DEF_RECOGNISEATTENTION
+#define GEN_PASS_DEF_RECOGNIZEATTENTION
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
 } // namespace cleave::exec
 
@@ -60,9 +60,9 @@ struct Match {
 /// Masks that were made of two values: layers share them.
 using Masks = llvm::DenseMap<std::pair<Value, Value>, Value>;
 
-class Recogniser {
+class Recognizer {
 public:
-  Recogniser(nn::SoftmaxOp softmax, Masks &known) : known(known) { match.softmax = softmax; }
+  Recognizer(nn::SoftmaxOp softmax, Masks &known) : known(known) { match.softmax = softmax; }
 
   bool isBetweenEinsums();
   /// True if all is as it is in attention; else `getReason` says what is not. Precondition: it is between einsums.
@@ -125,7 +125,7 @@ static bool comesFromEinsum(Value value, ArrayRef<int64_t> shape, unsigned steps
           llvm::any_of(op->getOperands(), [&](Value operand) { return comesFromEinsum(operand, shape, steps - 1); }));
 }
 
-bool Recogniser::isBetweenEinsums() {
+bool Recognizer::isBetweenEinsums() {
   Value value = match.softmax;
   while (true) {
     if (Value guarded = skipGuard(value)) {
@@ -147,7 +147,7 @@ bool Recogniser::isBetweenEinsums() {
 }
 
 /// From the softmax to the contraction; a value that has other readers is stored anyway.
-bool Recogniser::walkBack(Value value, unsigned steps) {
+bool Recognizer::walkBack(Value value, unsigned steps) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0 || getTensorType(value).getShape() != getTensorType(match.softmax.getInput()).getShape())
     return false;
@@ -173,7 +173,7 @@ bool Recogniser::walkBack(Value value, unsigned steps) {
   return walkBack(op->getOperand(1 - other), steps - 1);
 }
 
-bool Recogniser::walkAdd(nn::AddOp add, unsigned steps) {
+bool Recognizer::walkAdd(nn::AddOp add, unsigned steps) {
   if (match.scale != 1)
     return fail("a mask is scaled together with the scores");
   for (unsigned other : {1, 0}) {
@@ -187,10 +187,10 @@ bool Recogniser::walkAdd(nn::AddOp add, unsigned steps) {
 }
 
 /// What is excluded must get a number that no score can raise.
-bool Recogniser::walkSelect(nn::SelectOp select, unsigned steps) {
+bool Recognizer::walkSelect(nn::SelectOp select, unsigned steps) {
   std::optional<double> number = getSplatNumber(select.getRhs());
   if (match.scale != 1 || !number || *number > kExcluded)
-    return fail("excluded scores get a number that is no exclusion");
+    return fail("excluded scores get a number that does not exclude them");
   match.masks.push_back({{}, select.getCondition(), select.getRhs()});
   return walkBack(select.getLhs(), steps);
 }
@@ -234,7 +234,7 @@ static bool sortBatch(MatmulDims::Places &batch) {
   return isInOrder(batch.lhs);
 }
 
-bool Recogniser::fitsBehind() {
+bool Recognizer::fitsBehind() {
   std::optional<MatmulDims> dims = getDims(match.mixed, match.probabilities);
   if (!dims || !isMatrixProduct(*dims) || !sortBatch(dims->batch))
     return fail("probabilities are not multiplied with values head by head");
@@ -251,10 +251,10 @@ bool Recogniser::fitsBehind() {
   return true;
 }
 
-bool Recogniser::fitsInFront() {
+bool Recognizer::fitsInFront() {
   std::optional<MatmulDims> dims = getDims(match.scores, 0);
   if (!dims || !isMatrixProduct(*dims))
-    return fail("scores are no products of queries and keys head by head");
+    return fail("scores are not products of queries and keys head by head");
   if (dims->rows.result[0] > dims->columns.result[0])
     dims = getDims(match.scores, 1);
   // Here the result is the scores' tensor.
@@ -275,7 +275,7 @@ bool Recogniser::fitsInFront() {
 //===----------------------------------------------------------------------===//
 
 /// In the order of dims, behind as many dims of size 1 as a batch of two dims lacks.
-Value Recogniser::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order) {
+Value Recognizer::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order) {
   Value ordered = permute(builder, value, order);
   Dims shape(2 - match.batch, 1);
   llvm::append_range(shape, getTensorType(ordered).getShape());
@@ -302,7 +302,7 @@ static Value getSum(OpBuilder &builder, Value all, Value added) {
 }
 
 /// All masks as one that is added, in the order in which they were. Null if there is none.
-Value Recogniser::getMask(OpBuilder &builder) {
+Value Recognizer::getMask(OpBuilder &builder) {
   Value all;
   for (const Mask &mask : llvm::reverse(match.masks)) {
     Value added = mask.added;
@@ -321,7 +321,7 @@ Value Recogniser::getMask(OpBuilder &builder) {
   return all;
 }
 
-nn::AttentionOp Recogniser::replace() {
+nn::AttentionOp Recognizer::replace() {
   OpBuilder builder(match.mixed);
   bool isSwapped = false;
   if (std::optional<MatmulDims> dims = getDims(match.scores, 0))
@@ -360,7 +360,7 @@ static void simplify(nn::AttentionOp attention) {
 }
 
 namespace {
-struct RecogniseAttention : cleave::exec::impl::RecogniseAttentionBase<RecogniseAttention> {
+struct RecognizeAttention : cleave::exec::impl::RecognizeAttentionBase<RecognizeAttention> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -374,7 +374,7 @@ struct RecogniseAttention : cleave::exec::impl::RecogniseAttentionBase<Recognise
       SmallVector<nn::SoftmaxOp> softmaxes;
       func.walk([&](nn::SoftmaxOp softmax) { softmaxes.push_back(softmax); });
       for (nn::SoftmaxOp softmax : softmaxes)
-        recognise(softmax);
+        recognize(softmax);
       nn::KnownMasks parts;
       func.walk([&](nn::AttentionOp attention) {
         simplify(attention);
@@ -389,14 +389,14 @@ struct RecogniseAttention : cleave::exec::impl::RecogniseAttentionBase<Recognise
   }
 
 private:
-  void recognise(nn::SoftmaxOp softmax) {
-    Recogniser recogniser(softmax, masks);
-    if (!recogniser.isBetweenEinsums())
+  void recognize(nn::SoftmaxOp softmax) {
+    Recognizer recognizer(softmax, masks);
+    if (!recognizer.isBetweenEinsums())
       return;
-    if (recogniser.fits())
-      recogniser.replace();
-    else if (told.insert(recogniser.getReason()).second)
-      softmax.emitRemark() << "this attention runs in parts, its scores stored: " << recogniser.getReason();
+    if (recognizer.fits())
+      recognizer.replace();
+    else if (told.insert(recognizer.getReason()).second)
+      softmax.emitRemark() << "this attention runs in parts, its scores stored: " << recognizer.getReason();
   }
 
   /// The elements of a constant, or of a whole parameter whose elements are at hand.

@@ -1,6 +1,6 @@
 // Why a softmax between contractions is no attention; each reason is told once.
 //
-// RUN: cleave-opt %s --split-input-file --exec-recognise-attention --verify-diagnostics
+// RUN: cleave-opt %s --split-input-file --exec-recognize-attention --verify-diagnostics
 
 func.func @weights_are_a_result(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x6xf32>) {
   %0 = nn.einsum %q, %k "bhid,bhjd->bhij" : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x6xf32>
@@ -40,7 +40,7 @@ func.func @a_number_that_is_no_exclusion(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4
   %c = nn.constant dense<-10000.0> : tensor<f32> -> tensor<f32>
   %0 = nn.einsum %q, %k "bhid,bhjd->bhij" : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x6xf32>
   %1 = nn.select %m, %0, %c : (tensor<2x4x6x6xi1>, tensor<2x4x6x6xf32>, tensor<f32>) -> tensor<2x4x6x6xf32>
-  // expected-remark @below {{this attention runs in parts, its scores stored: excluded scores get a number that is no exclusion}}
+  // expected-remark @below {{this attention runs in parts, its scores stored: excluded scores get a number that does not exclude them}}
   %2 = nn.softmax %1 dim 3 : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
   %3 = nn.einsum %2, %v "bhij,bhjd->bhid" : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
   return %3 : tensor<2x4x6x8xf32>
@@ -95,7 +95,7 @@ func.func @values_of_other_heads(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32
 
 func.func @keys_of_all_heads(%q: tensor<2x4x6x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
   %0 = nn.einsum %q, %k "bhid,bjd->bhij" : (tensor<2x4x6x8xf32>, tensor<2x6x8xf32>) -> tensor<2x4x6x6xf32>
-  // expected-remark @below {{this attention runs in parts, its scores stored: scores are no products of queries and keys head by head}}
+  // expected-remark @below {{this attention runs in parts, its scores stored: scores are not products of queries and keys head by head}}
   %1 = nn.softmax %0 dim 3 : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
   %2 = nn.einsum %1, %v "bhij,bhjd->bhid" : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
   return %2 : tensor<2x4x6x8xf32>

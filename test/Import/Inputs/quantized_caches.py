@@ -1,4 +1,4 @@
-"""Quantised caches of GroupQueryAttention: forms that onnxruntime refuses on processors (keys and values scaled otherwise, float8) against
+"""Quantized caches of GroupQueryAttention: forms that onnxruntime refuses on processors (keys and values scaled otherwise, float8) against
 the documented formula in numpy, and plans, under which caches must move as the bytes that they are, as many as a formula says.
 
 Prints `N passed, N failed of N`; what failed comes before.
@@ -28,7 +28,7 @@ def bits_of(form):
     return 4 if form == "int4" else 8
 
 
-def quantise(x, scale, form):
+def quantize(x, scale, form):
     """What is kept of x, as numbers of which each is one: before 4-bit ones are packed."""
     if form == "float8":
         return np.clip(x / scale, -448, 448).astype(FORMS[form])
@@ -67,8 +67,8 @@ def make(form, types, batch, length, path):
               for each in types]
     kept, expected = [], []
     for name, scale in zip("kv", scales):
-        old = quantise(RNG.standard_normal((batch, FEW, PAST, SIZE)), scale, form)
-        kept.append(np.concatenate([old, quantise(apart(feeds[name], FEW), scale, form)], 2))
+        old = quantize(RNG.standard_normal((batch, FEW, PAST, SIZE)), scale, form)
+        kept.append(np.concatenate([old, quantize(apart(feeds[name], FEW), scale, form)], 2))
         feeds["p" + name] = pack(old, form)
         expected.append(pack(kept[-1], form))
     wide = [numbers.astype(np.float64) * scale for numbers, scale in zip(kept, scales)]

@@ -1,4 +1,4 @@
-// What a rank needs of its neighbours, and not more: edges in the mirror, samples by tables, parts of a concatenation, elements of
+// What a rank needs of its neighbors, and not more: edges in the mirror, samples by tables, parts of a concatenation, elements of
 // steps, channels.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
@@ -15,7 +15,7 @@
 #ox = #spmd.sharding<#mesh, [{}, {"x"}]>
 
 //--- mirror.mlir
-// 16 rows become 24, six on each rank: rank 0 wants rows 4 to 1 and then 0 and 1, in the mirror of its own and of its neighbour's.
+// 16 rows become 24, six on each rank: rank 0 wants rows 4 to 1 and then 0 and 1, in the mirror of its own and of its neighbor's.
 // CHECK-LABEL: @a_mirror_on_cut_rows
 func.func @a_mirror_on_cut_rows(%a: tensor<16x3xf32, #xo>) -> tensor<24x7xf32, #xo> {
   // CHECK-NEXT: %[[WINDOW:.*]] = spmd.window %arg0 dims [{"x"}, {}] steps [6, 0] lows [-4, 0] highs [2, 3] reflects : (tensor<4x3xf32>) -> tensor<6x3xf32> cause "a dim that nn.pad works along is sharded over x"
@@ -49,7 +49,7 @@ func.func @two_rows_become_three(%a: tensor<8x3xi32, #xo>) -> tensor<12x3xi32, #
 }
 
 //--- half.mlir
-// A row of each neighbour, where the op's own coordinates would take two.
+// A row of each neighbor, where the op's own coordinates would take two.
 // CHECK-LABEL: @half_as_many_rows_by_a_cubic
 func.func @half_as_many_rows_by_a_cubic(%a: tensor<16x4xf16, #xo>) -> tensor<8x2xf16, #xo> {
   // CHECK-NEXT: spmd.window %arg0 dims [{"x"}, {}] steps [4, 0] lows [-1, 0] highs [5, 4]
@@ -85,8 +85,8 @@ func.func @only_what_is_wanted_travels(%a: tensor<16x3xf32, #xo>) -> tensor<8x2x
 
 //--- channels.mlir
 // Two channels in front of a rank's four, two behind, and zeros where there are none.
-// CHECK-LABEL: @channels_of_neighbours
-func.func @channels_of_neighbours(%a: tensor<2x16xf32, #ox>) -> tensor<2x16xf32, #ox> {
+// CHECK-LABEL: @channels_of_neighbors
+func.func @channels_of_neighbors(%a: tensor<2x16xf32, #ox>) -> tensor<2x16xf32, #ox> {
   // CHECK-NEXT: %[[WINDOW:.*]] = spmd.window %arg0 dims [{}, {"x"}] steps [0, 4] lows [0, -2] highs [2, 6] fill 0.000000e+00 : f32 : (tensor<2x4xf32>) -> tensor<2x8xf32> cause "a dim that nn.lrn works along is sharded over x"
   // CHECK-NEXT: %[[ALL:.*]] = nn.lrn %[[WINDOW]] size 5
   // CHECK-NEXT: nn.slice %[[ALL]] starts [0, 2] sizes [2, 4]

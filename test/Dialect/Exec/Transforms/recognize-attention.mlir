@@ -1,6 +1,6 @@
 // Attention as exporters write it. What comes out is run beside what went in.
 //
-// RUN: cleave-opt %s --exec-recognise-attention | FileCheck %s
+// RUN: cleave-opt %s --exec-recognize-attention | FileCheck %s
 // RUN: cleave-opt %s --nn-inline-calls -o %t.parts.mlir
 // RUN: cleave-opt %t.parts.mlir --exec-lower=last=outlined -o %t.mlir
 // RUN: FileCheck %s --check-prefix=ALL < %t.mlir

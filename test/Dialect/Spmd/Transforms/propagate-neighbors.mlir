@@ -1,8 +1,8 @@
-// Exchanges with neighbours are choices with a price: what is cheaper is done.
+// Exchanges with neighbors are choices with a price: what is cheaper is done.
 //
 // RUN: cleave-opt %s --split-input-file --spmd-propagate --spmd-insert-reshards --spmd-partition | FileCheck %s
 
-// A row of 256 bytes from a neighbour, and nothing else.
+// A row of 256 bytes from a neighbor, and nothing else.
 // CHECK-LABEL: @edges_where_they_are_small
 // CHECK-NEXT: spmd.window
 // CHECK-NEXT: {{%.*}} = nn.pad
@@ -47,14 +47,14 @@ func.func @another_dim_that_costs_nothing(%a: tensor<64x64xf32, #rows>) -> tenso
 // -----
 
 // So are channels for samples, where these are wanted.
-// CHECK-LABEL: @samples_are_normalised_whole
+// CHECK-LABEL: @samples_are_normalized_whole
 // CHECK-NEXT: spmd.all_to_all
 // CHECK-NEXT: {{%.*}} = nn.lrn
 // CHECK-NEXT: return
 #mesh = #spmd.mesh<["x"=4]>
 #samples = #spmd.sharding<#mesh, [{"x"}, {}]>
 #channels = #spmd.sharding<#mesh, [{}, {"x"}]>
-func.func @samples_are_normalised_whole(%a: tensor<16x16xf32, #channels>) -> tensor<16x16xf32, #samples> {
+func.func @samples_are_normalized_whole(%a: tensor<16x16xf32, #channels>) -> tensor<16x16xf32, #samples> {
   %0 = nn.lrn %a size 5 alpha 1.0e-1 beta 0.75 k 1.0 : (tensor<16x16xf32, #channels>) -> tensor<16x16xf32, #samples>
   return %0 : tensor<16x16xf32, #samples>
 }
