@@ -15,6 +15,7 @@
 #include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Sharding/ReshardPlanner.h"
+#include "cleave/Sharding/ServeWants.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -44,7 +45,7 @@ public:
       : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms), prices(prices),
         builder(source.getFunction().getContext()),
         shardings{std::vector<ShardingAttr>(decision.states.size()), std::vector<ShardingAttr>(decision.states.size())},
-        planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), costs(planner, decision.states) {}
+        planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), states(decision.states), costs(planner, states) {}
 
   void writeTypes();
   LogicalResult writeWishes();
@@ -62,8 +63,8 @@ private:
   ShapeId getShapeId(ValueId value);
   /// What it costs to bring a value from one state into another.
   int64_t getCost(ValueId value, StateId from, StateId to);
-  /// What is sent for it, which prices by time are not.
-  int64_t countBytes(ValueId value, StateId from, StateId to);
+  /// What is sent of a value for all who want it, `outputs` of the function among them, wanted as told. Prices by time are no bytes.
+  int64_t countBytes(ValueId value, ArrayRef<ValueId> outputs, ArrayRef<StateId> wanted);
   int64_t getPrice(OpId id);
   /// The dearest first.
   std::vector<Replication> getReplications();
@@ -77,6 +78,8 @@ private:
   /// By state, where it divides and where it does not.
   std::array<std::vector<ShardingAttr>, 2> shardings;
   ReshardPlanner planner;
+  /// Those of the decision, and more.
+  StateTable states;
   ReshardCosts costs;
 };
 
@@ -173,8 +176,10 @@ FailureOr<int64_t> DecisionWriter::keepStates(ArrayRef<ValueId> outputs, Mutable
              << ", which cannot be sharded: its positions move at every call";
     if (wanted[place.result] == kept)
       continue;
-    bytes += countBytes(outputs[place.result], wanted[place.result], kept);
+    // What the value is made for may change with it.
+    bytes -= countBytes(outputs[place.result], outputs, wanted);
     wanted[place.result] = kept;
+    bytes += countBytes(outputs[place.result], outputs, wanted);
   }
   return bytes;
 }
@@ -285,11 +290,29 @@ int64_t DecisionWriter::getCost(ValueId value, StateId from, StateId to) {
   return costs.cost(getShapeId(value), from, to);
 }
 
-int64_t DecisionWriter::countBytes(ValueId value, StateId from, StateId to) {
+int64_t DecisionWriter::countBytes(ValueId value, ArrayRef<ValueId> outputs, ArrayRef<StateId> wanted) {
+  StateId have = decision.valueStates[value], whole = states.intern(State::replicated(problem.shape(value).size()));
+  SmallVector<StateId> wants, copies{have};
+  auto want = [&](StateId state) {
+    if (state != have && !llvm::is_contained(wants, state))
+      wants.push_back(state);
+  };
+  for (OpId op = 0; op < problem.numOps(); ++op)
+    for (auto [index, operand] : llvm::enumerate(problem.operands(op)))
+      if (operand == value)
+        want(decision.operandStates[problem.firstOperand(op) + index]);
+  for (auto [output, state] : llvm::zip_equal(outputs, wanted))
+    if (output == value)
+      want(state);
+  if (wants.empty())
+    return 0;
   int64_t bytes = 0;
-  if (std::optional<ReshardPlan> plan = costs.plan(getShapeId(value), from, to))
-    for (const ReshardStep &step : plan->steps)
-      bytes += step.bytes;
+  ShapeId shape = getShapeId(value);
+  for (const ServedWant &served : serveWants(costs, shape, have, wants, whole)) {
+    copies.push_back(served.want < wants.size() ? wants[served.want] : whole);
+    if (std::optional<ReshardPlan> plan = costs.plan(shape, copies[served.source], copies.back()))
+      bytes += plan->bytes;
+  }
   return bytes;
 }
 
