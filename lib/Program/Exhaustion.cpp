@@ -50,6 +50,16 @@ static void endWithException() {
   before();
 }
 
+bool cleave::program::completes(const std::function<void()> &call) {
+  try {
+    call();
+    return true;
+  } catch (const std::bad_alloc &) {
+  } catch (const std::length_error &) {
+  }
+  return false;
+}
+
 void cleave::program::endWhenExhausted(const char *tool, int code) {
   theTool = tool;
   theCode = code;

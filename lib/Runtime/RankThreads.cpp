@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "RankThreads.h"
+#include "cleave/Program/Exhaustion.h"
 
-#include <new>
 #include <sched.h>
 
 using namespace cleave::runtime;
@@ -56,11 +56,8 @@ RankThreads::~RankThreads() {
 
 /// Others are told that the rank is done, and why is asked behind it.
 void RankThreads::call(const std::function<void(size_t)> &itsJob, size_t local) {
-  try {
-    itsJob(local);
-  } catch (const std::bad_alloc &) {
+  if (!program::completes([&] { itsJob(local); }))
     exhausted.store(true);
-  }
 }
 
 /// One thread: waits for the next job until there is none.

@@ -15,6 +15,7 @@
 #include "cleave/runtime.h"
 
 #include "cleave/Program/Error.h"
+#include "cleave/Program/Exhaustion.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include "cleave/Runtime/Executor.h"
@@ -110,11 +111,8 @@ static cleave_status failForMemory() noexcept {
 
 /// What `call` returns; of what it throws, which can only be that memory runs out, an error.
 template <typename Call> static cleave_status guard(Call call) noexcept {
-  try {
-    return call();
-  } catch (const std::exception &) {
-    return failForMemory();
-  }
+  cleave_status status = CLEAVE_OK;
+  return program::completes([&] { status = call(); }) ? status : failForMemory();
 }
 
 /// A call that uses the executor, one at a time.
