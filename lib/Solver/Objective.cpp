@@ -89,7 +89,7 @@ double Objective::computeUnits(const Profile &profile, FormId id) const {
   return units;
 }
 
-/// Context parallelizm stays what the user wrote: an atom that comes to a contraction without any conflict, but cuts
+/// Context parallelism stays what the user wrote: an atom that comes to a contraction without any conflict, but cuts
 /// something else there, pays for it.
 double Objective::movedOffUnits(const Profile &profile, FormId id) const {
   const Signature &signature = forms.signature(profile.signature);

@@ -40,14 +40,14 @@ EDGES = {
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Spmd/Transforms": "Sharding Plan Solver Transforms Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Transforms": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Codegen Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Support Plan Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
                                "Dialect/Nn/Transforms Dialect/Spmd/Transforms",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Reference",
     "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Transforms",
     "Export": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
-    "Pipelines": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
+    "Pipelines": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                  "Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
     "Compiler": "Program Runtime Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference "
@@ -64,7 +64,7 @@ WITHOUT_LLVM = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", 
 # Words that shall not come back: British spellings by their stems (a path can be guessed only with one spelling), and what the field calls otherwise
 # (docs/glossary.md), in messages.
 BRITISH = ("neighbour|linearis|centred|quantis|modelled|normalis|minimis|maximis|recognis|finalis|optimis|canonicalis|synchronis|summaris|colour|"
-           "materialis|generalis|vectoris|serialis|behaviour|initialis|specialis|parallelis|labelled|favour|organis(?!m)|utilis|characteris(?!t)|licence|defence")
+           "materialis|generalis|vectoris|serialis|behaviour|initialis|specialis|parallelis(?!m)|labelled|favour|organis(?!m)|utilis|characteris(?!t)|licence|defence")
 UNCLEAR = r"(?<!there )\bis no (?!longer|more|less|larger|smaller|further|other|way|room|need|rank)\w"
 # Columns of prose.
 WIDTH = 140

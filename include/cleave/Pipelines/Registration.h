@@ -25,9 +25,6 @@ void nameNodesInDiagnostics(mlir::DialectRegistry &registry, llvm::StringRef fil
 /// line is parsed.
 void keepLocationsInReproducers();
 
-/// What `cleave-reduce` may put in the place of ops of nn.
-void registerReductions(mlir::DialectRegistry &registry);
-
 /// What every tool does first: crashes are to be reported to this project, and --help leaves out what the shared LLVM
 /// library registers for itself; memory that runs out is an error of `tool`.
 void setUpTool(const char *tool);

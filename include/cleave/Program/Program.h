@@ -82,10 +82,6 @@ struct Kernel {
   bool reports = false;
 };
 
-//===----------------------------------------------------------------------===//
-// Ranks
-//===----------------------------------------------------------------------===//
-
 struct Axis {
   std::string name;
   uint32_t size = 1;
@@ -109,10 +105,6 @@ struct Pieces {
   std::vector<Ends> ends;
   std::vector<int64_t> boxes;
 };
-
-//===----------------------------------------------------------------------===//
-// Weights
-//===----------------------------------------------------------------------===//
 
 /// A file that weights lie in, by its path as the compiler had it, and its size.
 struct File {
@@ -168,10 +160,6 @@ struct Role {
   std::vector<Buffer> buffers;
   std::vector<Load> loads;
 };
-
-//===----------------------------------------------------------------------===//
-// Variants
-//===----------------------------------------------------------------------===//
 
 struct Dim {
   std::string name;

@@ -10,7 +10,7 @@
 // O(actions + messages).
 //
 // Source of both bubbles: 1 - busy / (p * makespan), and 1 - busy / (p * span) with span = max over ranks of the time
-// from a rank's first start to its last end (Qi et al., Zero Bubble Pipeline Parallelizm, 2024).
+// from a rank's first start to its last end (Qi et al., Zero Bubble Pipeline Parallelism, 2024).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SCHEDULE_SIMULATE_H

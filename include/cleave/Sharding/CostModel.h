@@ -107,7 +107,7 @@ struct CostModel {
   double perRepeatedFlop = kCostUnitsPerByte / 64.0, repetitionSlack = 1.25;
   /// Units per byte written beyond the share that propagation found: no reward for cutting pointwise work further.
   double perExtraWrite = kCostUnitsPerByte / 256.0;
-  /// Units per byte of its activations that a contraction pays for leaving its uncontested factor: context parallelizm
+  /// Units per byte of its activations that a contraction pays for leaving its uncontested factor: context parallelism
   /// stays what was asked for.
   double perMovedByte = kCostUnitsPerByte * (1.0 / 3);
 

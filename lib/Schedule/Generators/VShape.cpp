@@ -7,7 +7,7 @@
 //   rank 2      2   5         V-Half   about half of it
 //   rank 3       3 4          V-Min    about a third of it
 //
-// Qi et al., Zero Bubble Pipeline Parallelizm, 2024; Qi et al., Pipeline Parallelizm with Controllable Memory, 2024. The
+// Qi et al., Zero Bubble Pipeline Parallelism, 2024; Qi et al., Pipeline Parallelism with Controllable Memory, 2024. The
 // latter two repeat a block of six slots per microbatch: one for F and I of each stage at offsets that depend on the
 // rank, two left for W. Then W fill what is free, and slots without work are squeezed out within the blocks' memory.
 //

@@ -1,7 +1,7 @@
 //===- ZeroBubble.cpp - gradients of weights fill the bubbles -------------===//
 //
 // Only the gradient of the inputs (I) is waited for by other ranks; that of the weights (W) can be done whenever there is
-// nothing else (Qi et al., Zero Bubble Pipeline Parallelizm, 2024).
+// nothing else (Qi et al., Zero Bubble Pipeline Parallelism, 2024).
 //
 //   H1   1F1B with I for B; the W of rank r start r microbatches late, and end where 1F1B would wait: as much memory
 //   H2   2 (p - r) - 1 F before the first I, so that no rank waits between its first action and its last

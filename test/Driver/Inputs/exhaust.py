@@ -16,7 +16,7 @@ MESSAGE = r"error: .*(memory|thread|Resource temporarily unavailable)"
 
 
 def call(words, prepare):
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", preexec_fn=prepare,
+    done = subprocess.run(words, env={**os.environ, "TMPDIR": "/tmp"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", preexec_fn=prepare,
                           timeout=120)
     return done.returncode, done.stdout
 

@@ -1,4 +1,4 @@
-"""Weights cut to be gathered (FSDP), alone and with tensor parallelizm; where moving activations is cheaper."""
+"""Weights cut to be gathered (FSDP), alone and with tensor parallelism; where moving activations is cheaper."""
 from case import Case, Peer
 from table.mlp import MLP
 

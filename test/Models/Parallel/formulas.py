@@ -1,4 +1,4 @@
-"""What the usual forms of parallelizm send, by formula: from a model's dimensions alone, kind by kind.
+"""What the usual forms of parallelism send, by formula: from a model's dimensions alone, kind by kind.
 
 All count what one rank sends in rings of p ranks (Thakur and others, 2005): (p-1)/p of the whole for an all-gather, a reduce-scatter,
 twice that for an all-reduce, (p-1)/p of what a rank has for an all-to-all; a window what a rank gives its neighbors.

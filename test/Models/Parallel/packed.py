@@ -1,5 +1,5 @@
 """A block of a LLaMA whose weights are 4 bits (MatMulNBits, and GatherBlockQuantized for the embedding), under the plans of tensor and of fully
-sharded parallelizm: what is sent, kind by kind, is what the formulas of these forms say, with weights as the bytes that are stored. At the
+sharded parallelism: what is sent, kind by kind, is what the formulas of these forms say, with weights as the bytes that are stored. At the
 sizes of LLaMA-7B it is sharded, at small ones run, equal to onnxruntime's.
 
 Prints `N passed, N failed of N`; what failed comes before.
@@ -81,7 +81,7 @@ def fully_sharded(s, p):
     return sent
 
 
-# Weights this small are moved rather than activations, where there are some hundred tokens: tensor parallelizm is of one token each.
+# Weights this small are moved rather than activations, where there are some hundred tokens: tensor parallelism is of one token each.
 RULES = {"tensor": (tensor_parallel, 1, ["{q,k,v,gate,up}.weight=[a, _, _]", "{o,down}.weight=[_, a, _]", "table=[a, _]", "ids=[_, _]", "y=[_, _, _]"]),
          "fully sharded": (fully_sharded, 4096, ["*.weight=[a, _, _]", "ids=[a, _]", "y=[a, _, _]"])}
 

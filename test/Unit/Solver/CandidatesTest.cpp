@@ -64,7 +64,7 @@ TEST(CandidatesTest, OffersEscapesWhereAReductionPays) {
   EXPECT_EQ(flow.all(0, 2), kAtom0);
 }
 
-// Nothing is contested in data parallelizm: there are no escapes at all.
+// Nothing is contested in data parallelism: there are no escapes at all.
 TEST(CandidatesTest, OffersNoEscapesWithoutConflict) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}), w = graph.parameter({16, 32});
@@ -186,7 +186,7 @@ TEST(CandidatesTest, APartialWishComesToReducedFactors) {
   }
 }
 
-// A column-parallel weight on its own may not be gathered lightly; under data parallelizm on the same axis (FSDP) it
+// A column-parallel weight on its own may not be gathered lightly; under data parallelism on the same axis (FSDP) it
 // may.
 TEST(CandidatesTest, ChargesForMovingAParameterThatNothingElseAsksFor) {
   for (bool isFsdp : {false, true}) {

@@ -11,7 +11,7 @@ using namespace cleave::spmd;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Reference cases of tensor, data and context parallelizm
+// Reference cases of tensor, data and context parallelism
 //===----------------------------------------------------------------------===//
 
 // Column-parallel, then row-parallel, on mesh data=2, model=4: one all_reduce of the local activation [4, 64].
@@ -62,7 +62,7 @@ TEST(SolverTest, UnevenColumnsStayCut) {
   }
 }
 
-// Sequence parallelizm: the activation between blocks is cut over the sequence, so each block gathers once and
+// Sequence parallelism: the activation between blocks is cut over the sequence, so each block gathers once and
 // scatters once: 2 * 3/4 of [2, 16, 64].
 TEST(SolverTest, SequenceParallelGathersAndScatters) {
   GraphBuilder graph({4});
