@@ -27,6 +27,7 @@ using spmd::AxisAttr;
 using spmd::MeshAttr;
 using spmd::ShardingAttr;
 
+/// In the words of `--mesh`, which a plan's reader takes back.
 std::string cleave::onnx::formatMesh(spmd::MeshAttr mesh) {
   std::string text;
   for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))

@@ -1,6 +1,7 @@
 //===- ExternalFiles.cpp - files beside an ONNX model ---------------------===//
 //
-// One walk over all tensors: initializers, and those in attributes of nodes, whose graphs have some again.
+// One walk over all tensors: initializers, and those in attributes of nodes, whose graphs have some again. Whoever writes files
+// asks, so that no output takes the place of a weight, whether anything needs that weight or not.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Onnx/ExternalFiles.h"

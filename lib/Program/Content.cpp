@@ -85,6 +85,7 @@ static Content findText(std::string_view text) {
   return Content::Unknown;
 }
 
+/// Marks of binary files go before words of text, as these may be in a binary one by chance.
 Content cleave::program::findContent(std::string_view bytes) {
   if (isProgram(bytes))
     return Content::Program;

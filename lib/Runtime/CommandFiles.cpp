@@ -35,6 +35,8 @@ static std::optional<fs::path> followLinks(fs::path path) {
   return std::nullopt;
 }
 
+/// A file that is there is told by its device and number, whatever it is called; one that is not yet there by its name in a folder
+/// that is.
 bool CommandFiles::Identity::isSame(const Identity &other) const {
   return path == other.path || (exists && other.exists && device == other.device && inode == other.inode);
 }

@@ -1,6 +1,14 @@
 //===- Handshake.cpp - how connections between ranks begin ----------------===//
 //
-// What comes in is from anybody: it is bounded before it is read, and nothing of it is printed.
+// What comes in is from anybody: it is bounded before it is read, and nothing of it is printed. What keeps a stranger out:
+//
+//   guesses        a proof is 32 bytes that only the secret of 16 random bytes makes
+//   recordings     both sides draw a nonce for each connection, and a proof is over both
+//   reflections    a proof names the side that makes it, so a guest cannot send the host's own back
+//   relays         a proof names rank, number of ranks, purpose and program: one for another place is none
+//   silence        a guest has two seconds, and waits for no other; of too many the oldest unknown one goes
+//
+// What comes behind the handshake is not protected: SECURITY.md says so.
 //
 //===----------------------------------------------------------------------===//
 #include "Handshake.h"

@@ -14,6 +14,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
 
+/// An attribute that somebody else wrote may be anything: what is not a range is none.
 std::optional<IndexRange> cleave::nn::readIndexRange(Attribute attribute) {
   auto list = dyn_cast_if_present<ArrayAttr>(attribute);
   auto node = list && list.size() == 3 ? dyn_cast<StringAttr>(list[0]) : StringAttr();
