@@ -11,6 +11,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
+/// What the graphs around a body define is there before all nodes of the body.
 FailureOr<std::vector<unsigned>> GraphImporter::orderNodes(const Scope &scope) {
   NodeOrder nodes(scope.nodes, [&](StringRef name) { return find(name, scope).first != nullptr; });
   std::vector<unsigned> order = nodes.sort();

@@ -57,6 +57,7 @@ template <typename T> static Attribute encode(Builder &b, const SmallVectorImpl<
   return b.getArrayAttr(llvm::map_to_vector(list, [&](const T &one) { return encode(b, one); }));
 }
 
+/// The old attribute goes first, so that a module that is decided again by the default costs has none.
 void cleave::spmd::writeCosts(ModuleOp module, const CostModel &costs) {
   Builder b(module.getContext());
   NamedAttrList fields;
