@@ -38,6 +38,8 @@ BEHIND = {"tidy"}
 LONG = {"CleaveEmulationTests", "CleavePartitionTests", "CleaveRuntimeTests"}
 # Of a suite that is drawn from, one case in so many runs.
 SHARE = 4
+# Commits of one merge are not older than this.
+MERGE_HOURS = 4
 
 
 @dataclass
@@ -217,11 +219,12 @@ def git(*words):
 
 
 def find_base():
-    """What this tree goes into: the merge base with main, or on main itself the commit before; None where nobody knows."""
+    """What this tree goes into: the merge base with main; on main itself, where a merge is many commits, what was there `MERGE_HOURS`
+    before. None where nobody knows."""
     head = git("rev-parse", "HEAD")
     for branch in ("origin/HEAD", "origin/main", "main"):
         if base := git("merge-base", "HEAD", branch):
-            return base if base != head else git("rev-parse", "--verify", "--quiet", "HEAD~1")
+            return base if base != head else git("log", "-1", "--format=%H", f"--before={int(git('log', '-1', '--format=%ct')) - MERGE_HOURS * 3600}") or None
     return None
 
 

@@ -15,6 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 # By folder of lib, include/cleave or dialects; the longest that fits counts.
 AREAS = {
+    "Annotations": ["lit:Import/devices", "lit:Driver/emit-onnx", "annotated"],
     "Arrays": ["CleaveSupportTests", "lit:Driver/run", "cleave-run"],
     "Assembly": ["lit:Assembly", "variants", "programs", "states"],
     "Codegen": ["CleaveCodegenTests", "CleaveEmulationTests", "lit:Codegen", "lit:Execute", "kernels", "onnx-programs", "onnx-emulated",
@@ -31,9 +32,11 @@ AREAS = {
     "Dialect/Spmd": ["CleaveDialectTests", "CleavePartitionTests", "lit:Spmd/", "lit:Execute/", "golden", "differential", "differential-uneven",
                      "training"],
     "Driver": ["CleaveDriverTests", "lit:Driver/", "lit:Tools/", "docs", "bad-input"],
+    "EmulatedKernels": ["CleaveEmulationTests", "lit:Codegen", "onnx-emulated", "models-emulated"],
     "Emulation": ["CleaveEmulationTests", "onnx-emulated", "models-emulated", "devices"],
     "Export": ["lit:Export/", "lit:Driver/emit-onnx", "export", "export-nodes", "annotated"],
     "Import": ["CleaveOnnxReaderTests", "lit:Import/", "onnx", "control", "gradients", "models", "models-quantized", "bad-input"],
+    "Onnx": ["CleaveOnnxReaderTests", "lit:Import/", "onnx", "models", "export", "annotated", "bad-input"],
     "Pipelines": ["CleaveCompilerTests", "lit:Pipelines/", "lit:Driver/", "golden"],
     "Plan": ["CleavePlanTests", "lit:Plan/", "bad-input"],
     "Program": ["CleaveProgramTests", "lit:Assembly/", "programs", "cleave-run"],
