@@ -37,7 +37,7 @@ def Spmd_MeshAttr : Spmd_Attr<"Mesh", "mesh"> {
     `#spmd.mesh<["data"=2, "model"=4]>`, optionally with the device of each rank:
     `#spmd.mesh<["data"=2, "model"=2], devices=[3, 2, 1, 0]>`. The rank of a coordinate is its row-major index.
 
-    Constraints: (M1) axis names are distinct and not empty; (M2) sizes are at least 1 and their product fits 31 bits;
+    Constraints: (M1) axis names are distinct and not empty; (M2) sizes are at least 1 and their product is at most 2^22;
     (M3) `devices`, where given, is a permutation of the ranks.
   }];
   let parameters = (ins Spmd_Names:$names,

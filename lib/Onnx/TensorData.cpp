@@ -227,8 +227,8 @@ static Error readVarints(const TensorProto &tensor, const ElementType &type, Ten
       if (index == count)
         return makeError("{0} has more elements than {1}", field, describeWanted(data, count));
       if (!isInRange(type, static_cast<int64_t>(*value)))
-        return makeError("element {0} of {1} is {2}, which is not a {3}", index, field, static_cast<int64_t>(*value),
-                         type.name);
+        return makeError("element {0} of {1} is {2}, which is out of the range of {3}", index, field,
+                         static_cast<int64_t>(*value), type.name);
       char bytes[sizeof(uint64_t)];
       support::endian::write64le(bytes, *value);
       out = std::copy_n(bytes, width, out);

@@ -115,17 +115,14 @@ template <typename Call> static cleave_status guard(Call call) noexcept {
   return program::completes([&] { status = call(); }) ? status : failForMemory();
 }
 
-/// A call that uses the executor, one at a time.
+/// A call that uses the executor, one at a time. What is thrown ends in `guard`, and passes frames of this library without ending
+/// what they hold (it is built without exceptions): so the lock is taken, and given back, outside of it.
 template <typename Call> static cleave_status use(cleave_program *opened, Call call) noexcept {
-  return guard([&] {
-    std::shared_ptr<cleave_program> program = Handles::get().find(opened);
-    if (!program)
-      return failForClosed();
-    std::unique_lock<std::mutex> lock(program->inUse, std::try_to_lock);
-    if (!lock)
-      return failForUse();
-    return call(*program);
-  });
+  std::shared_ptr<cleave_program> program = Handles::get().find(opened);
+  if (!program)
+    return guard(failForClosed);
+  std::unique_lock<std::mutex> lock(program->inUse, std::try_to_lock);
+  return lock ? guard([&] { return call(*program); }) : guard(failForUse);
 }
 
 const char *cleave_last_error(void) noexcept { return lastError.c_str(); }

@@ -97,7 +97,7 @@ TEST(TensorData, SmallElementsShareBytes) {
   EXPECT_EQ(readTensor(tensorHead("t", INT4, {5}) + text(9, "ab")).error,
             "tensor 't': raw_data has 2 bytes, shape 5 of int4 needs 3");
   EXPECT_EQ(readTensor(tensorHead("t", INT4, {3}) + packed(5, {1, 256})).error,
-            "tensor 't': element 1 of int32_data is 256, which is no int4");
+            "tensor 't': element 1 of int32_data is 256, which is out of the range of int4");
 }
 
 TEST(TensorData, RawDataMustHaveTheShapesSize) {
@@ -158,7 +158,7 @@ TEST(TensorData, HalfFloatsAreInInt32DataAsBits) {
 
 TEST(TensorData, ElementsMustFitTheirType) {
   EXPECT_EQ(readTensor(tensorHead("t", INT8, {2}) + packed(5, {1, 128})).error,
-            "tensor 't': element 1 of int32_data is 128, which is no int8");
+            "tensor 't': element 1 of int32_data is 128, which is out of the range of int8");
   for (auto [type, value] : {std::pair<int32_t, int64_t>(UINT8, -1),
                              {UINT8, 256},
                              {INT16, 32768},

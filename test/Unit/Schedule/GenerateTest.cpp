@@ -73,7 +73,8 @@ TEST(GenerateTest, SaysWhatIsLegal) {
   EXPECT_EQ(message("dualpipe-v", {4, 7}),
             "schedule \"dualpipe-v\" has at least 2 microbatches per rank: 8 for 4 ranks, got 7");
   EXPECT_EQ(message("gpipe", {0, 1}), "a schedule has at least 1 rank, microbatch and step, got 0, 1 and 1");
-  EXPECT_NE(message("2f2b", {4, 8}).find("no schedule is called '2f2b': there are gpipe, 1f1b, "), std::string::npos);
+  EXPECT_NE(message("2f2b", {4, 8}).find("no schedule is called '2f2b'; did you mean '1f1b'? there are gpipe, 1f1b, "),
+            std::string::npos);
 }
 
 /// Interleaved schedules stay near their closed form where p does not divide m: the idle time of every shape is at most
