@@ -33,15 +33,16 @@ static LogicalResult checkSizes(func::FuncOp func) {
   return success();
 }
 
-/// The arguments: out of --inputs, or drawn; saved where that is asked for.
+/// The arguments: out of --inputs, or drawn; saved where that is asked for. What they are for is known best where the model is whole.
 static llvm::Expected<SmallVector<Tensor>> getInputs(const Session &session, func::FuncOp func) {
   const Options &options = session.getOptions();
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     if (Attribute value = func.getArgAttr(index, nn::NnDialect::kValueAttr); value && !getFixedValue(func, index))
       return makeError("{0}: the {1} of argument {2} is not dense elements of its type", options.compile.model,
                        nn::NnDialect::kValueAttr, quote(getInputNames(func)[index]));
+  InputRanges ranges = options.against.empty() ? session.getInputRanges() : findRanges(func);
   llvm::Expected<SmallVector<Tensor>> inputs = options.compile.inputs.empty()
-                                                   ? drawInputs(func, options.seed, session.getInputRanges())
+                                                   ? drawInputs(func, options.seed, ranges)
                                                    : readInputs(func, options.compile.inputs);
   if (inputs && !options.saveInputs.empty())
     if (llvm::Error error = writeTensors(getInputNames(func), *inputs, options.saveInputs))

@@ -188,7 +188,7 @@ def form(build, name):
     return text or harness.difference(outputs, infer(model, arrays), 1e-4, 1e-5)
 
 
-def quantized(build, name, mesh):
+def check_quantized(build, name, mesh):
     base, quantizer, how = quantized.CASES[name]
     with np.load(os.path.join(MODELS, base + ".npz")) as recorded:
         arrays = {key[3:]: recorded[key] for key in recorded.files if key.startswith("in:")}
@@ -256,7 +256,7 @@ def main():
     cases.update({f"{' '.join(map(str, case))} in a pipeline": (pipeline, case) for case in pipelines.CASES + pipelines.UNEVEN})
     cases.update({name: (looped, name) for name in LOOPED})
     cases.update({name: (staged, name) for name in ("bert-3d", "bert-pipeline")})
-    cases.update({f"{name} on {mesh}": (quantized, name, mesh) for name in quantized.CASES for mesh in quantized.MESHES})
+    cases.update({f"{name} on {mesh}": (check_quantized, name, mesh) for name in quantized.CASES for mesh in quantized.MESHES})
     cases.update({name: (executed, text) for name, text in parts().items() if name not in OTHER})
     for name in wild.choose([], "--all" in flags):
         if not wild.MODELS[name].refusal:

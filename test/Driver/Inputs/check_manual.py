@@ -6,7 +6,7 @@ import re
 import sys
 
 page, interface = (open(name).read() for name in sys.argv[1:])
-driver = interface[interface.index("## The driver"):interface.index("## The plan file")]
+driver = interface[interface.index("## The driver"):interface.index("## Schedules")]
 # --version is no option of a command; the last paragraph is about other tools.
 wanted = set(re.findall(r"`(--[a-z-]+)", driver[:driver.index("Exit codes")])) - {"--version"}
 written = set(line.replace("\\-", "-").split("\\fR")[0][3:] for line in page.splitlines() if line.startswith("\\fB\\-"))

@@ -25,7 +25,7 @@ func.func @terms_of_a_sum_that_does_not_divide(%a: tensor<8x15xf32>, %w: tensor<
 
 // What nn ops do not compute with has no price.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
-  // expected-error @+1 {{value of type 'tensor<4xvector<2xf32>>' cannot be sharded: its elements are not of a numeric type of nn (S8)}}
+  // expected-error @+1 {{value of type 'tensor<4xvector<2xf32>>' cannot be sharded: its elements are not numbers of nn (S8)}}
   func.func @a_tensor_of_vectors(%a: tensor<4xvector<2xf32>>) -> tensor<4xvector<2xf32>> {
     return %a : tensor<4xvector<2xf32>>
   }
