@@ -55,9 +55,9 @@ def problem(build, name, tensor, is_needed):
     code, text = run(build, name, tensor, ["_"] * 9)
     if not is_needed:
         want = f"'{tensor}' is unused: no op of the program needs its elements"
-        return "" if code == 1 and want in text else f"exit {code}, expected to be unused: {text[-300:]}"
+        return "" if code == 2 and want in text else f"exit {code}, expected to be unused: {text[-300:]}"
     rank = re.search(r"has (\d+) dims but the rule lists 9", text)
-    if code != 1 or not rank:
+    if code != 2 or not rank:
         return f"exit {code}, expected to hear its rank: {text[-300:]}"
     rank = int(rank[1])
     code, text = run(build, name, tensor, ["_"] * rank)
@@ -67,7 +67,7 @@ def problem(build, name, tensor, is_needed):
         code, text = run(build, name, tensor, ["x" if dim == other else "_" for other in range(rank)])
         if code == 0:
             return ""
-        if code != 1 or "does not divide" not in text:
+        if code != 2 or "does not divide" not in text:
             return f"cut along dim {dim}: exit {code}: {text[-300:]}"
     return ""
 
