@@ -48,7 +48,10 @@ static bool areEqual(func::FuncOp func, ArrayRef<Tensor> got, ArrayRef<Tensor> w
     auto &[a, b] = pair;
     // Chains of up to a dozen ops in f32; sums may be reassociated at each.
     Difference difference = compare(a, b, {1e-3, 1e-4});
-    if (difference.position < 0)
+    // Arguments are about 1, and so is what is added up: of what cancels rounding alone is left, which no scale of the result shows.
+    constexpr double cancelled = 1e-5;
+    bool isRounding = isa<FloatType>(b.getElementType()) && difference.largest <= cancelled;
+    if (difference.position < 0 || isRounding)
       continue;
     auto [onRanks, onDevice] = formatApart(a, b, difference.position);
     llvm::errs() << llvm::formatv("result {0}, element {1}: {2} on ranks, {3} on one device\n", index,
