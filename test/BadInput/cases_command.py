@@ -80,7 +80,7 @@ TABLE = r"""
 1 compile m.onnx -o .                                    | folder
 2 shard m.onnx -o o.mlir                                 | no mesh; --mesh
 2 explain m.onnx                                         | no mesh; --mesh
-2 shard m.onnx --mesh data=2 --emit optimized -o o.mlir  | did you mean 'optimized'?
+2 shard m.onnx --mesh data=2 --emit optimzed -o o.mlir   | did you mean 'optimized'?
 2 shard m.onnx --mesh data=2 --shard hidden=data -o o    | PATTERN=[data, _]
 2 shard m.onnx --mesh data=2 --shard hidden=[data] -o o  | --shard:1:8; 2 dims
 2 shard m.onnx --mesh data=2 --shard hidden=[date,_] -o o | did you mean 'data'?

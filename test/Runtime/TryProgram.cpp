@@ -276,10 +276,19 @@ void Trial::print() const {
   }
   for (const Block &block : blocks)
     asked += block.bytes;
+  // Two numbers for each launch that looks something up, beside what is planned.
+  uint64_t reports = 0;
+  const program::Program &program = executor->getProgram();
+  for (uint32_t rank = 0; rank < program.ranks; ++rank)
+    for (const program::Command &command : executor->getList(0, rank).commands)
+      if (const auto *launch = std::get_if<program::Launch>(&command.action);
+          launch && program.kernels[launch->kernel].reports)
+        reports += 2 * sizeof(int64_t);
   std::printf("{\"ranks\": %u, \"arena_bytes\": %llu, \"measured_bytes\": %llu, \"touched_bytes\": %llu, "
-              "\"allocated_bytes\": %llu, \"peak_bytes_per_rank\": %llu}\n",
+              "\"allocated_bytes\": %llu, \"report_bytes\": %llu, \"peak_bytes_per_rank\": %llu}\n",
               executor->getProgram().ranks, (unsigned long long)planned, (unsigned long long)end,
-              (unsigned long long)touched, (unsigned long long)asked, (unsigned long long)executor->getPeakBytes());
+              (unsigned long long)touched, (unsigned long long)asked, (unsigned long long)reports,
+              (unsigned long long)executor->getPeakBytes());
 }
 
 /// numpy's names, in the order of the enum.
