@@ -167,8 +167,10 @@ TEST(TensorData, ElementsMustFitTheirType) {
                              {FLOAT16, 65536},
                              {BFLOAT16, -1},
                              {INT32, int64_t(INT32_MAX) + 1}})
-    EXPECT_TRUE(hasPart(readTensor(tensorHead("t", type, {1}) + packed(5, {value})).error, "which is no"));
-  EXPECT_TRUE(hasPart(readTensor(tensorHead("t", UINT32, {1}) + packed(11, {int64_t(1) << 32})).error, "which is no"));
+    EXPECT_TRUE(
+        hasPart(readTensor(tensorHead("t", type, {1}) + packed(5, {value})).error, "which is out of the range of "));
+  EXPECT_TRUE(hasPart(readTensor(tensorHead("t", UINT32, {1}) + packed(11, {int64_t(1) << 32})).error,
+                      "which is out of the range of "));
 }
 
 TEST(TensorData, TypedFieldsMustHaveTheShapesCount) {

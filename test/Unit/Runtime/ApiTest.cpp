@@ -167,11 +167,12 @@ TEST(Api, ProgramsInUseSaySo) {
   std::string bytes = makeChain().write();
   cleave_program *chain;
   ASSERT_EQ(cleave_open_memory(bytes.data(), bytes.size(), nullptr, nullptr, &chain), CLEAVE_OK);
-  std::atomic<int> done{0}, busy{0}, wrong{0};
+  std::atomic<int> calls{0}, done{0}, busy{0}, wrong{0};
   auto call = [&](unsigned seed) {
     Shape shape = {4, 8};
     std::vector<float> x = makeFloats(32, seed);
-    for (int i = 0; i < 2000; ++i) {
+    // On a machine with other work threads may come one after the other for a while.
+    for (int i = 0; i < 2000 || (busy == 0 && i < 500000); ++i, ++calls) {
       cleave_tensor input = makeTensor("x", shape, x), output = {};
       output.name = "y";
       cleave_status status = cleave_run(chain, &input, 1, &output, 1);
@@ -190,8 +191,8 @@ TEST(Api, ProgramsInUseSaySo) {
   second.join();
   third.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_GE(done, 2000);
-  EXPECT_EQ(done + busy, 6000);
+  EXPECT_GT(done, 0);
+  EXPECT_EQ(done + busy, calls);
   EXPECT_GT(busy, 0);
   std::atomic<bool> isClosed{false};
   std::thread last([&] {
