@@ -13,7 +13,9 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <mutex>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -80,19 +82,31 @@ static void overBlocks(uint64_t blocks, const std::function<void(uint64_t)> &dig
     helper.join();
 }
 
-/// Of a whole block of zeros.
-static uint64_t digestZeros() {
-  static const uint64_t digest = hashBytes(std::string(kDigestBlock, '\0'));
-  return digest;
+/// Of so many zeros, at most a block. Equal layers have blocks of few sizes, and a file that was never written to has many of each.
+static uint64_t digestZeros(uint64_t bytes) {
+  static std::mutex mutex;
+  static std::map<uint64_t, uint64_t> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto [entry, isNew] = known.try_emplace(bytes);
+  if (isNew)
+    entry->second = hashBytes(std::string(bytes, '\0'));
+  return entry->second;
 }
 
 std::vector<uint64_t> cleave::program::digestBlocks(uint64_t size, const ReadBytes &read, const IsHole &isHole) {
   std::vector<uint64_t> digests(countBlocks(size));
   std::atomic<bool> isRead{true};
+  auto getBytes = [&](uint64_t block) { return std::min(kDigestBlock, size - block * kDigestBlock); };
+  // One question where all of it is a hole, instead of one for each block.
+  if (isHole && size > 0 && isHole(0, size)) {
+    for (uint64_t block = 0; block < digests.size(); ++block)
+      digests[block] = digestZeros(getBytes(block));
+    return digests;
+  }
   overBlocks(digests.size(), [&](uint64_t block) {
-    uint64_t offset = block * kDigestBlock, bytes = std::min(kDigestBlock, size - offset);
-    if (bytes == kDigestBlock && isHole && isHole(offset, bytes)) {
-      digests[block] = digestZeros();
+    uint64_t offset = block * kDigestBlock, bytes = getBytes(block);
+    if (isHole && isHole(offset, bytes)) {
+      digests[block] = digestZeros(bytes);
       return;
     }
     std::unique_ptr<char[]> buffer(new char[bytes]);
