@@ -21,6 +21,7 @@
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Support/Liveness.h"
+#include "mlir/Support/DebugStringHelper.h"
 
 #include <cassert>
 
@@ -30,12 +31,6 @@ using namespace cleave;
 //===----------------------------------------------------------------------===//
 // Counting
 //===----------------------------------------------------------------------===//
-
-static std::string toString(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
 
 /// In the words of the report, which other programs read (docs/report.md); people see those of plans.
 static std::string toString(spmd::ShardingAttr sharding) {
@@ -56,7 +51,7 @@ static std::string toString(spmd::ShardingAttr sharding) {
 static TensorReport describe(StringRef name, RankedTensorType type, ShapedType local) {
   TensorReport report;
   report.name = name.str();
-  report.type = toString(type.getElementType());
+  report.type = debugString(type.getElementType());
   report.shape = type.getShape().vec();
   report.localShape = local.getShape().vec();
   if (spmd::ShardingAttr sharding = spmd::getSharding(type))
@@ -79,7 +74,7 @@ static TensorReport describeArgument(func::FuncOp func, unsigned index) {
   std::optional<nn::PackedTensor> packed = nn::getPacked(argument);
   if (!packed)
     return report;
-  report.heldType = toString(packed->type.getElementType());
+  report.heldType = debugString(packed->type.getElementType());
   report.heldLocalShape = packed->type.getShape().vec();
   report.heldShape = report.shape;
   report.heldShape.back() *= packed->perByte;

@@ -13,15 +13,10 @@
 #include "cleave/Dialect/Exec/IR/Commands.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "mlir/Support/DebugStringHelper.h"
 
 using namespace mlir;
 using namespace cleave;
-
-static std::string toString(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
 
 /// In the words of spmd: once memory is planned, a collective is one of several kinds, and a permute an exchange.
 static std::string getKind(Operation *op) {
@@ -39,7 +34,7 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op, Value
     report.axes.push_back(spmd::formatAxis(axis));
   report.groupSize = op.getRankGroups().size();
   auto type = cast<ShapedType>(operand.getType());
-  report.type = toString(type.getElementType());
+  report.type = debugString(type.getElementType());
   report.operandShape = type.getShape().vec();
   report.resultShape = cast<ShapedType>(result.getType()).getShape().vec();
   report.wireBytes = wireBytes;

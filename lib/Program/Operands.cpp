@@ -211,3 +211,14 @@ std::vector<int64_t> cleave::program::getPresent(const Program &program, const s
     extents[dim] = std::min(std::max<int64_t>(program.evaluate(present[dim], rank), 0), shape[dim]);
   return extents;
 }
+
+int64_t cleave::program::findKernel(const Action &action) {
+  if (const auto *launch = std::get_if<Launch>(&action))
+    return launch->kernel;
+  if (const auto *matmul = std::get_if<Matmul>(&action))
+    return matmul->fallback;
+  if (const auto *conv = std::get_if<Convolution>(&action))
+    return conv->fallback;
+  const auto *attention = std::get_if<Attention>(&action);
+  return attention ? attention->fallback : -1;
+}

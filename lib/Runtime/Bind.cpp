@@ -119,25 +119,13 @@ program::Status Binder::addLaunch(uint32_t kernel, std::vector<void *> arguments
   return program::kGood;
 }
 
-/// The kernel that a command launches, or may launch where the device has no library; -1: none.
-static int64_t findKernel(const program::Action &action) {
-  if (const auto *launch = std::get_if<program::Launch>(&action))
-    return launch->kernel;
-  if (const auto *matmul = std::get_if<program::Matmul>(&action))
-    return matmul->fallback;
-  if (const auto *conv = std::get_if<program::Convolution>(&action))
-    return conv->fallback;
-  const auto *attention = std::get_if<program::Attention>(&action);
-  return attention ? attention->fallback : -1;
-}
-
 /// Each launch has a place of its own, so that what is reported says which one it was. All are got with the first.
 program::Result<char *> Binder::addReport(uint32_t kernel) {
   if (!context.program.kernels[kernel].reports)
     return static_cast<char *>(nullptr);
   if (!list.reports) {
     auto reports = [&](const program::Command &command) {
-      int64_t of = findKernel(command.action);
+      int64_t of = program::findKernel(command.action);
       return of >= 0 && context.program.kernels[of].reports;
     };
     size_t count = std::count_if(source.commands.begin(), source.commands.end(), reports);

@@ -281,8 +281,7 @@ void Trial::print() const {
   const program::Program &program = executor->getProgram();
   for (uint32_t rank = 0; rank < program.ranks; ++rank)
     for (const program::Command &command : executor->getList(0, rank).commands)
-      if (const auto *launch = std::get_if<program::Launch>(&command.action);
-          launch && program.kernels[launch->kernel].reports)
+      if (int64_t kernel = program::findKernel(command.action); kernel >= 0 && program.kernels[kernel].reports)
         reports += 2 * sizeof(int64_t);
   std::printf("{\"ranks\": %u, \"arena_bytes\": %llu, \"measured_bytes\": %llu, \"touched_bytes\": %llu, "
               "\"allocated_bytes\": %llu, \"report_bytes\": %llu, \"peak_bytes_per_rank\": %llu}\n",

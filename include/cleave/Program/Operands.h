@@ -50,6 +50,9 @@ std::optional<std::vector<int64_t>> getLaidOutShape(const std::vector<int64_t> &
 std::vector<int64_t> getPresent(const Program &program, const std::vector<Number> &present,
                                 const std::vector<int64_t> &shape, uint32_t rank);
 
+/// The kernel that a command launches, or may launch where the device has no library for it; -1: none.
+int64_t findKernel(const Action &action);
+
 } // namespace cleave::program
 
 #endif // CLEAVE_PROGRAM_OPERANDS_H
