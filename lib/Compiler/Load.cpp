@@ -16,6 +16,7 @@
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Program/Content.h"
 #include "cleave/Support/Bytecode.h"
+#include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -223,10 +224,7 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
       return llvm::Error::success();
     }
   }
-  // Read, not mapped: it may shrink meanwhile.
-  auto read = path == "-" ? llvm::MemoryBuffer::getSTDIN()
-                          : llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
-                                                        /*IsVolatile=*/true);
+  auto read = path == "-" ? llvm::MemoryBuffer::getSTDIN() : readWhole(path);
   if (!read)
     return makeError("cannot read {0}: {1}", quote(path), read.getError().message());
   if (std::string other = describeNoModel((*read)->getBuffer()); !other.empty())

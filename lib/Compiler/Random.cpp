@@ -83,6 +83,8 @@ static SmallVector<Value> getHandedOn(OpOperand &use) {
   return values;
 }
 
+/// Follows an argument forward, through conversions and loops. Unlike `nn.index_range`, which a program holds its inputs to,
+/// this is a guess of what may be drawn: it also goes through conversions to floats, and takes the smallest table for all.
 static Uses findUses(Value argument) {
   Type type = getElementTypeOrSelf(argument);
   Uses uses;

@@ -72,7 +72,7 @@ bool cleave::driver::applyProfile(Session &session, mlir::func::FuncOp entry, ll
     auto found = nodes.find(known.node);
     if (found == nodes.end()) {
       mlir::emitError(getLoc(known.place))
-          << "no node is called " << quote(known.node) << spmd::suggestNames(known.node, names);
+          << "no node is called " << quote(known.node) << suggestNames(known.node, names);
       return false;
     }
     share(known.ns, found->second, model.graph, measured);

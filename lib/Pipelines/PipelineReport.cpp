@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "mlir/Support/DebugStringHelper.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -54,7 +55,7 @@ std::vector<CollectiveReport> cleave::describeMessage(Operation *op) {
     if (auto axis = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(pipe::PipeDialect::kAxisAttr))
       report.axes = {axis.str()};
     report.groupSize = 2;
-    llvm::raw_string_ostream(report.type) << type.getElementType();
+    report.type = debugString(type.getElementType());
     report.operandShape = report.resultShape = type.getShape().vec();
     report.wireBytes = spmd::getBytes(type);
     report.cause = "the next stages are on another rank of the pipeline";

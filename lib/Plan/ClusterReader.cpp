@@ -12,6 +12,7 @@
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Program/Content.h"
+#include "cleave/Support/File.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -19,6 +20,7 @@
 
 #include <cmath>
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -274,10 +276,9 @@ LogicalResult cleave::spmd::readCluster(StringRef text, const PlanPlace &place, 
   cluster.name = text.str();
   if (StringRef known = findClusterText(text); !known.empty())
     return parseCluster(known, text, cluster, error);
-  auto buffer = MemoryBuffer::getFile(text, /*IsText=*/false, /*RequiresNullTerminator=*/true,
-                                      /*IsVolatile=*/true);
+  auto buffer = readWhole(text);
   if (!buffer) {
-    std::string hint = program::hintAtHome(text.str());
+    std::string hint = program::hintAtHome(text);
     error = {place,
              "no cluster is called '" + text.str() + "' (known: " + join(getClusterNames(), ", ") +
                  "), and as a file it cannot be read: " +

@@ -17,6 +17,7 @@
 
 #include <re2/re2.h>
 
+using namespace cleave;
 using namespace cleave::spmd;
 using llvm::StringRef;
 

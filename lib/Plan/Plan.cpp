@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Plan/Plan.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Support/File.h"
 
 #include "ClusterReader.h"
 #include "PlanPipeline.h"
@@ -12,6 +13,7 @@
 #include "YamlReader.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -297,8 +299,7 @@ LogicalResult cleave::spmd::parsePlan(StringRef text, StringRef file, Plan &plan
 
 /// As bytes: the scan sees tabs and carriage returns as they are.
 LogicalResult cleave::spmd::readPlanFile(StringRef path, Plan &plan, PlanError &error) {
-  auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
-                                      /*IsVolatile=*/true);
+  auto buffer = readWhole(path);
   if (!buffer) {
     error = {{path.str(), 0, 0}, "cannot read the plan: " + StringRef(buffer.getError().message()).lower(), {}};
     return failure();

@@ -21,6 +21,7 @@
 #include <cassert>
 #include <set>
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 

@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 

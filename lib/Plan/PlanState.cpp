@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 

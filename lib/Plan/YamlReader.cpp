@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 

@@ -20,6 +20,7 @@ struct Mark {
 
 static constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
+/// How files of each kind begin, in the order in which they are tried.
 static constexpr Mark kMarks[] = {
     {"ML\xefR", Content::Mlir},
     {"PK\x03\x04", Content::Npz},
@@ -107,8 +108,8 @@ std::string cleave::program::describeOther(std::string_view bytes, Content expec
   return concat("it is ", describe(content), ", not ", what);
 }
 
-std::string cleave::program::hintAtHome(const std::string &path) {
-  if (path.empty() || path.front() != '~' || access(path.substr(0, path.find('/')).c_str(), F_OK) == 0)
+std::string cleave::program::hintAtHome(std::string_view path) {
+  if (path.empty() || path.front() != '~' || access(std::string(path.substr(0, path.find('/'))).c_str(), F_OK) == 0)
     return "";
   return "'~' is the shell's, which replaces it at the beginning of a word alone: write the whole path";
 }

@@ -173,6 +173,10 @@ Expected<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, std:
   return file;
 }
 
+ErrorOr<std::unique_ptr<MemoryBuffer>> readWhole(StringRef path) {
+  return MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true, /*IsVolatile=*/true);
+}
+
 Expected<std::shared_ptr<const MappedFile>> MappedFile::open(StringRef path) {
   if (path.contains('\0'))
     return makeError("cannot open {0}: the path holds a NUL character", quote(path));

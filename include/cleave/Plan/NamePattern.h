@@ -70,9 +70,6 @@ private:
 /// that matches some: `; try '*query*', which matches 'layer.0.query' and 3 more`.
 std::string suggestPatterns(llvm::StringRef wanted, llvm::ArrayRef<llvm::StringRef> names);
 
-using cleave::findNearestNames;
-using cleave::suggestNames;
-
 } // namespace cleave::spmd
 
 #endif // CLEAVE_PLAN_NAMEPATTERN_H

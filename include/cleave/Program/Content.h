@@ -40,8 +40,7 @@ std::string_view describe(Content content);
 std::string describeOther(std::string_view bytes, Content expected, std::string_view what);
 
 /// For a path that begins with `~`, which the shell has not replaced, and that is not there: what to write. Else empty.
-std::string hintAtHome(const std::string &path);
-inline std::string hintAtHome(std::string_view path) { return hintAtHome(std::string(path)); }
+std::string hintAtHome(std::string_view path);
 
 /// Text without the mark that some editors put in front of it.
 std::string_view dropByteOrderMark(std::string_view text);

@@ -11,6 +11,8 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/ErrorOr.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <memory>
 #include <string>
@@ -67,6 +69,9 @@ llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef fo
 /// and may return an error too.
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write,
                                 llvm::function_ref<llvm::Error()> check = {});
+
+/// All of a file that people edit, which is read and not mapped: it may become shorter meanwhile.
+llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> readWhole(llvm::StringRef path);
 
 namespace detail {
 /// Opens `relative` component by component without following links: what `openBeneath` does where the kernel has no

@@ -66,6 +66,7 @@ static std::optional<Told> tell(nn::ResizeOp op) {
   return byScales && op.getMode() != nn::ResizeMode::Nearest ? std::optional(Told{true, {}}) : std::nullopt;
 }
 
+/// By scales where they say it, by sizes otherwise, so that a reader finds the same extents and the same coordinates.
 static Written writeResize(nn::ResizeOp op, GraphBuilder &out) {
   constexpr StringLiteral modes[] = {"nearest", "linear", "cubic"};
   constexpr StringLiteral coordinates[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",

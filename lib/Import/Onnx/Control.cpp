@@ -110,6 +110,8 @@ Bound cleave::onnx::select(NodeContext &node, Value condition, const Bound &lhs,
 // If
 //===----------------------------------------------------------------------===//
 
+/// One branch alone where the condition is known. Else both run, and each output is selected: their outputs must be of
+/// one type, and nothing that a branch does can be left out.
 static void importIf(NodeContext &node) {
   const GraphProto *branches[] = {node.graphAttr("then_branch"), node.graphAttr("else_branch")};
   if (node.failed())

@@ -220,6 +220,8 @@ static bool keepAspectRatio(NodeContext &node, StringRef policy, Shape axes, Int
   return true;
 }
 
+/// From opset 11 on. What is given, scales or sizes, becomes both, one scale and one size for each axis of the
+/// input; an axis that is not listed keeps its extent.
 static void importResize(NodeContext &node) {
   std::optional<Sampling> sampling = readSampling(node);
   Shape shape = NodeContext::shape(node.operand(0));

@@ -165,6 +165,7 @@ static std::optional<size_t> countStates(NodeContext &node, const GraphProto *bo
   return states;
 }
 
+/// From opset 9 on: no batch, and each scanned input and output with an axis and a direction of its own.
 static void importScan(NodeContext &node) {
   const GraphProto *body = node.graphAttr("body");
   std::optional<size_t> states = countStates(node, body, 0);
@@ -240,6 +241,7 @@ static void readSteps(NodeContext &node, int64_t sample, Scan &scan) {
     scan.steps = steps;
 }
 
+/// Sample by sample, each with as many steps as its sequence is long; then the results are stacked along the batch.
 static void importBatchedScan(NodeContext &node) {
   const GraphProto *body = node.graphAttr("body");
   std::optional<size_t> states = countStates(node, body, 1);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace cleave;
 using namespace cleave::spmd;
 using llvm::StringRef;
 

@@ -3,6 +3,7 @@
 #include "cleave/Plan/NamePattern.h"
 #include "gtest/gtest.h"
 
+using namespace cleave;
 using namespace cleave::spmd;
 using llvm::StringRef;
 

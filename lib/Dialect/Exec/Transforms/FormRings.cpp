@@ -89,6 +89,8 @@ static spmd::OpTimes getTimes(func::FuncOp func, const spmd::Cluster &cluster) {
   return spmd::OpTimes(cluster, mesh, whole ? whole : mesh);
 }
 
+/// What the attention takes with all keys and values gathered first, and with a ring: there each step but the last also
+/// passes its block on, beside the attention to it, and combines what it found with what was found before.
 static RingTimes predict(Ring &ring, const spmd::OpTimes &times) {
   nn::AttentionOp op = ring.attention;
   Type element = op.getQuery().getType().getElementType();

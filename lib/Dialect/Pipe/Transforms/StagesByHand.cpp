@@ -179,7 +179,7 @@ static std::string describeOthers(const StageGraph &graph, const spmd::PlanStage
       for (const spmd::NodeInfo &info : spmd::getNodeInfos(op))
         names.push_back(getName(info));
   }
-  return spmd::suggestNames(line.pattern.text, names);
+  return suggestNames(line.pattern.text, names);
 }
 
 llvm::Error Lines::checkFound(const StageGraph &graph, StageFault &fault) const {

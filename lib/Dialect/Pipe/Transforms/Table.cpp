@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Schedule/Text.h"
+#include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -72,8 +73,7 @@ std::vector<schedule::Channel> cleave::pipe::findChannels(MicrobatchesOp loop) {
 
 /// A table that somebody wrote, as CSV or as a report.
 static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
-                                            /*IsVolatile=*/true);
+  auto buffer = readWhole(path);
   if (!buffer)
     return makeError("cannot read schedule '{0}': {1}", path, buffer.getError().message());
   if (path.ends_with(".csv"))
