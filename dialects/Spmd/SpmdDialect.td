@@ -41,6 +41,8 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kWireBytesAttr = "spmd.wire_bytes";
     /// On a module, between propagation and partitioning: the cost model that decided, where it is not the default one (`Costs.h`).
     static constexpr ::llvm::StringLiteral kCostsAttr = "spmd.costs";
+    /// On a module: the machine that it is for, where a plan names one (`ClusterAttr.h`).
+    static constexpr ::llvm::StringLiteral kClusterAttr = "spmd.cluster";
     /// On a function: where propagation had to replicate, one dictionary (op, node, axes, reason) per remark.
     static constexpr ::llvm::StringLiteral kReplicatedAttr = "spmd.replicated";
     /// On an op, between propagation and reshard insertion: the shardings its operands must have (array, unit = as is).

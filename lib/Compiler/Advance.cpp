@@ -7,7 +7,7 @@
 #include "State.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Spmd/IR/OpTimes.h"
+#include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
@@ -95,16 +95,21 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
 spmd::MeshAttr Compilation::State::getWholeMesh() {
   if (plan && !plan->mesh.empty())
     return spmd::getMesh(context.get(), *plan);
-  auto whole = (*module)->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr);
-  return whole ? whole : spmd::getMesh(*module);
+  return pipe::getWholeMesh(*module);
+}
+
+const spmd::Cluster *Compilation::State::getCluster() {
+  if (plan && plan->cluster)
+    return &*plan->cluster;
+  return options.sharding.cluster ? &*options.sharding.cluster : nullptr;
 }
 
 // A mesh of the plan was looked at with it.
 bool Compilation::State::checkCluster() {
   spmd::MeshAttr whole = getWholeMesh();
-  if (!plan || !plan->cluster || !whole)
+  if (!getCluster() || !whole)
     return true;
-  std::string misfit = spmd::describeMisfit(*plan->cluster, spmd::getClusterMesh(whole));
+  std::string misfit = spmd::describeMisfit(*getCluster(), spmd::getClusterMesh(whole));
   return misfit.empty() || fail(makeError("{0}: {1}", options.model, misfit));
 }
 
@@ -118,23 +123,31 @@ bool Compilation::State::checkFit(const std::optional<Report> &report) {
 /// The axis of a pipeline is none that values are cut along, but says where stages stand.
 spmd::CostModel Compilation::State::makeCosts(spmd::Optimize optimize) {
   spmd::MeshAttr whole = getWholeMesh();
-  if (!plan || !plan->cluster || !whole)
+  if (!getCluster() || !whole)
     return spmd::CostModel::create(optimize);
   spmd::ClusterMesh mesh = spmd::getClusterMesh(whole);
   std::vector<std::string> inner = mesh.names;
-  llvm::erase_if(inner, [&](const std::string &axis) { return plan->pipeline && axis == plan->pipeline->axis; });
-  return spmd::makeCostModel(*plan->cluster, mesh, inner, optimize);
+  llvm::erase_if(inner,
+                 [&](const std::string &axis) { return plan && plan->pipeline && axis == plan->pipeline->axis; });
+  return spmd::makeCostModel(*getCluster(), mesh, inner, optimize);
 }
 
-/// Before any phase that prices anything.
+/// Before any phase that asks for costs. A file may say which machine it is for; a plan goes before it.
 bool Compilation::State::useCluster() {
-  if (!plan || !plan->cluster)
-    return true;
+  if (!plan || !plan->cluster) {
+    FailureOr<std::optional<spmd::Cluster>> kept = spmd::readCluster(*module);
+    if (failed(kept))
+      return false;
+    options.sharding.cluster = *kept;
+  }
   spmd::MeshAttr whole = getWholeMesh();
-  if (!whole || !checkCluster())
-    return !whole;
+  if (!getCluster() || !whole)
+    return true;
+  if (!checkCluster())
+    return false;
   options.sharding.costs = makeCosts(options.sharding.optimize);
-  options.sharding.cluster = *plan->cluster;
+  options.sharding.cluster = *getCluster();
+  spmd::writeCluster(*module, *options.sharding.cluster);
   return true;
 }
 

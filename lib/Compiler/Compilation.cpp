@@ -195,7 +195,7 @@ std::optional<Report> Compilation::makeReport() {
   func::FuncOp func = ranks.empty() ? getEntry() : ranks.front();
   if (!func)
     return std::nullopt;
-  const spmd::Cluster *cluster = state->plan && state->plan->cluster ? &*state->plan->cluster : nullptr;
+  const spmd::Cluster *cluster = state->getCluster();
   if (cluster && !state->checkCluster())
     return std::nullopt;
   Report report = ranks.empty() ? cleave::makeReport(func, state->options.model, cluster)

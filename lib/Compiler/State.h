@@ -39,12 +39,14 @@ struct Compilation::State {
   bool hasMesh();
   /// The mesh that ranks of all stages have: the plan's, or else the module's; null: there is none.
   spmd::MeshAttr getWholeMesh();
-  /// The plan's cluster is large enough for that mesh. False after an error.
+  /// The plan's cluster, or that of the file; null if neither names one.
+  const spmd::Cluster *getCluster();
+  /// That cluster is large enough for that mesh. False after an error.
   bool checkCluster();
   bool checkFit(const std::optional<Report> &report);
-  /// Prices of an objective, on the plan's cluster, if it has one.
+  /// Costs of an objective, on that cluster, if there is one.
   spmd::CostModel makeCosts(spmd::Optimize optimize);
-  /// From now on prices are those of the plan's cluster, if it has one. False after an error.
+  /// From now on costs are those of that cluster, which the module names. False after an error.
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
   bool chooseDevices();

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Phases.h"
 
-#include "cleave/Dialect/Exec/Transforms/RingChoice.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
@@ -15,7 +15,6 @@
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Canonicalize.h"
-#include "cleave/Pipelines/Report.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -78,20 +77,13 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
   addGate(manager, Phase::Partitioned);
 }
 
-/// Deciding by time goes by the default cluster where none is named; a device of that has no memory to fill.
-static exec::RingChoice getRingChoice(const ShardOptions &options) {
-  exec::RingChoice choice{options.cluster, options.getCosts().isTime(), countPeakBytes};
-  if (!choice.cluster)
-    choice.cluster.emplace();
-  return choice;
-}
-
 /// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what
 /// travels faster than a collective begins does not begin alone.
 static void addOptimized(OpPassManager &manager, const ShardOptions &options, ShardState &) {
   exec::FormRingsOptions rings;
   rings.attention = options.attention;
-  manager.addPass(exec::createFormRings(rings, getRingChoice(options)));
+  rings.byTime = options.getCosts().isTime();
+  manager.addPass(exec::createFormRings(rings));
   manager.addPass(spmd::createOptimizeCollectives());
   if (spmd::CostModel costs = options.getCosts(); costs.isTime()) {
     spmd::BundleCollectivesOptions bundling;
@@ -161,7 +153,9 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   manager.addPass(exec::createChooseLayouts());
   if (options.isForDevices)
     manager.addPass(exec::createPackCollectives());
-  manager.addPass(exec::createFormKernels());
+  exec::FormKernelsOptions forming;
+  forming.forDevices = options.isForDevices;
+  manager.addPass(exec::createFormKernels(forming));
   if (options.isForDevices) {
     exec::SplitKernelsOptions splitting;
     splitting.forLibraries = options.usesLibraries;

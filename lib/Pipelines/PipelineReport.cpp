@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "PipelineReport.h"
 
+#include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -19,29 +20,14 @@
 using namespace mlir;
 using namespace cleave;
 
-func::FuncOp cleave::getCallee(Operation *op, const SymbolTable &symbols) {
-  auto call = dyn_cast<func::CallOp>(op);
-  return call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
-}
-
 SmallVector<func::FuncOp> cleave::getCalled(func::FuncOp func, const SymbolTable &symbols) {
   llvm::SetVector<func::FuncOp> called;
   called.insert(func);
   for (size_t next = 0; next < called.size(); ++next)
     for (Operation &op : func::FuncOp(called[next]).getBody().front())
-      if (func::FuncOp callee = getCallee(&op, symbols))
+      if (func::FuncOp callee = cost::getCallee(&op, symbols))
         called.insert(callee);
   return called.takeVector();
-}
-
-SmallVector<exec::BufferOp> cleave::getBuffers(func::FuncOp func, const SymbolTable &symbols) {
-  if (!pipe::getRank(func))
-    return llvm::to_vector(func->getParentOfType<ModuleOp>().getOps<exec::BufferOp>());
-  llvm::SetVector<Operation *> seen;
-  for (auto view : func.getOps<exec::ViewOp>())
-    if (auto buffer = symbols.lookup<exec::BufferOp>(view.getBuffer()))
-      seen.insert(buffer);
-  return llvm::map_to_vector(seen, [](Operation *op) { return cast<exec::BufferOp>(op); });
 }
 
 std::vector<CollectiveReport> cleave::describeMessage(Operation *op) {
@@ -141,18 +127,13 @@ void cleave::printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipe
   }
 }
 
-spmd::MeshAttr cleave::getWholeMesh(ModuleOp module) {
-  auto whole = module->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr);
-  return whole ? whole : spmd::getMesh(module);
-}
-
 /// Of the rank that sends most, but for the maxima over all.
 Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model, const spmd::Cluster *cluster) {
   auto module = func::FuncOp(ranks.front())->getParentOfType<ModuleOp>();
   const SymbolTable symbols(module);
-  std::optional<spmd::OpTimes> times;
+  std::optional<cost::OpTimes> times;
   if (cluster)
-    times.emplace(*cluster, spmd::getMesh(module), getWholeMesh(module));
+    times.emplace(*cluster, spmd::getMesh(module), pipe::getWholeMesh(module));
   std::vector<Report> reports;
   for (func::FuncOp rank : ranks)
     reports.push_back(makeReport(rank, model, symbols, times ? &*times : nullptr));

@@ -2,24 +2,18 @@
 #ifndef CLEAVE_LIB_PIPELINES_PIPELINEREPORT_H
 #define CLEAVE_LIB_PIPELINES_PIPELINEREPORT_H
 
+#include "cleave/Cost/OpTimes.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
-#include "cleave/Dialect/Spmd/IR/OpTimes.h"
 #include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave {
 
-/// The function that a call runs; null for other ops.
-mlir::func::FuncOp getCallee(mlir::Operation *op, const mlir::SymbolTable &symbols);
 /// `func`, and those that it calls, each once.
 llvm::SmallVector<mlir::func::FuncOp> getCalled(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
 /// As `makeReport`, by the module's symbols: there may be many functions, and more parameters.
 Report makeReport(mlir::func::FuncOp func, llvm::StringRef model, const mlir::SymbolTable &symbols,
-                  const spmd::OpTimes *times);
-/// The mesh of the machine: of all stages, where there are such. Null: the program is of one device.
-spmd::MeshAttr getWholeMesh(mlir::ModuleOp module);
-/// The buffers of a function: those that its views see where it is that of a rank of a pipeline, else all of the module.
-llvm::SmallVector<exec::BufferOp> getBuffers(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
+                  const cost::OpTimes *times);
 /// What a rank of a pipeline sends in one message, a collective of kind `send` for each value; none for other ops.
 std::vector<CollectiveReport> describeMessage(mlir::Operation *op);
 

@@ -62,19 +62,13 @@ std::vector<CollectiveReport> cleave::describeSent(Operation *op) {
   return {describeCollective(collective, op->getOperand(0), result, collective.getWireBytes())};
 }
 
-double cleave::predictNs(Operation *op, MutableArrayRef<CollectiveReport> sent, const spmd::OpTimes &times) {
-  if (sent.empty())
-    return 0;
+void cleave::share(MutableArrayRef<CollectiveReport> sent, double ns) {
   int64_t bytes = 0;
   for (const CollectiveReport &one : sent)
     bytes += one.wireBytes;
-  auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
-  double ns = collective ? times.getCollectiveNs(sent.front().kind, collective.getGroupAxes(), bytes)
-                         : times.getMessageNs(sent.front().axes.empty() ? "" : sent.front().axes.front(), bytes);
   for (CollectiveReport &one : sent)
     one.ns = ns * (bytes > 0 ? static_cast<double>(one.wireBytes) / static_cast<double>(bytes)
                              : 1 / static_cast<double>(sent.size()));
-  return ns;
 }
 
 void cleave::repeat(MutableArrayRef<CollectiveReport> sent, int64_t runs) {

@@ -2,7 +2,6 @@
 #ifndef CLEAVE_LIB_PIPELINES_SENTREPORT_H
 #define CLEAVE_LIB_PIPELINES_SENTREPORT_H
 
-#include "cleave/Dialect/Spmd/IR/OpTimes.h"
 #include "cleave/Pipelines/Report.h"
 #include "mlir/IR/Operation.h"
 
@@ -11,10 +10,10 @@ namespace cleave {
 /// What an op sends to other ranks, value by value; none for what sends nothing.
 std::vector<CollectiveReport> describeSent(mlir::Operation *op);
 
-/// What sending all of it together takes, of which each gets its part by bytes; 0 for nothing.
-double predictNs(mlir::Operation *op, llvm::MutableArrayRef<CollectiveReport> sent, const spmd::OpTimes &times);
+/// Of the time that sending all of it together takes, each gets its part by bytes.
+void share(llvm::MutableArrayRef<CollectiveReport> sent, double ns);
 
-/// What is in a loop counts for all iterations that it was priced for.
+/// What is in a loop counts for all iterations that decisions counted.
 void repeat(llvm::MutableArrayRef<CollectiveReport> sent, int64_t runs);
 
 /// Adds what one op sends, which totals count once.

@@ -21,6 +21,10 @@ using namespace llvm;
 
 Cluster::Cluster() : levels{{"link", 0, ClusterLink()}} {}
 
+ClusterDevice ClusterDevice::hostCore() {
+  return {{{"f32", 50}}, /*memoryBytes=*/0, /*memoryBytesPerNs=*/10, /*launchNs=*/1638.4};
+}
+
 /// Precondition: there is a rate for f32, which the reader sees to.
 double ClusterDevice::getFlopsPerNs(StringRef elementType) const {
   auto found = flopsPerNs.find(elementType);

@@ -1,6 +1,6 @@
-//===- Answer.cpp - forms become a decision -------------------------------===//
+//===- Answer.cpp - strategies become a decision --------------------------===//
 //
-// What ops want and make is read off their forms. How an input is stored is decided here: its wish, and in open dims
+// What ops want and make is read off their strategies. How an input is stored is decided here: its wish, and in open dims
 // what all its users want in common, so that nobody pays for it. Then the bytes are counted, as the program will send
 // them.
 //
@@ -19,8 +19,8 @@ using namespace llvm;
 /// A constraint cuts what its wish says.
 void Solver::Search::answerConstraint(OpId op) {
   const RuleInfo rule(problem.rule(problem.ruleOf(op)));
-  FormId form = present[graph.nodeOfOp(op)];
-  const State &state = decision.states[forms.resultState(form, 0)];
+  StrategyId strategy = present[graph.nodeOfOp(op)];
+  const State &state = decision.states[strategies.resultState(strategy, 0)];
   for (FactorId factor = 0; factor < static_cast<FactorId>(rule.numFactors()); ++factor)
     for (AtomId atom : state.dims[rule.places[factor].front().dim])
       decision.choices[size_t(op) * problem.getMesh().numAtoms() + atom] = rule.singleCut[factor];
@@ -34,18 +34,18 @@ void Solver::Search::answerOps() {
   decision.innerBytes.assign(problem.numOps(), 0);
   decision.wireBytes = 0;
   for (OpId op = 0; op < problem.numOps(); ++op) {
-    FormId form = present[graph.nodeOfOp(op)];
+    StrategyId strategy = present[graph.nodeOfOp(op)];
     for (size_t index = 0; index < problem.operands(op).size(); ++index)
-      decision.operandStates[problem.firstOperand(op) + index] = forms.operandState(form, index);
+      decision.operandStates[problem.firstOperand(op) + index] = strategies.operandState(strategy, index);
     for (size_t index = 0; index < problem.results(op).size(); ++index)
-      decision.resultStates[problem.firstResult(op) + index] = forms.resultState(form, index);
+      decision.resultStates[problem.firstResult(op) + index] = strategies.resultState(strategy, index);
     if (problem.isConstraint(op)) {
       answerConstraint(op);
       continue;
     }
-    llvm::copy(forms.choices(form), decision.choices.begin() + op * numAtoms);
-    decision.innerBytes[op] = forms[form].innerBytes;
-    decision.wireBytes += forms[form].innerBytes;
+    llvm::copy(strategies.choices(strategy), decision.choices.begin() + op * numAtoms);
+    decision.innerBytes[op] = strategies[strategy].innerBytes;
+    decision.wireBytes += strategies[strategy].innerBytes;
   }
 }
 
@@ -141,7 +141,7 @@ void Solver::Search::answerValues() {
         callback(operand, decision.operandStates[problem.firstOperand(op) + index]);
     for (OutputId output = 0; output < problem.numOutputs(); ++output)
       if (NodeId node = graph.nodeOfOutput(output); node != kNone)
-        callback(problem.outputValue(output), forms.operandState(present[node], 0));
+        callback(problem.outputValue(output), strategies.operandState(present[node], 0));
   };
   forEachUse([&](ValueId value, StateId) { ++first[value + 1]; });
   for (ValueId value = 0; value < problem.numValues(); ++value)
@@ -159,7 +159,7 @@ void Solver::Search::answerValues() {
     } else {
       auto [node, result] = graph.sharedAt(value);
       StateId made = decision.resultStates[problem.firstResult(producer) + problem.resultIndex(value)];
-      decision.valueStates[value] = forms.resultState(present[node], result);
+      decision.valueStates[value] = strategies.resultState(present[node], result);
       valueBytes[value] += reshardBytes(shapeIds[value], made, decision.valueStates[value]);
     }
     valueBytes[value] += serveBytes(value, mine);
@@ -169,7 +169,7 @@ void Solver::Search::answerValues() {
   for (OutputId output = 0; output < problem.numOutputs(); ++output) {
     NodeId node = graph.nodeOfOutput(output);
     decision.outputStates.push_back(node == kNone ? decision.valueStates[problem.outputValue(output)]
-                                                  : forms.operandState(present[node], 0));
+                                                  : strategies.operandState(present[node], 0));
   }
 }
 
@@ -196,12 +196,12 @@ void Solver::Search::listForcedAt(OpId op, AtomId atom) {
       forced.reason = ForcedReplication::Reason::AxisTaken;
       forced.factor = choice.factors.front();
     }
-    SmallVector<ChoiceId, 8> choices(forms.choices(present[node]));
+    SmallVector<ChoiceId, 8> choices(strategies.choices(present[node]));
     choices[atom] = index;
-    FormId form = forms.form(signatures[node], choices);
-    if (!forms[form].isValid)
+    StrategyId strategy = strategies.strategy(signatures[node], choices);
+    if (!strategies[strategy].isValid)
       continue;
-    int64_t price = sweeper->priceAlone(node, form);
+    int64_t price = sweeper->priceAlone(node, strategy);
     if (!cheapest || price < *cheapest) {
       cheapest = price;
       forced.factor = choice.factors.front();

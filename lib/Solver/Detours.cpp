@@ -4,8 +4,8 @@
 // otherwise, and the values between them, are *places*: a layer whose attention goes by heads, a pair of dots whose weights
 // stay. The bytes of a place are told for both answers; all places together differ by what the answers differ by.
 //
-// The answer is held against two others: what wishes alone say, before escapes (another form was taken than the one that
-// the cuts name), and what deciding by bytes alone says (compute is dearer than bytes, or a form is kept). The latter is
+// The answer is held against two others: what wishes alone say, before escapes (another strategy was taken than the one that
+// the cuts name), and what deciding by bytes alone says (compute is dearer than bytes, or a strategy is kept). The latter is
 // a second search, hence for graphs that are small enough only.
 //
 //===----------------------------------------------------------------------===//
@@ -26,8 +26,8 @@ static constexpr int64_t kLeastShare = 100;
 // Accounts
 //===----------------------------------------------------------------------===//
 
-/// Answers anew for other forms than those at present; the present ones have to be answered for again afterwards.
-Account Solver::Search::accountFor(std::vector<FormId> of) {
+/// Answers anew for other strategies than those at present; the present ones have to be answered for again afterwards.
+Account Solver::Search::accountFor(std::vector<StrategyId> of) {
   std::swap(present, of);
   answerOps();
   answerValues();
@@ -35,10 +35,10 @@ Account Solver::Search::accountFor(std::vector<FormId> of) {
   return takeAccount(of);
 }
 
-Account Solver::Search::takeAccount(ArrayRef<FormId> of) const {
+Account Solver::Search::takeAccount(ArrayRef<StrategyId> of) const {
   Account account{decision.choices, valueBytes, decision.innerBytes, {}, decision.wireBytes};
   for (OpId op = 0; op < problem.numOps(); ++op)
-    account.flops.push_back(problem.isConstraint(op) ? 0 : forms[of[graph.nodeOfOp(op)]].flops);
+    account.flops.push_back(problem.isConstraint(op) ? 0 : strategies[of[graph.nodeOfOp(op)]].flops);
   return account;
 }
 
@@ -131,7 +131,7 @@ void Solver::Search::listDetours(const Account *wished) {
     return;
   Account now = takeAccount(present);
   if (wished)
-    compareWith(now, *wished, Detour::Kind::OtherForm, /*sign=*/-1);
+    compareWith(now, *wished, Detour::Kind::OtherStrategy, /*sign=*/-1);
   if (!mayFewerBytesDo())
     return;
   SolverOptions byBytes = optionsByBytes();

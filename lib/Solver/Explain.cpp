@@ -44,28 +44,28 @@ std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom)
   const AtomMesh &mesh = problem.getMesh();
   SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withEscapes=*/true};
   std::optional<NextBest> best;
-  auto consider = [&](NodeId node, function_ref<bool(FormId)> isSame, function_ref<StateId(FormId)> stateOf) {
+  auto consider = [&](NodeId node, function_ref<bool(StrategyId)> isSame, function_ref<StateId(StrategyId)> stateOf) {
     std::optional<Alternative> change = sweeper->priceOfChange(unit, node, isSame);
     int64_t bytes = change ? options.costs.toBytes(std::max<int64_t>(0, change->cost)) : 0;
     if (change && (!best || bytes < best->bytes))
-      best = NextBest{bytes, decision.states[stateOf(change->form)]};
+      best = NextBest{bytes, decision.states[stateOf(change->strategy)]};
   };
   OpId op = problem.producer(value);
   if (op != kNone && !problem.isConstraint(op)) {
     NodeId node = graph.nodeOfOp(op);
-    FormId now = sweeper->getPresent(node);
+    StrategyId now = sweeper->getPresent(node);
     consider(
-        node, [&](FormId form) { return form == now; },
-        [&](FormId form) { return forms.resultState(form, problem.resultIndex(value)); });
+        node, [&](StrategyId strategy) { return strategy == now; },
+        [&](StrategyId strategy) { return strategies.resultState(strategy, problem.resultIndex(value)); });
   }
   // A free input is stored as its users take it; that of no user has no node.
   NodeId input = graph.inputNode(value);
   if (input != kNone && !problem.wish(value))
     for (EdgeId id : graph.outEdges(input)) {
       const SearchEdge &edge = graph.edge(id);
-      auto taken = [&](FormId form) { return forms.operandState(form, edge.operand); };
+      auto taken = [&](StrategyId strategy) { return strategies.operandState(strategy, edge.operand); };
       StateId now = taken(sweeper->getPresent(edge.consumer));
-      consider(edge.consumer, [&](FormId form) { return taken(form) == now; }, taken);
+      consider(edge.consumer, [&](StrategyId strategy) { return taken(strategy) == now; }, taken);
     }
   return best;
 }

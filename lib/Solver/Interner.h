@@ -1,6 +1,6 @@
 //===- Interner.h - equal lists of words get one number ---------*- C++ -*-===//
 //
-// Signatures, forms and profiles of ops recur all over a model. Each is written as a list of words once, and is a
+// Signatures, strategies and profiles of ops recur all over a model. Each is written as a list of words once, and is a
 // number from then on: comparing two is comparing numbers, and what is computed for one is found again by its number.
 //
 // Words lie one list after the other in one pool.

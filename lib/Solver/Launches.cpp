@@ -1,7 +1,7 @@
 //===- Launches.cpp - which ops share a kernel ----------------------------===//
 //
 // Three walks. Backwards, for each node: whether what reads its result would be in the kernel that made it. Forwards: which op made what
-// it hands on last, which op its kernel began with, whether that is a product, and which rows it walks. Backwards again: what nobody reads
+// it hands on last, which op its kernel began with, and what that kernel walks. Backwards again: what nobody reads
 // but that kernel.
 //
 // An op joins the last of the kernels that it reads from, and is cut off from it once, by the first of the operands that come from there;
@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Launches.h"
+#include "cleave/Sharding/Fusion.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace cleave::spmd;
@@ -20,18 +21,18 @@ namespace {
 enum class Role : uint8_t {
   End,     ///< inputs and outputs, of loops too: no kernel
   Through, ///< movement, and nodes of values
-  Product, ///< has a kernel of its own, as its first op
+  Anchor,  ///< has a kernel of its own, as its first op
   Rows,    ///< walks whole rows: a norm, a softmax, a reduction
   Map,     ///< element by element
+  Alone,   ///< shares its kernel with nothing
 };
 
 /// What is on the way to a node.
 struct Made {
   /// The last op that computes, and the first one of its kernel; `kNone` if there is none.
   NodeId by = kNone, kernel = kNone;
-  /// Whether its kernel has a product.
-  bool onTiles = false;
-  /// The op whose rows its kernel walks; `kNone` if it walks none.
+  /// What its kernel walks, and, of rows, the op whose they are; `kNone` if it walks none.
+  KernelKind kind = KernelKind::Points;
   NodeId rows = kNone;
   /// Whether it has been moved since, by what is no part of that kernel.
   bool isMoved = false;
@@ -41,9 +42,11 @@ struct Made {
   bool isEnd = false;
   /// Whether all of it is that kernel's.
   bool isWhole = true;
+
+  bool onTiles() const { return kind == KernelKind::Tiles; }
 };
 
-/// Whether a node, or what it hands on to, would be in the kernel of what it reads: of one with a product, of another.
+/// Whether a node, or what it hands on to, would be in the kernel of what it reads: of one with an anchor, of another.
 struct Reads {
   bool onTiles = false, otherwise = false;
   /// The op whose rows are walked behind; `kNone` if none are.
@@ -63,32 +66,33 @@ static Role roleOf(const SearchGraph &graph, NodeId id) {
     return Role::End;
   if (kind != NodeKind::Op || rule.isMovement)
     return Role::Through;
-  if (rule.flops > 0)
-    return Role::Product;
-  bool hasRows = !rule.inner.empty() || !rule.orderedFactors.empty();
-  for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
-    hasRows |= rule.isReduction(factor);
-  return hasRows ? Role::Rows : Role::Map;
+  // A sum of one operand has no tiles.
+  if (rule.form == Form::Contraction && rule.flops == 0)
+    return Role::Alone;
+  if (isAnchorForm(rule.form))
+    return Role::Anchor;
+  if (isRowForm(rule.form))
+    return Role::Rows;
+  return isFusableForm(rule.form) ? Role::Map : Role::Alone;
 }
 
-/// True if one kernel can walk the rows of both: of one shape, along the same dims.
+/// The shape that an op walks by rows, and which of its dims make one.
+static SmallVector<std::pair<int64_t, bool>> describeRows(const ShardingRule &rule) {
+  SmallVector<std::pair<int64_t, bool>> dims;
+  for (auto [dim, factors] : enumerate(rule.operands.front())) {
+    auto &[size, isWalked] = dims.emplace_back(1, is_contained(rule.rowDims, static_cast<int64_t>(dim)));
+    for (FactorId factor : factors)
+      size *= rule.factorSizes[factor];
+  }
+  return dims;
+}
+
+/// True if one kernel can walk the rows of both: of one shape, along the same dims, and each row at once.
 static bool haveSameRows(const SearchGraph &graph, NodeId one, NodeId other) {
   if (other == kNone || one == other)
     return true;
-  auto describe = [&](NodeId node) {
-    const ShardingRule &rule = *graph.ruleOf(node).rule;
-    SmallVector<std::pair<SmallVector<int64_t>, bool>> dims;
-    for (const DimFactors &factors : rule.operands.front()) {
-      auto &[sizes, isWalked] = dims.emplace_back();
-      for (FactorId factor : factors) {
-        sizes.push_back(rule.factorSizes[factor]);
-        isWalked |= rule.isReduction(factor) || is_contained(rule.orderedFactors, factor) ||
-                    any_of(rule.inner, [&](const InnerCost &cost) { return is_contained(cost.factors, factor); });
-      }
-    }
-    return dims;
-  };
-  return describe(one) == describe(other);
+  const ShardingRule &first = *graph.ruleOf(one).rule, &second = *graph.ruleOf(other).rule;
+  return first.form != Form::Scan && second.form != Form::Scan && describeRows(first) == describeRows(second);
 }
 
 /// The factors of all dims, major to minor.
@@ -121,9 +125,9 @@ static Made findLast(const SearchGraph &graph, ArrayRef<Made> made, NodeId id) {
   return last;
 }
 
-/// A kernel that goes from element to element may end in any movement.
+/// True if movement may be part of the kernel that made what it moves.
 static bool mayEndInMovement(const Made &last, const ShardingRule &rule) {
-  return last.by != kNone && (last.onTiles ? isTranspose(rule) : last.rows == kNone);
+  return last.by != kNone && getJoining(last.kind, Form::Movement, isTranspose(rule)) != Joining::Never;
 }
 
 /// True if a kernel that walks `rows` can go on with what reads them.
@@ -134,23 +138,40 @@ static bool mayFollowRows(const SearchGraph &graph, NodeId rows, const Reads &re
 /// A kernel that goes on reads what was made as it is.
 static bool mayGoOn(const Made &last) { return last.by != kNone && !last.isEnd && !last.isMoved; }
 
+/// What an op makes: in the kernel that it reads from, or in a new one.
+static Made makeOp(const SearchGraph &graph, const Made &last, NodeId id, const Reads &read) {
+  Form form = graph.ruleOf(id).rule->form;
+  Made made{id, id, getKernelKind(form), isRowForm(form) ? id : kNone};
+  Joining joining = mayGoOn(last) ? getJoining(last.kind, form, /*transposes=*/false) : Joining::Never;
+  if (joining == Joining::Never || (isRowForm(form) && !mayFollowRows(graph, last.rows, read)))
+    return made;
+  made.kernel = last.kernel;
+  if (!isRowForm(form)) {
+    made.kind = last.kind;
+    made.rows = last.rows;
+  }
+  return made;
+}
+
 static Made handOn(const SearchGraph &graph, Made last, NodeId id, Role role, const Reads &read) {
   switch (role) {
   case Role::Through:
     if (const ShardingRule &rule = *graph.ruleOf(id).rule; movesElements(rule)) {
       bool isPart = mayEndInMovement(last, rule);
-      last.isEnd |= isPart && last.onTiles;
+      last.isEnd |= isPart && last.onTiles();
       last.isMoved |= !isPart && !read.isStored;
       last.isJoined |= !isPart && !read.isStored && rule.operands.size() > 1;
     }
     return last;
-  case Role::Product:
-    return {id, id, /*onTiles=*/true, kNone};
+  case Role::Anchor:
   case Role::Rows:
-    return {id, mayGoOn(last) && !last.onTiles && mayFollowRows(graph, last.rows, read) ? last.kernel : id,
-            /*onTiles=*/false, id};
   case Role::Map:
-    return last.isEnd ? Made{id, id} : Made{id, mayGoOn(last) ? last.kernel : id, last.onTiles, last.rows};
+    return makeOp(graph, last, id, read);
+  case Role::Alone: {
+    Made made{id, id};
+    made.isEnd = true;
+    return made;
+  }
   default:
     return {};
   }
@@ -174,6 +195,9 @@ static Reads readsThrough(const SearchGraph &graph, NodeId id, Reads all) {
 static Reads findReads(const SearchGraph &graph, ArrayRef<Reads> reads, NodeId id, Role role) {
   if (role == Role::Rows)
     return {/*onTiles=*/false, /*otherwise=*/true, id};
+  // Which places are a rank's is found out element by element, in the kernel that made the indices.
+  if (graph.ruleOf(id).rule->form == Form::Scatter)
+    return {/*onTiles=*/false, /*otherwise=*/true};
   Reads all;
   all.isStored = all.isOfProducts = true;
   for (EdgeId edge : graph.outEdges(id))
@@ -190,8 +214,8 @@ static Reads findReads(const SearchGraph &graph, ArrayRef<Reads> reads, NodeId i
     return readsThrough(graph, id, all);
   default:
     all = Reads();
-    all.isStored = role == Role::End;
-    all.isOfProducts = role == Role::Product;
+    all.isStored = role == Role::End || role == Role::Alone;
+    all.isOfProducts = role == Role::Anchor;
     return all;
   }
 }
@@ -243,8 +267,8 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
       moves[id] = from.isMoved;
       joins[id] = from.isJoined;
       bool mayShare =
-          mayGoOn(from) &&
-          (from.onTiles ? reads[node].onTiles : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]));
+          mayGoOn(from) && (from.onTiles() ? reads[node].onTiles
+                                           : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]));
       shares[id] = mayShare && from.isWhole && from.kernel == last.kernel && edge.operand < 63;
       isWhole &= shares[id];
       if (isCutOff || !mayGoOn(from) || from.by != last.by)

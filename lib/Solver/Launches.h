@@ -12,7 +12,8 @@
 //
 // What one kernel makes and reads is neither written to memory nor read from it, unless somebody else reads it too: then it is written.
 //
-// The rules are those of exec-form-kernels (Clusters.h there) as far as a rule tells what an op is.
+// Which ops may share one says the table that fusion asks too (Sharding/Fusion.h). What is not foreseen: values that each reader computes
+// again, and what does not pay.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_LAUNCHES_H

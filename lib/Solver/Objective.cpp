@@ -56,34 +56,35 @@ double Objective::totalBytesOf(ShapeId shape) const {
 
 /// What an op takes to read and write, but for what stays in its kernel. What only moves is part of what reads it, but of two ways to move
 /// that cost the same the one that moves less is better, by a unit for each half: what is sent may part it from what reads it.
-double Objective::memoryUnits(const Profile &profile, FormId id) const {
-  const Signature &signature = forms.signature(profile.signature);
+double Objective::memoryUnits(const Profile &profile, StrategyId id) const {
+  const Signature &signature = strategies.signature(profile.signature);
   double written = 0, read = 0;
   for (auto [index, shape] : enumerate(signature.results))
-    written += localBytesOf(shape, forms.resultState(id, index));
+    written += localBytesOf(shape, strategies.resultState(id, index));
   bool isMovement = signature.info->rule->isMovement;
   if (isMovement && !profile.isAlone)
     return std::log2(1 + written);
   for (auto [index, shape] : enumerate(signature.operands))
     if (!(profile.inside >> std::min<size_t>(index, 63) & 1))
-      read += localBytesOf(shape, forms.operandState(id, index));
+      read += localBytesOf(shape, strategies.operandState(id, index));
   // Of what is moved no more is read than written.
   return model.perMemoryByte * ((profile.isKept ? 0 : written) + (isMovement ? std::min(read, written) : read));
 }
 
 /// Flops, and bytes written; of a model of time, the longer of flops and memory, and the launch of a product, which has a kernel
 /// of its own however it is cut.
-double Objective::computeUnits(const Profile &profile, FormId id) const {
-  const Form &form = forms[id];
-  const Signature &signature = forms.signature(profile.signature);
+double Objective::computeUnits(const Profile &profile, StrategyId id) const {
+  const Strategy &strategy = strategies[id];
+  const Signature &signature = strategies.signature(profile.signature);
   double share = signature.operands.empty() ? 1 : model.getFlopShare(costs.elementBytes(signature.operands.front()));
   if (model.isTime())
-    return std::max(share * model.perFlop * form.flops, memoryUnits(profile, id)) +
-           (form.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
+    return std::max(share * model.perFlop * strategy.flops, memoryUnits(profile, id)) +
+           (strategy.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
   double fairShare = model.repetitionSlack * signature.info->rule->flops / profile.split;
-  double units = share * (model.perFlop * form.flops + model.perRepeatedFlop * std::max(0.0, form.flops - fairShare));
+  double units =
+      share * (model.perFlop * strategy.flops + model.perRepeatedFlop * std::max(0.0, strategy.flops - fairShare));
   for (auto [index, shape] : enumerate(signature.results)) {
-    double written = localBytesOf(shape, forms.resultState(id, index)) - totalBytesOf(shape) / profile.wide;
+    double written = localBytesOf(shape, strategies.resultState(id, index)) - totalBytesOf(shape) / profile.wide;
     units += model.perExtraWrite * std::max(0.0, written);
   }
   return units;
@@ -91,13 +92,13 @@ double Objective::computeUnits(const Profile &profile, FormId id) const {
 
 /// Context parallelism stays what the user wrote: an atom that comes to a contraction without any conflict, but cuts
 /// something else there, pays for it.
-double Objective::movedOffUnits(const Profile &profile, FormId id) const {
-  const Signature &signature = forms.signature(profile.signature);
+double Objective::movedOffUnits(const Profile &profile, StrategyId id) const {
+  const Signature &signature = strategies.signature(profile.signature);
   if (signature.info->rule->flops == 0 || model.perMovedByte == 0)
     return 0;
   double ranks = 1;
   forEachAtom(profile.calm, [&](AtomId atom) {
-    ChoiceId choice = forms.choices(id)[atom];
+    ChoiceId choice = strategies.choices(id)[atom];
     bool cuts = !signature.info->rule->choices[choice].factors.empty();
     if (cuts && !(profile.allowed[choice].first & maskOf(atom)))
       ranks *= mesh.size(atom);
@@ -106,10 +107,10 @@ double Objective::movedOffUnits(const Profile &profile, FormId id) const {
     return 0;
   SmallVector<double> activations;
   for (auto [index, shape] : enumerate(signature.results))
-    activations.push_back(localBytesOf(shape, forms.resultState(id, index)));
+    activations.push_back(localBytesOf(shape, strategies.resultState(id, index)));
   for (auto [index, shape] : enumerate(signature.operands))
     if (!(profile.parameters >> std::min<size_t>(index, 63) & 1))
-      activations.push_back(localBytesOf(shape, forms.operandState(id, index)));
+      activations.push_back(localBytesOf(shape, strategies.operandState(id, index)));
   // Scores of all tokens with all tokens grow with their square, what moves to get there does not: of a product of
   // activations alone the smallest stands for all.
   double bytes = profile.parameters == 0 ? activations.size() * *llvm::min_element(activations)
@@ -118,9 +119,9 @@ double Objective::movedOffUnits(const Profile &profile, FormId id) const {
 }
 
 /// True if the atoms of an axis do different things although each could be done by all of them.
-bool Objective::isTorn(const Profile &profile, FormId id, unsigned axis) const {
-  const ShardingRule &rule = *forms.signature(profile.signature).info->rule;
-  ArrayRef<ChoiceId> choices = forms.choices(id).slice(mesh.firstAtom(axis), mesh.numAtoms(axis));
+bool Objective::isTorn(const Profile &profile, StrategyId id, unsigned axis) const {
+  const ShardingRule &rule = *strategies.signature(profile.signature).info->rule;
+  ArrayRef<ChoiceId> choices = strategies.choices(id).slice(mesh.firstAtom(axis), mesh.numAtoms(axis));
   if (all_equal(choices))
     return false;
   return all_of(choices, [&](ChoiceId choice) {
@@ -129,9 +130,9 @@ bool Objective::isTorn(const Profile &profile, FormId id, unsigned axis) const {
   });
 }
 
-Surcharge Objective::surchargeOf(const Profile &profile, FormId id) const {
+Surcharge Objective::surchargeOf(const Profile &profile, StrategyId id) const {
   Surcharge surcharge = 0;
-  for (auto [atom, choice] : enumerate(forms.choices(id)))
+  for (auto [atom, choice] : enumerate(strategies.choices(id)))
     if (!(profile.allowed[choice].first & maskOf(atom)))
       surcharge = model.escapeSurcharge;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
@@ -140,15 +141,16 @@ Surcharge Objective::surchargeOf(const Profile &profile, FormId id) const {
   return surcharge;
 }
 
-NodePrice Objective::priceNode(ProfileId profileId, FormId id) const {
-  assert(forms[id].isValid && "an invalid form has no price");
+NodePrice Objective::priceNode(ProfileId profileId, StrategyId id) const {
+  assert(strategies[id].isValid && "an invalid strategy has no price");
   const Profile &profile = profiles[profileId];
   NodePrice price;
   price.surcharge = surchargeOf(profile, id);
   if (!profile.isOp)
     return price;
   double units = std::min(computeUnits(profile, id) + movedOffUnits(profile, id), static_cast<double>(kForbidden / 4));
-  price.cost = static_cast<int64_t>(units) + forms[id].innerUnits + (forms[id].keepsPartial ? model.perKeptPartial : 0);
+  price.cost = static_cast<int64_t>(units) + strategies[id].innerUnits +
+               (strategies[id].keepsPartial ? model.perKeptPartial : 0);
   return price;
 }
 

@@ -27,7 +27,7 @@
 
 #include "Candidates.h"
 #include "Elimination.h"
-#include "Forms.h"
+#include "Strategies.h"
 #include "cleave/Solver/Solver.h"
 
 namespace cleave::spmd {
@@ -55,13 +55,13 @@ struct Profile {
   bool isKept = false;
 };
 
-/// What a node in some form adds to the objective, and the surcharge on the reshards next to it.
+/// What a node in some strategy adds to the objective, and the surcharge on the reshards next to it.
 struct NodePrice {
   int64_t cost = 0;
   Surcharge surcharge = 0;
 };
 
-/// What is true of an edge, whatever the forms at its ends.
+/// What is true of an edge, whatever the strategies at its ends.
 struct EdgeTraits {
   /// A reshard moves a parameter that the user split (`Candidates::movesParameter`).
   bool movesParameter = false;
@@ -74,32 +74,33 @@ struct EdgeTraits {
 class Objective {
 public:
   /// `costs` has to price reshards by `model` too.
-  Objective(const AtomMesh &mesh, const CostModel &model, StateTable &states, ReshardCosts &costs, const Forms &forms)
-      : mesh(mesh), model(model), states(states), costs(costs), forms(forms) {}
+  Objective(const AtomMesh &mesh, const CostModel &model, StateTable &states, ReshardCosts &costs,
+            const Strategies &strategies)
+      : mesh(mesh), model(model), states(states), costs(costs), strategies(strategies) {}
 
   ProfileId internProfile(const Profile &profile);
   const Profile &profile(ProfileId id) const { return profiles[id]; }
 
-  /// Precondition: the form is valid.
-  NodePrice priceNode(ProfileId profile, FormId form) const;
+  /// Precondition: the strategy is valid.
+  NodePrice priceNode(ProfileId profile, StrategyId strategy) const;
   /// What it costs that a value of `shape` is made in state `from` and wanted in state `to`, by nodes with surcharges
   /// `lhs` and `rhs`; at most `kForbidden`.
   int64_t priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, EdgeTraits traits) const;
 
 private:
-  double computeUnits(const Profile &profile, FormId form) const;
-  double movedOffUnits(const Profile &profile, FormId form) const;
-  double memoryUnits(const Profile &profile, FormId form) const;
+  double computeUnits(const Profile &profile, StrategyId strategy) const;
+  double movedOffUnits(const Profile &profile, StrategyId strategy) const;
+  double memoryUnits(const Profile &profile, StrategyId strategy) const;
   double localBytesOf(ShapeId shape, StateId state) const;
   double totalBytesOf(ShapeId shape) const;
-  bool isTorn(const Profile &profile, FormId form, unsigned axis) const;
-  Surcharge surchargeOf(const Profile &profile, FormId form) const;
+  bool isTorn(const Profile &profile, StrategyId strategy, unsigned axis) const;
+  Surcharge surchargeOf(const Profile &profile, StrategyId strategy) const;
 
   const AtomMesh &mesh;
   const CostModel &model;
   StateTable &states;
   ReshardCosts &costs;
-  const Forms &forms;
+  const Strategies &strategies;
   Interner profileKeys;
   std::deque<Profile> profiles;
 };

@@ -36,7 +36,9 @@ static uint64_t hashRule(const ShardingRule &rule) {
     addList(choice.factors);
     addList(choice.partialOperands);
   }
-  words.append({static_cast<int64_t>(rule.inner.size()), rule.isMovement, rule.isAlias, rule.isLoop});
+  addList(rule.rowDims);
+  words.append({static_cast<int64_t>(rule.inner.size()), static_cast<int64_t>(rule.form), rule.isMovement, rule.isAlias,
+                rule.isLoop});
   return hashWords<int64_t>(words);
 }
 
@@ -49,11 +51,12 @@ static bool areEqual(const InnerCost &lhs, const InnerCost &rhs) {
 static bool areEqual(const ShardingRule &lhs, const ShardingRule &rhs) {
   return lhs.factorSizes == rhs.factorSizes && lhs.operands == rhs.operands && lhs.results == rhs.results &&
          lhs.choices == rhs.choices && lhs.flops == rhs.flops && lhs.flopFactors == rhs.flopFactors &&
-         lhs.orderedFactors == rhs.orderedFactors && lhs.held == rhs.held && lhs.isMovement == rhs.isMovement &&
-         lhs.isAlias == rhs.isAlias && lhs.isLoop == rhs.isLoop && lhs.mustReplicate == rhs.mustReplicate &&
-         lhs.regroups == rhs.regroups && lhs.inner.size() == rhs.inner.size() &&
-         all_of(zip(lhs.inner, rhs.inner),
-                [](const auto &pair) { return areEqual(std::get<0>(pair), std::get<1>(pair)); });
+         lhs.orderedFactors == rhs.orderedFactors && lhs.held == rhs.held && lhs.form == rhs.form &&
+         lhs.rowDims == rhs.rowDims && lhs.isMovement == rhs.isMovement && lhs.isAlias == rhs.isAlias &&
+         lhs.isLoop == rhs.isLoop && lhs.mustReplicate == rhs.mustReplicate && lhs.regroups == rhs.regroups &&
+         lhs.inner.size() == rhs.inner.size() && all_of(zip(lhs.inner, rhs.inner), [](const auto &pair) {
+           return areEqual(std::get<0>(pair), std::get<1>(pair));
+         });
 }
 
 RuleId Problem::internRule(ShardingRule &&rule) {

@@ -1,6 +1,6 @@
 //===- Search.h - the state of one search -----------------------*- C++ -*-===//
 //
-// What a solver keeps between its steps. Solver.cpp searches, Answer.cpp turns the forms found into a decision,
+// What a solver keeps between its steps. Solver.cpp searches, Answer.cpp turns the strategies found into a decision,
 // Explain.cpp answers questions afterwards.
 //
 //===----------------------------------------------------------------------===//
@@ -48,7 +48,7 @@ private:
   Signature makeSignature(NodeId node);
   Profile makeProfile(NodeId node);
   void allowChoices(NodeId node, Profile &profile) const;
-  FormId adaptPresent(NodeId node, const Profile &profile);
+  StrategyId adaptPresent(NodeId node, const Profile &profile);
   bool sweep(const SweepUnit &unit);
   void runRounds(bool withEscapes);
   void sweepPairs();
@@ -57,9 +57,9 @@ private:
   bool isSmall() const { return problem.numOps() < options.maxOpsForPairs; }
   void runLastStage();
   SolverOptions optionsByBytes() const;
-  std::vector<FormId> search();
-  std::vector<FormId> translate(const Search &other, llvm::ArrayRef<FormId> of);
-  void searchFromBytes(std::vector<FormId> &wished);
+  std::vector<StrategyId> search();
+  std::vector<StrategyId> translate(const Search &other, llvm::ArrayRef<StrategyId> of);
+  void searchFromBytes(std::vector<StrategyId> &wished);
 
   // Answer.cpp.
   void answer();
@@ -74,20 +74,20 @@ private:
   void listMovedAt(OpId op, AtomId atom);
 
   // Detours.cpp.
-  Account accountFor(std::vector<FormId> forms);
-  Account takeAccount(llvm::ArrayRef<FormId> of) const;
+  Account accountFor(std::vector<StrategyId> strategies);
+  Account takeAccount(llvm::ArrayRef<StrategyId> of) const;
   void compareWith(const Account &now, const Account &other, Detour::Kind kind, int64_t sign);
   bool mayFewerBytesDo() const;
   void listDetours(const Account *wished);
 
   ReshardPlanner planner;
   ReshardCosts costs;
-  Forms forms;
+  Strategies strategies;
   Objective objective;
   std::vector<ShapeId> shapeIds;
   std::vector<SignatureId> signatures;
   std::vector<ProfileId> profiles;
-  std::vector<FormId> present;
+  std::vector<StrategyId> present;
   /// Of the last answer: bytes sent around each value.
   std::vector<int64_t> valueBytes;
   std::vector<AtomMask> stays;

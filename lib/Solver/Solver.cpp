@@ -65,8 +65,9 @@ Solver::Search::Search(const Problem &problem, SolverOptions options)
     : problem(problem), options(withKeptParameters(std::move(options))), graph(problem),
       candidates(graph, this->options.keepParameters), launches(graph, this->options.costs),
       planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
-      forms(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph), problem.getUnevenAtoms()),
-      objective(problem.getMesh(), this->options.costs, decision.states, costs, forms) {}
+      strategies(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph),
+                 problem.getUnevenAtoms()),
+      objective(problem.getMesh(), this->options.costs, decision.states, costs, strategies) {}
 
 //===----------------------------------------------------------------------===//
 // Wishes that cannot be
@@ -180,29 +181,29 @@ Profile Solver::Search::makeProfile(NodeId node) {
   return profile;
 }
 
-/// The form found at earlier levels, without what a wish of this level forbids.
-FormId Solver::Search::adaptPresent(NodeId node, const Profile &profile) {
+/// The strategy found at earlier levels, without what a wish of this level forbids.
+StrategyId Solver::Search::adaptPresent(NodeId node, const Profile &profile) {
   SmallVector<ChoiceId, 8> choices(problem.getMesh().numAtoms(), 0);
   if (present[node] != kNone) {
-    choices.assign(forms.choices(present[node]).begin(), forms.choices(present[node]).end());
+    choices.assign(strategies.choices(present[node]).begin(), strategies.choices(present[node]).end());
     for (auto [atom, choice] : enumerate(choices))
       if (graph.node(node).wish && !(profile.allowed[choice].second & maskOf(atom)))
         choice = 0;
   }
-  FormId form = forms.form(profile.signature, choices);
-  if (forms[form].isValid)
-    return form;
-  return forms.form(profile.signature, SmallVector<ChoiceId, 8>(choices.size(), 0));
+  StrategyId strategy = strategies.strategy(profile.signature, choices);
+  if (strategies[strategy].isValid)
+    return strategy;
+  return strategies.strategy(profile.signature, SmallVector<ChoiceId, 8>(choices.size(), 0));
 }
 
 void Solver::Search::classifyAll() {
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    signatures[node] = forms.internSignature(graph.node(node).rule, makeSignature(node));
+    signatures[node] = strategies.internSignature(graph.node(node).rule, makeSignature(node));
     Profile profile = makeProfile(node);
     profiles[node] = objective.internProfile(profile);
     present[node] = adaptPresent(node, profile);
   }
-  sweeper = std::make_unique<Sweeper>(graph, candidates, launches, forms, objective, profiles, present);
+  sweeper = std::make_unique<Sweeper>(graph, candidates, launches, strategies, objective, profiles, present);
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,7 +233,7 @@ static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &
 bool Solver::Search::sweep(const SweepUnit &unit) {
   int64_t saved = sweeper->sweep(unit);
   if (options.trace.os)
-    traceSweep(options, graph, decision.states, forms, *sweeper, unit, saved);
+    traceSweep(options, graph, decision.states, strategies, *sweeper, unit, saved);
   return saved > 0;
 }
 
@@ -283,7 +284,7 @@ void Solver::Search::keepWhatIsCut() {
     NodeKind kind = graph.node(node).kind;
     if (present[node] == kNone || (kind != NodeKind::Op && kind != NodeKind::Hub))
       continue;
-    for (auto [atom, choice] : enumerate(forms.choices(present[node])))
+    for (auto [atom, choice] : enumerate(strategies.choices(present[node])))
       if (choice != 0)
         stays[node] |= maskOf(atom);
   }
@@ -298,7 +299,7 @@ void Solver::Search::runLastStage() {
 }
 
 /// Levels, and the last stage; returns what wishes alone come to.
-std::vector<FormId> Solver::Search::search() {
+std::vector<StrategyId> Solver::Search::search() {
   for (ValueId value = 0; value < problem.numValues(); ++value)
     shapeIds.push_back(costs.internShape(problem.shape(value), problem.elementBytes(value)));
   signatures.resize(graph.numNodes());
@@ -311,7 +312,7 @@ std::vector<FormId> Solver::Search::search() {
     classifyAll();
     runRounds(/*withEscapes=*/false);
   }
-  std::vector<FormId> wished = present;
+  std::vector<StrategyId> wished = present;
   runLastStage();
   return wished;
 }
@@ -324,20 +325,21 @@ SolverOptions Solver::Search::optionsByBytes() const {
   return byBytes;
 }
 
-/// Our names of forms that another search calls `of`; nodes for which there is none here keep the present one.
-std::vector<FormId> Solver::Search::translate(const Search &other, ArrayRef<FormId> of) {
-  std::vector<FormId> ours = present;
-  for (auto [node, form] : enumerate(of))
-    if (FormId same = forms.form(signatures[node], other.forms.choices(form)); forms[same].isValid)
+/// Our names of strategies that another search calls `of`; nodes for which there is none here keep the present one.
+std::vector<StrategyId> Solver::Search::translate(const Search &other, ArrayRef<StrategyId> of) {
+  std::vector<StrategyId> ours = present;
+  for (auto [node, strategy] : enumerate(of))
+    if (StrategyId same = strategies.strategy(signatures[node], other.strategies.choices(strategy));
+        strategies[same].isValid)
       ours[node] = same;
   return ours;
 }
 
 /// By time a decision may be the best along each axis and not of all: latencies and launches come whole. Bytes alone have a smoother
 /// way down, to somewhere else; from there it may go on to less. If it does, `wished` becomes what wishes alone come to on that way.
-void Solver::Search::searchFromBytes(std::vector<FormId> &wished) {
+void Solver::Search::searchFromBytes(std::vector<StrategyId> &wished) {
   Search other(problem, optionsByBytes());
-  std::vector<FormId> otherWished = other.search(), found = present;
+  std::vector<StrategyId> otherWished = other.search(), found = present;
   int64_t least = sweeper->total();
   present = translate(other, other.present);
   runLastStage();
@@ -351,7 +353,7 @@ bool Solver::Search::run() {
   checkWishes();
   if (!errors.empty())
     return false;
-  std::vector<FormId> wished = search();
+  std::vector<StrategyId> wished = search();
   // Where an earlier level has decided, it stays so.
   if (options.costs.isTime() && isSmall() && candidates.getPriorities().size() < 2)
     searchFromBytes(wished);

@@ -1,6 +1,6 @@
 //===- Sweep.cpp - one axis at a time, exactly ----------------------------===//
 //
-// A menu has at most 8 forms per axis, in this order of importance: the present one, what propagation reaches, "none",
+// A menu has at most 8 strategies per axis, in this order of importance: the present one, what propagation reaches, "none",
 // partial results, escapes, and the atoms of the axis spread over a dim of several factors.
 //
 //===----------------------------------------------------------------------===//
@@ -12,7 +12,7 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 namespace {
-/// Forms per axis, and for two axes together.
+/// Strategies per axis, and for two axes together.
 constexpr size_t kMaxMenu = 8, kMaxPairMenu = 24;
 } // namespace
 
@@ -49,7 +49,7 @@ static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const Shar
 /// leave room.
 void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group,
                          ChoiceVectors &vectors) const {
-  const RuleInfo &info = *forms.signature(profile.signature).info;
+  const RuleInfo &info = *strategies.signature(profile.signature).info;
   if (!info.hasDimOfSeveral || profile.held & maskOf(group))
     return;
   const ShardingRule &rule = *info.rule;
@@ -93,7 +93,7 @@ void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, Arr
       movable.push_back(atom);
   if (movable.empty())
     return;
-  const ShardingRule &rule = *forms.signature(profile.signature).info->rule;
+  const ShardingRule &rule = *strategies.signature(profile.signature).info->rule;
   for (ChoiceId choice : commonChoices(profile, rule, maskOf(movable), withEscapes)) {
     MutableArrayRef<ChoiceId> vector = vectors.add(current);
     for (AtomId atom : movable)
@@ -103,27 +103,27 @@ void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, Arr
     addSpreads(profile, current, movable, vectors);
 }
 
-/// The present form comes first: an option of 0 changes nothing, which elimination and freezing rely on.
-Menu Sweeper::makeMenu(ProfileId profileId, FormId current, const SweepUnit &unit) {
+/// The present strategy comes first: an option of 0 changes nothing, which elimination and freezing rely on.
+Menu Sweeper::makeMenu(ProfileId profileId, StrategyId current, const SweepUnit &unit) {
   const Profile &profile = objective.profile(profileId);
   size_t limit = unit.groups.size() > 1 ? kMaxPairMenu : kMaxMenu + 4;
-  ChoiceVectors vectors(forms.choices(current));
+  ChoiceVectors vectors(strategies.choices(current));
   for (const AtomList &group : unit.groups)
     for (size_t start = 0, count = vectors.size(); start < count; ++start)
       addVectors(profile, SmallVector<ChoiceId, 16>(vectors[start]), group, unit.withEscapes, vectors);
   Menu menu;
-  for (size_t index = 0; index < vectors.size() && menu.forms.size() < limit; ++index) {
-    FormId form = index == 0 ? current : forms.form(profile.signature, vectors[index]);
-    if (!forms[form].isValid || is_contained(menu.forms, form))
+  for (size_t index = 0; index < vectors.size() && menu.strategies.size() < limit; ++index) {
+    StrategyId strategy = index == 0 ? current : strategies.strategy(profile.signature, vectors[index]);
+    if (!strategies[strategy].isValid || is_contained(menu.strategies, strategy))
       continue;
-    menu.forms.push_back(form);
-    menu.prices.push_back(objective.priceNode(profileId, form));
+    menu.strategies.push_back(strategy);
+    menu.prices.push_back(objective.priceNode(profileId, strategy));
     menu.costs.push_back(menu.prices.back().cost - menu.prices.front().cost);
   }
   return menu;
 }
 
-/// Nodes of one profile and form have one menu: a deep model has few, so the cost is that of one layer. Where no atom of the unit has
+/// Nodes of one profile and strategy have one menu: a deep model has few, so the cost is that of one layer. Where no atom of the unit has
 /// an escape, it is that of the sweeps without.
 MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit) {
   bool withEscapes = unit.withEscapes && objective.profile(profiles[node]).escapes & ofUnit.atoms;
@@ -138,23 +138,23 @@ MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit) {
 // Edges
 //===----------------------------------------------------------------------===//
 
-int64_t Sweeper::priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
+int64_t Sweeper::priceEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
                            EdgeTraits traits) const {
-  ShapeId shape = forms.signatureOf(to).operands[edge.operand];
-  StateId wanted = forms.operandState(to, edge.operand);
-  if (edge.twin != edge.operand && forms.operandState(to, edge.twin) == wanted)
+  ShapeId shape = strategies.signatureOf(to).operands[edge.operand];
+  StateId wanted = strategies.operandState(to, edge.operand);
+  if (edge.twin != edge.operand && strategies.operandState(to, edge.twin) == wanted)
     return 0;
-  return objective.priceEdge(shape, forms.resultState(from, edge.result), wanted, lhs, rhs, traits);
+  return objective.priceEdge(shape, strategies.resultState(from, edge.result), wanted, lhs, rhs, traits);
 }
 
-int64_t Sweeper::priceEdge(EdgeId id, FormId from, FormId to) const {
+int64_t Sweeper::priceEdge(EdgeId id, StrategyId from, StrategyId to) const {
   const SearchEdge &edge = graph.edge(id);
   Surcharge lhs = objective.priceNode(profiles[edge.producer], from).surcharge;
   Surcharge rhs = objective.priceNode(profiles[edge.consumer], to).surcharge;
   return priceEdge(edge, from, to, lhs, rhs, traitsOf(id));
 }
 
-/// The costs of an edge for all forms in the menus at its ends, less what it costs at present.
+/// The costs of an edge for all strategies in the menus at its ends, less what it costs at present.
 const int64_t *Sweeper::edgeTable(EdgeId id) {
   const SearchEdge &edge = graph.edge(id);
   MenuId from = menuIds[edge.producer], to = menuIds[edge.consumer];
@@ -168,11 +168,11 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
   if (!isNew)
     return entry->second;
   const Menu &producer = menus[from], &consumer = menus[to];
-  int64_t *cells = arena.Allocate<int64_t>(producer.forms.size() * consumer.forms.size());
+  int64_t *cells = arena.Allocate<int64_t>(producer.strategies.size() * consumer.strategies.size());
   int64_t *cell = cells;
-  for (auto [form, price] : zip(producer.forms, producer.prices))
-    for (auto [otherForm, otherPrice] : zip(consumer.forms, consumer.prices))
-      *cell++ = priceEdge(edge, form, otherForm, price.surcharge, otherPrice.surcharge, traits);
+  for (auto [strategy, price] : zip(producer.strategies, producer.prices))
+    for (auto [otherStrategy, otherPrice] : zip(consumer.strategies, consumer.prices))
+      *cell++ = priceEdge(edge, strategy, otherStrategy, price.surcharge, otherPrice.surcharge, traits);
   int64_t now = cells[0] == kForbidden ? 0 : cells[0];
   for (int64_t &cost : MutableArrayRef<int64_t>(cells, cell))
     cost = cost == kForbidden ? kForbidden : cost - now;
@@ -200,7 +200,7 @@ void Sweeper::chooseMenus(const SweepUnit &unit, UnitMenus &ofUnit) {
     menuIds[node] = menuOf(node, unit, ofUnit);
 }
 
-/// Writes down the problem of one sweep: a variable per node with two forms or more.
+/// Writes down the problem of one sweep: a variable per node with two strategies or more.
 void Sweeper::prepare() {
   variables.assign(graph.numNodes(), kNoVariable);
   nodesOfVariables.clear();
@@ -208,18 +208,18 @@ void Sweeper::prepare() {
   terms.clear();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     const Menu &menu = menus[menuIds[node]];
-    if (menu.forms.size() < 2)
+    if (menu.strategies.size() < 2)
       continue;
     variables[node] = domains.size();
     terms.push_back({variables[node], kNoVariable, menu.costs.data()});
     nodesOfVariables.push_back(node);
-    domains.push_back(menu.forms.size());
+    domains.push_back(menu.strategies.size());
   }
   for (EdgeId id = 0; id < graph.numEdges(); ++id) {
     uint32_t from = variables[graph.edge(id).producer], to = variables[graph.edge(id).consumer];
     if (from == kNoVariable && to == kNoVariable)
       continue;
-    // Where one end is fixed, the table is a row of the other's forms either way.
+    // Where one end is fixed, the table is a row of the other's strategies either way.
     if (from == kNoVariable || to == kNoVariable)
       terms.push_back({from == kNoVariable ? to : from, kNoVariable, edgeTable(id)});
     else
@@ -244,55 +244,55 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
     return 0;
   }
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
-    present[node] = menus[menuIds[node]].forms[option];
+    present[node] = menus[menuIds[node]].strategies[option];
   return -minimum.total;
 }
 
-/// For the trace: each form of the menu with all neighbors as they are.
-std::vector<PricedForm> Sweeper::listCandidates(NodeId node) const {
+/// For the trace: each strategy of the menu with all neighbors as they are.
+std::vector<CostedStrategy> Sweeper::listCandidates(NodeId node) const {
   const Menu &menu = menus[menuIds[node]];
-  std::vector<PricedForm> candidates;
-  for (auto [form, price] : zip(menu.forms, menu.prices)) {
-    int64_t reshards = 0, inside = forms[form].innerUnits;
+  std::vector<CostedStrategy> candidates;
+  for (auto [strategy, price] : zip(menu.strategies, menu.prices)) {
+    int64_t reshards = 0, inside = strategies[strategy].innerUnits;
     auto add = [&](int64_t cost) { reshards = std::min(reshards + cost, kForbidden); };
     for (auto [index, edge] : enumerate(graph.inEdges(node)))
-      add(priceEdge(graph.node(node).firstIn + index, present[edge.producer], form));
+      add(priceEdge(graph.node(node).firstIn + index, present[edge.producer], strategy));
     for (EdgeId id : graph.outEdges(node))
-      add(priceEdge(id, form, present[graph.edge(id).consumer]));
-    candidates.push_back({form, price.cost - inside, inside, reshards});
+      add(priceEdge(id, strategy, present[graph.edge(id).consumer]));
+    candidates.push_back({strategy, price.cost - inside, inside, reshards});
   }
-  // Of equal ones the present form comes first.
-  auto key = [&](const PricedForm &candidate) {
-    return std::tuple(candidate.total(), candidate.form != present[node], candidate.form);
+  // Of equal ones the present strategy comes first.
+  auto key = [&](const CostedStrategy &candidate) {
+    return std::tuple(candidate.total(), candidate.strategy != present[node], candidate.strategy);
   };
-  llvm::sort(candidates, [&](const PricedForm &lhs, const PricedForm &rhs) { return key(lhs) < key(rhs); });
+  llvm::sort(candidates, [&](const CostedStrategy &lhs, const CostedStrategy &rhs) { return key(lhs) < key(rhs); });
   return candidates;
 }
 
 std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node,
-                                                  llvm::function_ref<bool(FormId)> same) {
+                                                  llvm::function_ref<bool(StrategyId)> same) {
   chooseMenus(unit, menusFor(unit));
   prepare();
   if (variables[node] == kNoVariable)
     return std::nullopt;
   std::vector<int64_t> notNow;
-  for (FormId form : menus[menuIds[node]].forms)
-    notNow.push_back(same(form) ? kForbidden : 0);
+  for (StrategyId strategy : menus[menuIds[node]].strategies)
+    notNow.push_back(same(strategy) ? kForbidden : 0);
   terms.push_back({variables[node], kNoVariable, notNow.data()});
   Minimum minimum = minimize(domains, terms);
   // A sum that ends at forbidden may have been lowered by what came after.
   if (minimum.total >= kForbidden / 2)
     return std::nullopt;
-  return Alternative{minimum.total, menus[menuIds[node]].forms[minimum.options[variables[node]]]};
+  return Alternative{minimum.total, menus[menuIds[node]].strategies[minimum.options[variables[node]]]};
 }
 
-int64_t Sweeper::priceAlone(NodeId node, FormId form) const {
-  FormId now = present[node];
-  int64_t price = objective.priceNode(profiles[node], form).cost - objective.priceNode(profiles[node], now).cost;
+int64_t Sweeper::priceAlone(NodeId node, StrategyId strategy) const {
+  StrategyId now = present[node];
+  int64_t price = objective.priceNode(profiles[node], strategy).cost - objective.priceNode(profiles[node], now).cost;
   auto addEdge = [&](EdgeId id, bool isProducer) {
-    FormId other = present[isProducer ? graph.edge(id).consumer : graph.edge(id).producer];
-    int64_t more = isProducer ? priceEdge(id, form, other) - priceEdge(id, now, other)
-                              : priceEdge(id, other, form) - priceEdge(id, other, now);
+    StrategyId other = present[isProducer ? graph.edge(id).consumer : graph.edge(id).producer];
+    int64_t more = isProducer ? priceEdge(id, strategy, other) - priceEdge(id, now, other)
+                              : priceEdge(id, other, strategy) - priceEdge(id, other, now);
     price = std::clamp(price + more, -kForbidden, kForbidden);
   };
   for (size_t index = 0; index < graph.inEdges(node).size(); ++index)

@@ -1,6 +1,6 @@
 //===- Sweep.h - one axis at a time, exactly --------------------*- C++ -*-===//
 //
-// Every node has a present form. A sweep gives each node a *menu*: its present form, and those that differ in what the
+// Every node has a present strategy. A sweep gives each node a *menu*: its present strategy, and those that differ in what the
 // atoms of one axis do; then the best combination of the whole graph is found by elimination, and becomes the present
 // if it is better. All costs are taken relative to the present, so a sum below 0 is an improvement.
 //
@@ -27,10 +27,10 @@ struct SweepUnit {
 
 using MenuId = uint32_t;
 struct Menu {
-  /// The present form first.
-  llvm::SmallVector<FormId, 8> forms;
+  /// The present strategy first.
+  llvm::SmallVector<StrategyId, 8> strategies;
   llvm::SmallVector<NodePrice, 8> prices;
-  /// Costs above that of the present form.
+  /// Costs above that of the present strategy.
   llvm::SmallVector<int64_t, 8> costs;
 };
 
@@ -55,15 +55,15 @@ private:
   llvm::SmallVector<ChoiceId, 64> pool;
 };
 
-/// A form that a node could have instead, and what that costs more than the present.
+/// A strategy that a node could have instead, and what that costs more than the present.
 struct Alternative {
   int64_t cost = 0;
-  FormId form = 0;
+  StrategyId strategy = 0;
 };
 
-/// A form of a menu, and what it costs: computing and the like, what is sent inside, and the reshards around it.
-struct PricedForm {
-  FormId form;
+/// A strategy of a menu, and what it costs: computing and the like, what is sent inside, and the reshards around it.
+struct CostedStrategy {
+  StrategyId strategy;
   int64_t op, inside, reshards;
   int64_t total() const { return reshards >= kForbidden ? kForbidden : op + inside + reshards; }
 };
@@ -72,26 +72,27 @@ class Sweeper {
 public:
   /// `profiles` and `present`, per node, and all else must outlive this. Menus are remembered, so a new sweeper is due
   /// when profiles change.
-  Sweeper(const SearchGraph &graph, const Candidates &candidates, const Launches &launches, Forms &forms,
-          Objective &objective, llvm::ArrayRef<ProfileId> profiles, std::vector<FormId> &present)
-      : graph(graph), candidates(candidates), launches(launches), forms(forms), objective(objective),
+  Sweeper(const SearchGraph &graph, const Candidates &candidates, const Launches &launches, Strategies &strategies,
+          Objective &objective, llvm::ArrayRef<ProfileId> profiles, std::vector<StrategyId> &present)
+      : graph(graph), candidates(candidates), launches(launches), strategies(strategies), objective(objective),
         profiles(profiles), present(present) {}
 
   /// Sweeps once. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
   int64_t sweep(const SweepUnit &unit);
-  /// The best form of `node` that is not the `same`, if all others follow suit, and how much the objective then rises;
+  /// The best strategy of `node` that is not the `same`, if all others follow suit, and how much the objective then rises;
   /// nothing if it has none.
-  std::optional<Alternative> priceOfChange(const SweepUnit &unit, NodeId node, llvm::function_ref<bool(FormId)> same);
-  /// The same if only `node` changes, to a valid form.
-  int64_t priceAlone(NodeId node, FormId form) const;
+  std::optional<Alternative> priceOfChange(const SweepUnit &unit, NodeId node,
+                                           llvm::function_ref<bool(StrategyId)> same);
+  /// The same if only `node` changes, to a valid strategy.
+  int64_t priceAlone(NodeId node, StrategyId strategy) const;
   /// The menu that the last sweep gave to `node`, priced beside what its neighbors have at present; the least first.
-  std::vector<PricedForm> listCandidates(NodeId node) const;
-  FormId getPresent(NodeId node) const { return present[node]; }
+  std::vector<CostedStrategy> listCandidates(NodeId node) const;
+  StrategyId getPresent(NodeId node) const { return present[node]; }
   /// The objective at present, at most `kForbidden`.
   int64_t total() const;
 
 private:
-  /// (profile, present form) -> menu.
+  /// (profile, present strategy) -> menu.
   using MenuIndex = llvm::DenseMap<uint64_t, MenuId>;
   /// What sweeps of the same atoms remember.
   struct UnitMenus {
@@ -106,14 +107,14 @@ private:
   void chooseMenus(const SweepUnit &unit, UnitMenus &ofUnit);
   void prepare();
   MenuId menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit);
-  Menu makeMenu(ProfileId profile, FormId current, const SweepUnit &unit);
+  Menu makeMenu(ProfileId profile, StrategyId current, const SweepUnit &unit);
   void addVectors(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
                   bool withEscapes, ChoiceVectors &vectors) const;
   void addSpreads(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
                   ChoiceVectors &vectors) const;
-  int64_t priceEdge(const SearchEdge &edge, FormId from, FormId to, Surcharge lhs, Surcharge rhs,
+  int64_t priceEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
                     EdgeTraits traits) const;
-  int64_t priceEdge(EdgeId edge, FormId from, FormId to) const;
+  int64_t priceEdge(EdgeId edge, StrategyId from, StrategyId to) const;
   const int64_t *edgeTable(EdgeId edge);
   EdgeTraits traitsOf(EdgeId edge) const {
     return {candidates.movesParameter(edge), launches.splitsKernel(edge), launches.movesFirst(edge),
@@ -123,10 +124,10 @@ private:
   const SearchGraph &graph;
   const Candidates &candidates;
   const Launches &launches;
-  Forms &forms;
+  Strategies &strategies;
   Objective &objective;
   llvm::ArrayRef<ProfileId> profiles;
-  std::vector<FormId> &present;
+  std::vector<StrategyId> &present;
 
   std::deque<Menu> menus;
   std::deque<UnitMenus> units;

@@ -20,19 +20,20 @@ using namespace llvm;
 namespace {
 class SweepTrace {
 public:
-  SweepTrace(const SolverOptions &options, const SearchGraph &graph, const StateTable &states, const Forms &forms)
+  SweepTrace(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
+             const Strategies &strategies)
       : trace(options.trace), costs(options.costs), os(*trace.os), graph(graph), mesh(graph.getProblem().getMesh()),
-        states(states), forms(forms) {}
+        states(states), strategies(strategies) {}
 
   void printHead(const SweepUnit &unit, int64_t saved);
   void printNode(NodeId node);
-  void printCandidate(const SweepUnit &unit, const PricedForm &candidate, bool isChosen);
+  void printCandidate(const SweepUnit &unit, const CostedStrategy &candidate, bool isChosen);
 
 private:
   void printBytes(int64_t units);
   void printAtoms(ArrayRef<AtomId> atoms);
-  void printChoices(ArrayRef<AtomId> group, FormId form);
-  void printStates(FormId form);
+  void printChoices(ArrayRef<AtomId> group, StrategyId strategy);
+  void printStates(StrategyId strategy);
 
   const SolverTrace &trace;
   const CostModel &costs;
@@ -40,7 +41,7 @@ private:
   const SearchGraph &graph;
   const AtomMesh &mesh;
   const StateTable &states;
-  const Forms &forms;
+  const Strategies &strategies;
 };
 } // namespace
 
@@ -109,9 +110,9 @@ static void printChoice(raw_ostream &os, const Choice &choice) {
 }
 
 /// What the atoms of one axis do: all the same, or each by itself.
-void SweepTrace::printChoices(ArrayRef<AtomId> group, FormId form) {
-  const ShardingRule &rule = *forms.signatureOf(form).info->rule;
-  auto choiceOf = [&](AtomId atom) { return forms.choices(form)[atom]; };
+void SweepTrace::printChoices(ArrayRef<AtomId> group, StrategyId strategy) {
+  const ShardingRule &rule = *strategies.signatureOf(strategy).info->rule;
+  auto choiceOf = [&](AtomId atom) { return strategies.choices(strategy)[atom]; };
   if (all_equal(map_range(group, choiceOf))) {
     printAtoms(group);
     printChoice(os << ": ", rule.choices[choiceOf(group.front())]);
@@ -123,19 +124,19 @@ void SweepTrace::printChoices(ArrayRef<AtomId> group, FormId form) {
   });
 }
 
-void SweepTrace::printStates(FormId form) {
-  const ShardingRule &rule = *forms.signatureOf(form).info->rule;
+void SweepTrace::printStates(StrategyId strategy) {
+  const ShardingRule &rule = *strategies.signatureOf(strategy).info->rule;
   auto print = [&](StateId state) { printState(os, mesh, trace.axisNames, states[state]); };
   interleaveComma(seq<unsigned>(0, rule.operands.size()), os,
-                  [&](unsigned index) { print(forms.operandState(form, index)); });
+                  [&](unsigned index) { print(strategies.operandState(strategy, index)); });
   os << " -> ";
   interleaveComma(seq<unsigned>(0, rule.results.size()), os,
-                  [&](unsigned index) { print(forms.resultState(form, index)); });
+                  [&](unsigned index) { print(strategies.resultState(strategy, index)); });
 }
 
-void SweepTrace::printCandidate(const SweepUnit &unit, const PricedForm &candidate, bool isChosen) {
+void SweepTrace::printCandidate(const SweepUnit &unit, const CostedStrategy &candidate, bool isChosen) {
   os << (isChosen ? "    > " : "      ");
-  interleaveComma(unit.groups, os, [&](const AtomList &group) { printChoices(group, candidate.form); });
+  interleaveComma(unit.groups, os, [&](const AtomList &group) { printChoices(group, candidate.strategy); });
   os << "    ";
   printBytes(candidate.total());
   os << " bytes: op ";
@@ -145,21 +146,22 @@ void SweepTrace::printCandidate(const SweepUnit &unit, const PricedForm &candida
   os << ", reshards ";
   printBytes(candidate.reshards);
   os << "    ";
-  printStates(candidate.form);
+  printStates(candidate.strategy);
   os << '\n';
 }
 
 void cleave::spmd::traceSweep(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
-                              const Forms &forms, const Sweeper &sweeper, const SweepUnit &unit, int64_t saved) {
-  SweepTrace trace(options, graph, states, forms);
+                              const Strategies &strategies, const Sweeper &sweeper, const SweepUnit &unit,
+                              int64_t saved) {
+  SweepTrace trace(options, graph, states, strategies);
   trace.printHead(unit, saved);
   // A node with one candidate had nothing to decide, and is most of them.
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    std::vector<PricedForm> candidates = sweeper.listCandidates(node);
+    std::vector<CostedStrategy> candidates = sweeper.listCandidates(node);
     if (candidates.size() < 2)
       continue;
     trace.printNode(node);
-    for (const PricedForm &candidate : candidates)
-      trace.printCandidate(unit, candidate, candidate.form == sweeper.getPresent(node));
+    for (const CostedStrategy &candidate : candidates)
+      trace.printCandidate(unit, candidate, candidate.strategy == sweeper.getPresent(node));
   }
 }

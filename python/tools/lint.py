@@ -36,18 +36,20 @@ EDGES = {
     "Dialect/Nn/Partition": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/IR": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Exec/IR",
+    "Cost": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Exec/Transforms": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Codegen Dialect/Spmd/Transforms",
-    "Dialect/Pipe/Transforms": "Support Plan Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
+    "Dialect/Exec/Transforms": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen Dialect/Spmd/Transforms",
+    "Dialect/Pipe/Transforms": "Support Plan Schedule Cost Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
                                "Dialect/Nn/Transforms Dialect/Spmd/Transforms",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Reference",
     "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Transforms",
     "Export": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
-    "Pipelines": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
+    "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                  "Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
     "Compiler": "Program Runtime Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference "

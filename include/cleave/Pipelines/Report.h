@@ -7,6 +7,7 @@
 #ifndef CLEAVE_PIPELINES_REPORT_H
 #define CLEAVE_PIPELINES_REPORT_H
 
+#include "cleave/Cost/Time.h"
 #include "cleave/Sharding/Padding.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -56,14 +57,8 @@ struct CollectiveReport {
 };
 
 /// What one rank takes, as predicted.
-struct TimeReport {
+struct TimeReport : cost::Time {
   std::string cluster;
-  /// If nothing runs beside anything else, the sum of both passes.
-  double computeNs = 0, communicationNs = 0;
-  /// Of that sum what goes on beside something else: blocks of a ring travel while others are attended to.
-  double overlappedNs = 0;
-
-  double getNs() const { return computeNs + communicationNs - overlappedNs; }
 };
 
 /// What devices of the cluster have.
@@ -185,10 +180,6 @@ void printReport(llvm::raw_ostream &os, const Report &report);
 std::string formatBytes(int64_t bytes);
 /// `12.3 us`.
 std::string formatTime(double ns);
-
-/// Largest number of bytes that are alive at one time: parameters always, an argument until its last use, a value from
-/// its op to its last use, results to the end. Once memory is planned, the bytes of all buffers.
-int64_t countPeakBytes(mlir::func::FuncOp func);
 
 } // namespace cleave
 

@@ -35,6 +35,10 @@ struct ClusterDevice {
   /// What a kernel takes to start.
   double launchNs = 2000;
 
+  /// One core with vector units: 50 Gflop/s in f32, 10 GB/s of memory, and 16 KiB of that while a kernel starts. For what runs on the
+  /// host, whatever cluster is named.
+  static ClusterDevice hostCore();
+
   double getFlopsPerNs(llvm::StringRef elementType) const;
   /// The roofline: what computing or what reading and writing takes, whichever is longer.
   double getNs(double flops, double bytes, llvm::StringRef elementType) const;

@@ -15,6 +15,7 @@
 #ifndef CLEAVE_SHARDING_SHARDINGRULE_H
 #define CLEAVE_SHARDING_SHARDINGRULE_H
 
+#include "cleave/Sharding/Fusion.h"
 #include "cleave/Sharding/ReductionKind.h"
 #include "cleave/Sharding/WindowMoves.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -148,6 +149,9 @@ struct ShardingRule {
   FactorId held = -1;
   /// What users call a dim whose cut leaves the results partial.
   llvm::StringRef reducedDim = "reduced dim";
+  /// How it reads its operands, and of Form::Row and Form::Scan the dims of operand 0 that make a row, ascending.
+  Form form = Form::Data;
+  llvm::SmallVector<int64_t, 2> rowDims;
   /// True for ops that move or rename data only, which never count as compute.
   bool isMovement = false;
   /// True for movement whose result lies where its operand does, all of it or one piece: another shape, some of the most major positions.

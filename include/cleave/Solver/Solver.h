@@ -67,10 +67,10 @@ struct ForcedReplication {
 /// Ops next to each other that another decision splits otherwise.
 struct Detour {
   enum class Kind {
-    OtherForm, ///< wishes alone, without ways round conflicts, send more here
-    SendsMore, ///< deciding by bytes alone sends less here
+    OtherStrategy, ///< wishes alone, without ways round conflicts, send more here
+    SendsMore,     ///< deciding by bytes alone sends less here
   };
-  Kind kind = Kind::OtherForm;
+  Kind kind = Kind::OtherStrategy;
   /// Ascending; never empty.
   std::vector<OpId> ops;
   /// Bytes that the busiest rank sends here, by this decision and by the other one.

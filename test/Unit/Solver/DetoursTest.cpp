@@ -36,7 +36,7 @@ TEST(DetoursTest, AttentionByHeadsIsAnotherFormThanTheSequence) {
   EXPECT_EQ(solved.bytes(), 4 * tensor * 7 / 64);
   const std::vector<Detour> &detours = solved.solver.getDecision().detours;
   ASSERT_EQ(detours.size(), 1u);
-  EXPECT_EQ(detours[0].kind, Detour::Kind::OtherForm);
+  EXPECT_EQ(detours[0].kind, Detour::Kind::OtherStrategy);
   EXPECT_EQ(detours[0].bytes, 4 * tensor * 7 / 64);
   EXPECT_EQ(detours[0].otherBytes, 2 * tensor * 7 / 8);
   EXPECT_EQ(detours[0].ops, (std::vector<OpId>{0, 1}));

@@ -113,6 +113,7 @@ ShardingRule einsumRule(StringRef equation, ArrayRef<std::vector<int64_t>> shape
   for (char letter : result)
     rule.resultDim(0, factors[letter]);
   rule.rule.flops = terms.size() > 1 ? flops : 0;
+  rule.rule.form = Form::Contraction;
   return rule.rule;
 }
 
@@ -158,6 +159,7 @@ ValueId GraphBuilder::pointwise(ArrayRef<ValueId> operands, ArrayRef<std::vector
   std::vector<int64_t> shape = broadcast(rule, shapes, factors);
   for (const std::vector<int32_t> &set : linearSets)
     rule.addLinear(set);
+  rule.rule.form = Form::Map;
   return op(rule.rule, operands, shape);
 }
 
@@ -175,6 +177,8 @@ ValueId GraphBuilder::normalize(ArrayRef<ValueId> operands, int64_t times) {
       cost.elementFactors.push_back(*factor);
   rule.addInner(cost);
   rule.rule.orderedFactors = {*factors.back()};
+  rule.rule.form = Form::Row;
+  rule.rule.rowDims = {static_cast<int64_t>(shape.size()) - 1};
   return op(rule.rule, operands, shape);
 }
 
@@ -182,6 +186,7 @@ ValueId GraphBuilder::move(RuleBuilder &rule, ValueId operand, ArrayRef<int64_t>
   for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min})
     rule.addLinear({0}, kind);
   rule.rule.isMovement = true;
+  rule.rule.form = Form::Movement;
   return op(rule.rule, operand, shape);
 }
 

@@ -39,6 +39,8 @@ struct Chain {
       rule.operandDim(0, factor).resultDim(0, factor);
     }
     rule.rule.orderedFactors = {0};
+    rule.rule.form = Form::Row;
+    rule.rule.rowDims = {0};
     last = graph.op(rule.rule, {last}, shape);
     return *this;
   }
@@ -56,6 +58,7 @@ struct Chain {
       rule.operandDim(operand, ArrayRef(rule.addFactor(shape[0]))).operandDim(operand, columns);
     rule.resultDim(0, ArrayRef(rule.addFactor(2 * shape[0]))).resultDim(0, columns);
     rule.rule.isMovement = true;
+    rule.rule.form = Form::Movement;
     last = graph.op(rule.rule, {last, other}, {2 * shape[0], shape[1]});
     return *this;
   }

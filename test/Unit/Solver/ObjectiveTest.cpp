@@ -16,14 +16,15 @@ struct OneOp {
   OneOp(std::vector<int64_t> axes, ShardingRule opRule, std::vector<std::vector<int64_t>> operands,
         std::vector<int64_t> result, CostModel costModel = {})
       : mesh(axes), model(std::move(costModel)), rule(std::move(opRule)), info(rule), planner(mesh, {false, model}),
-        costs(planner, states), forms(mesh, model, states, allAtoms()), objective(mesh, model, states, costs, forms) {
+        costs(planner, states), strategies(mesh, model, states, allAtoms()),
+        objective(mesh, model, states, costs, strategies) {
     Signature signature;
     signature.info = &info;
     signature.isOp = true;
     for (const std::vector<int64_t> &shape : operands)
       signature.operands.push_back(costs.internShape(shape, 4));
     signature.results.push_back(resultShape = costs.internShape(result, 4));
-    profile.signature = signatureId = forms.internSignature(0, signature);
+    profile.signature = signatureId = strategies.internSignature(0, signature);
     profile.isOp = true;
     profile.allowed.assign(rule.choices.size(), {~AtomMask(0), ~AtomMask(0)});
   }
@@ -33,13 +34,13 @@ struct OneOp {
       atoms.push_back(atom);
     return atoms;
   }
-  FormId form(std::vector<ChoiceId> choices) { return forms.form(signatureId, choices); }
-  const Form &at(std::vector<ChoiceId> choices) { return forms[form(std::move(choices))]; }
+  StrategyId strategy(std::vector<ChoiceId> choices) { return strategies.strategy(signatureId, choices); }
+  const Strategy &at(std::vector<ChoiceId> choices) { return strategies[strategy(std::move(choices))]; }
   int64_t price(std::vector<ChoiceId> choices) {
-    return objective.priceNode(objective.internProfile(profile), form(std::move(choices))).cost;
+    return objective.priceNode(objective.internProfile(profile), strategy(std::move(choices))).cost;
   }
   Surcharge surcharge(std::vector<ChoiceId> choices) {
-    return objective.priceNode(objective.internProfile(profile), form(std::move(choices))).surcharge;
+    return objective.priceNode(objective.internProfile(profile), strategy(std::move(choices))).surcharge;
   }
 
   AtomMesh mesh;
@@ -49,7 +50,7 @@ struct OneOp {
   RuleInfo info;
   ReshardPlanner planner;
   ReshardCosts costs;
-  Forms forms;
+  Strategies strategies;
   Objective objective;
   SignatureId signatureId = 0;
   ShapeId resultShape = 0;
@@ -64,9 +65,10 @@ enum : ChoiceId { kWhole, kCutI, kCutK, kCutJ, kPartialLhs };
 
 TEST(ObjectiveTest, CuttingTheContractedFactorMakesThePartialResult) {
   OneOp op = matmul({2});
-  FormId form = op.form({kCutK});
-  const State &lhs = op.states[op.forms.operandState(form, 0)], &rhs = op.states[op.forms.operandState(form, 1)],
-              &result = op.states[op.forms.resultState(form, 0)];
+  StrategyId strategy = op.strategy({kCutK});
+  const State &lhs = op.states[op.strategies.operandState(strategy, 0)],
+              &rhs = op.states[op.strategies.operandState(strategy, 1)],
+              &result = op.states[op.strategies.resultState(strategy, 0)];
   EXPECT_TRUE(lhs.dims[0].empty());
   EXPECT_EQ(lhs.dims[1], AtomList{0});
   EXPECT_EQ(rhs.dims[0], AtomList{0});
@@ -77,7 +79,7 @@ TEST(ObjectiveTest, CuttingTheContractedFactorMakesThePartialResult) {
 
 TEST(ObjectiveTest, AtomsOfOneFactorKeepTheirOrder) {
   OneOp op = matmul({2, 2});
-  EXPECT_EQ(op.states[op.forms.resultState(op.form({kCutI, kCutI}), 0)].dims[0], (AtomList{0, 1}));
+  EXPECT_EQ(op.states[op.strategies.resultState(op.strategy({kCutI, kCutI}), 0)].dims[0], (AtomList{0, 1}));
 }
 
 TEST(ObjectiveTest, RefusesWhatDoesNotDivide) {
@@ -97,7 +99,7 @@ TEST(ObjectiveTest, RefusesAMinorFactorUnderAMajorThatIsNotFull) {
   EXPECT_FALSE(op.at({2, 0, 0}).isValid);
   EXPECT_FALSE(op.at({1, 2, 0}).isValid);
   EXPECT_TRUE(op.at({2, 1, 1}).isValid);
-  EXPECT_EQ(op.states[op.forms.resultState(op.form({2, 1, 1}), 0)].dims[0], (AtomList{1, 2, 0}));
+  EXPECT_EQ(op.states[op.strategies.resultState(op.strategy({2, 1, 1}), 0)].dims[0], (AtomList{1, 2, 0}));
 }
 
 TEST(ObjectiveTest, RefusesToMixKindsOfPartialResults) {

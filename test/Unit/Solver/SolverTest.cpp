@@ -280,7 +280,7 @@ TEST(SolverTest, GivesTheSameAnswerTwice) {
   expectSame(once.solver.getDecision(), rebuilt.solver.getDecision());
 }
 
-// Two all_reduces of the local activation per layer at every size, and equal layers share all forms.
+// Two all_reduces of the local activation per layer at every size, and equal layers share all strategies.
 TEST(SolverTest, TransformersReduceTwiceALayer) {
   for (unsigned numLayers : {1u, 7u, 100u}) {
     GraphBuilder graph({2, 4});

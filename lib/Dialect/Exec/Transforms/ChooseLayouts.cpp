@@ -11,9 +11,9 @@
 // So which values have channels last is decided once: those that convolutions make, and what is made of them.
 //
 //===----------------------------------------------------------------------===//
-#include "Clusters.h"
 #include "Contractions.h"
 #include "Movement.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"

@@ -7,13 +7,12 @@
 // them together. Operands that have the dim's letter are cut; the others, weights among them, each part reads whole.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Sharding/CostModel.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -26,8 +25,8 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-/// The most parts that are made without being asked for, and what a link could have sent until a collective begins.
-static constexpr int64_t kMostParts = 8, kBytesToBegin = 1 << 20;
+/// The most parts that are made without being asked for.
+static constexpr int64_t kMostParts = 8;
 
 namespace {
 
@@ -58,40 +57,34 @@ static std::optional<Pair> findPair(spmd::AllReduceOp sum) {
   return isTwice(terms->result) || llvm::any_of(terms->inputs, isTwice) ? std::nullopt : std::optional(pair);
 }
 
-/// Units of time of a pair in so many parts: the first is computed, then parts are computed and sent, then the last is sent.
-static double countUnits(double computes, double sends, double begins, int64_t parts) {
-  double product = computes / double(parts), sum = sends / double(parts) + begins;
+/// Nanoseconds of a pair in so many parts: the first is computed, then parts are computed and sent, then the last is sent. Each part
+/// reads all of an operand that is not cut.
+static double predictNs(Pair pair, int64_t parts, const cost::OpTimes &times) {
+  nn::EinsumTerms terms = *nn::parseEinsum(pair.product.getEquation());
+  cost::OpCosts costs(&times);
+  auto countBytes = [&](Value value) {
+    auto operands = llvm::enumerate(pair.product.getInputs());
+    bool isCut = llvm::none_of(operands, [&](auto operand) {
+      return operand.value() == value && !terms.inputs[operand.index()].contains(pair.letter);
+    });
+    return cost::countBytes(value) / (isCut ? parts : 1);
+  };
+  double product = costs.get(*pair.product, {parts, countBytes}).getNs();
+  double sum = costs.get(*pair.sum, {parts}).getNs();
   return product + double(parts - 1) * std::max(product, sum) + sum;
 }
 
-/// Extents of all letters, multiplied, are the products that are summed.
-static double countProducts(nn::EinsumOp op) {
-  nn::EinsumTerms terms = *nn::parseEinsum(op.getEquation());
-  llvm::SmallDenseMap<char, int64_t> extents;
-  for (auto [term, operand] : llvm::zip_equal(terms.inputs, op.getInputs()))
-    for (auto [letter, size] : llvm::zip_equal(term, cast<RankedTensorType>(operand.getType()).getShape()))
-      extents[letter] = std::max(extents[letter], size);
-  double products = 1;
-  for (auto [letter, extent] : extents)
-    products *= double(extent);
-  return products;
-}
-
-static int64_t chooseParts(Pair pair, int64_t most) {
-  const spmd::CostModel costs = spmd::CostModel::create(spmd::Optimize::Balanced);
-  auto bytes = double(spmd::countWireBytes(pair.sum));
-  double computes = 2 * countProducts(pair.product) * costs.perFlop;
+/// As many as are asked for, or, where `most` is 0, as take least time.
+static int64_t chooseParts(Pair pair, int64_t most, const cost::OpTimes &times) {
   int64_t best = 1;
   double least = 0;
   for (int64_t parts = 1; parts <= std::min(most ? most : kMostParts, pair.getExtent()); ++parts) {
     if (pair.getExtent() % parts != 0)
       continue;
-    double units = most ? -double(parts)
-                        : countUnits(computes, bytes * spmd::kCostUnitsPerByte,
-                                     double(kBytesToBegin * spmd::kCostUnitsPerByte), parts);
-    if (parts == 1 || units < least) {
+    double ns = most ? -double(parts) : predictNs(pair, parts, times);
+    if (parts == 1 || ns < least) {
       best = parts;
-      least = units;
+      least = ns;
     }
   }
   return best;
@@ -134,6 +127,9 @@ struct ChunkCollectives : cleave::exec::impl::ChunkCollectivesBase<ChunkCollecti
   using Base::Base;
 
   void runOnOperation() override {
+    FailureOr<cost::OpTimes> times = cost::OpTimes::get(getOperation());
+    if (failed(times))
+      return signalPassFailure();
     OwnFaults faults(&getContext());
     SmallVector<Pair> pairs;
     getOperation().walk([&](spmd::AllReduceOp op) {
@@ -141,7 +137,7 @@ struct ChunkCollectives : cleave::exec::impl::ChunkCollectivesBase<ChunkCollecti
         pairs.push_back(*pair);
     });
     for (const Pair &pair : pairs)
-      if (int64_t parts = chooseParts(pair, chunks); parts > 1)
+      if (int64_t parts = chooseParts(pair, chunks, *times); parts > 1)
         cut(pair, parts);
   }
 };

@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 
-#include "Cost.h"
+#include "cleave/Dialect/Exec/Fusion/FusionCosts.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "Contractions.h"
 
-#include "Clusters.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 
 #include "llvm/ADT/StringExtras.h"
 

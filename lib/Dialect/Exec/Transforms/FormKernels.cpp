@@ -10,11 +10,12 @@
 //   4. what nothing reads any more goes
 //
 //===----------------------------------------------------------------------===//
-#include "Clusters.h"
 #include "Contractions.h"
 #include "KeepStates.h"
 #include "Movement.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -159,9 +160,13 @@ static void eraseUnused(Block &block) {
 
 namespace {
 struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
+  using Base::Base;
+
   void runOnOperation() override {
-    if (failed(enterPhase(getOperation(), Phase::Clustered)))
+    FailureOr<std::optional<spmd::Cluster>> cluster = spmd::readCluster(getOperation());
+    if (failed(cluster) || failed(enterPhase(getOperation(), Phase::Clustered)))
       return signalPassFailure();
+    const FusionCosts costs(forDevices ? cluster->value_or(spmd::Cluster()).device : spmd::ClusterDevice::hostCore());
     OwnFaults faults(&getContext());
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isExternal())
@@ -174,18 +179,18 @@ struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
       if (failed(states))
         return signalPassFailure();
       appendStates(func, *states);
-      formKernels(func.getBody().front());
+      formKernels(func.getBody().front(), costs);
       spmd::storeNodes(func);
     }
   }
 
 private:
-  void formKernels(Block &block) {
+  void formKernels(Block &block, const FusionCosts &costs) {
     eraseUnused(block);
     contractConvolutions(block);
     foldTransposes(block);
     remarkSlow(block, slow);
-    Clusters clusters(block);
+    Clusters clusters(block, costs);
     for (const Cluster *cluster : clusters.getAll())
       KernelBuilder(clusters, *cluster).build();
     eraseUnused(block);

@@ -13,8 +13,8 @@
 //   ring        (s-1) max(attend to a block, send a block of k and v) + attend to a block + (s-1) combine + s launches
 //
 // with a step for each of p ranks, or, where attention looks at near keys alone, for each block that some rank sees: past others
-// blocks are sent at once. (The weights of each two blocks are a kernel, and all results are put together by one.) What causal
-// attention hides a rank does not compute, but the last rank sees all, and the others wait for its blocks.
+// blocks are sent at once. Both are programs, counted as such (lib/Cost). What causal attention hides a rank does not compute, but the
+// last rank sees all, and the others wait for its blocks.
 //
 // Taken where a plan asks for it, by time where that is less, and where memory asks for it: what does not fit on a device with
 // keys and values gathered is tried with rings.
@@ -22,13 +22,13 @@
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
 
-#include "cleave/Dialect/Exec/Transforms/RingChoice.h"
-#include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Dialect/Spmd/IR/OpTimes.h"
+#include "cleave/Cost/Memory.h"
+#include "cleave/Cost/Program.h"
+#include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace cleave::exec {
@@ -43,22 +43,36 @@ using namespace cleave::exec;
 namespace {
 struct FormRings : cleave::exec::impl::FormRingsBase<FormRings> {
   using Base::Base;
-  FormRings(FormRingsOptions options, RingChoice choice) : Base(std::move(options)), choice(std::move(choice)) {}
 
   void runOnOperation() override;
 
 private:
   /// How many.
   int64_t formAsked(func::FuncOp func);
-  void formFaster(func::FuncOp func);
-  void formToFit(func::FuncOp func);
-
-  RingChoice choice;
+  void formFaster(func::FuncOp func, const cost::OpTimes &times);
+  void formToFit(func::FuncOp func, const cost::OpTimes &times);
 };
 
 /// Nanoseconds of a rank.
 struct RingTimes {
   double gathered = 0, ring = 0;
+};
+
+/// A function next to `func` with what a ring is made of alone, taken away in the end.
+class Trial {
+public:
+  Trial(func::FuncOp func, Ring &ring);
+  ~Trial() { trial.erase(); }
+
+  RingTimes predict(const cost::OpTimes &times);
+
+private:
+  void clone(Operation *op, OpBuilder &builder);
+  void copy(const GatheredSequence &from, GatheredSequence &to, OpBuilder &builder);
+
+  func::FuncOp trial;
+  Ring ring;
+  IRMapping values;
 };
 } // namespace
 
@@ -75,46 +89,57 @@ static std::vector<Ring> findRings(func::FuncOp func, bool isAsked) {
   return rings;
 }
 
-static double countBytes(ArrayRef<Value> values) {
-  double bytes = 0;
-  for (Value value : values)
-    if (value)
-      bytes += double(spmd::getBytes(value.getType()));
-  return bytes;
+/// What it reads from outside is an argument.
+void Trial::clone(Operation *op, OpBuilder &builder) {
+  if (values.contains(op))
+    return;
+  Block &body = trial.getBody().front();
+  for (Value operand : op->getOperands())
+    if (!values.contains(operand))
+      values.map(operand, body.addArgument(operand.getType(), operand.getLoc()));
+  values.map(op, builder.clone(*op, values));
 }
 
-static spmd::OpTimes getTimes(func::FuncOp func, const spmd::Cluster &cluster) {
-  spmd::MeshAttr mesh = spmd::getMesh(func);
-  auto whole = func->getParentOfType<ModuleOp>()->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr);
-  return spmd::OpTimes(cluster, mesh, whole ? whole : mesh);
+void Trial::copy(const GatheredSequence &from, GatheredSequence &to, OpBuilder &builder) {
+  clone(from.gather, builder);
+  for (auto [op, dim] : from.moves)
+    clone(op, builder);
+  to.gather = values.lookup(from.gather);
+  for (auto &[op, dim] : to.moves)
+    op = values.lookup(op);
 }
 
-/// What the attention takes with all keys and values gathered first, and with a ring: there each step but the last also
-/// passes its block on, beside the attention to it, and combines what it found with what was found before.
-static RingTimes predict(Ring &ring, const spmd::OpTimes &times) {
-  nn::AttentionOp op = ring.attention;
-  Type element = op.getQuery().getType().getElementType();
-  double flops = op.getShardingRule().flops, ranks = double(ring.ranks);
-  double others = countBytes({op.getQuery(), op.getResult()}), steps = double(findSteps(ring).size());
-  double keys = countBytes({op.getKey(), op.getValue()});
-  auto gather = [&](const GatheredSequence &sequence) {
-    auto sent = cast<spmd::CollectiveOpInterface>(sequence.gather);
-    return times.getCollectiveNs(sent, sent.getWireBytes());
-  };
-  auto pass = [&](const GatheredSequence &sequence) {
-    return times.getCollectiveNs("window", sequence.axes, int64_t(countBytes({sequence.gather->getOperand(0)})));
-  };
+Trial::Trial(func::FuncOp func, Ring &ring) : ring(ring) {
+  OpBuilder builder(func);
+  trial =
+      func::FuncOp::create(builder, func.getLoc(), (func.getName() + ".ring").str(), builder.getFunctionType({}, {}));
+  trial->setAttr(spmd::SpmdDialect::kMeshAttr, spmd::getMesh(func));
+  builder.setInsertionPointToStart(trial.addEntryBlock());
+  copy(ring.key, this->ring.key, builder);
+  copy(ring.value, this->ring.value, builder);
+  if (ring.mask && !values.contains(ring.mask))
+    values.map(ring.mask, trial.getBody().front().addArgument(ring.mask.getType(), ring.mask.getLoc()));
+  clone(ring.attention, builder);
+  this->ring.attention = cast<nn::AttentionOp>(values.lookup(ring.attention.getOperation()));
+  this->ring.mask = values.lookupOrNull(ring.mask);
+  func::ReturnOp::create(builder, func.getLoc(), this->ring.attention.getResult());
+}
+
+/// Both ways counted as any program is.
+RingTimes Trial::predict(const cost::OpTimes &times) {
+  SymbolTable symbols(trial->getParentOfType<ModuleOp>());
   RingTimes found;
-  found.gathered = times.getComputeNs(flops, others + keys + countBytes({op.getMask()}), element) + gather(ring.key) +
-                   (ring.key.gather == ring.value.gather ? 0 : gather(ring.value));
-  // As the report sees them: three sums of two tensors, in f32 at least.
-  double results = countBytes({op.getResult()}) * std::max(1.0, 4 / double(spmd::getElementBytes(element)));
-  double attend = times.getComputeNs(flops / ranks, others + keys / ranks, element);
-  double passed = pass(ring.key) + (ring.key.gather == ring.value.gather ? 0 : pass(ring.value));
-  double combine = 3 * times.getComputeNs(0, 3 * results, element);
-  double launches = steps > 1 ? steps * times.getCluster().device.launchNs : 0;
-  found.ring = attend + (steps - 1) * (std::max(attend, passed) + combine) + launches;
+  found.gathered = cost::countProgram(trial, symbols, &times).time.getNs();
+  formRing(ring);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(trial.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  found.ring = cost::countProgram(trial, symbols, &times).time.getNs();
   return found;
+}
+
+static RingTimes predict(func::FuncOp func, Ring &ring, const cost::OpTimes &times) {
+  return Trial(func, ring).predict(times);
 }
 
 //===----------------------------------------------------------------------===//
@@ -128,19 +153,18 @@ int64_t FormRings::formAsked(func::FuncOp func) {
   return rings.size();
 }
 
-void FormRings::formFaster(func::FuncOp func) {
-  spmd::OpTimes times = getTimes(func, *choice.cluster);
+void FormRings::formFaster(func::FuncOp func, const cost::OpTimes &times) {
   for (Ring &ring : findRings(func, /*isAsked=*/false))
-    if (RingTimes predicted = predict(ring, times); predicted.ring < predicted.gathered)
+    if (RingTimes predicted = predict(func, ring, times); predicted.ring < predicted.gathered)
       formRing(ring);
 }
 
 /// On a copy first: it may be that something else takes the memory.
-void FormRings::formToFit(func::FuncOp func) {
-  int64_t memory = choice.cluster->device.memoryBytes;
+void FormRings::formToFit(func::FuncOp func, const cost::OpTimes &times) {
+  int64_t memory = times.getCluster().device.memoryBytes;
   if (!memory || findRings(func, false).empty())
     return;
-  int64_t before = choice.countPeakBytes(func);
+  int64_t before = cost::countPeakBytes(func);
   if (before <= memory)
     return;
   func::FuncOp copy = func.clone();
@@ -148,23 +172,22 @@ void FormRings::formToFit(func::FuncOp func) {
   func->getParentOp()->getRegion(0).front().push_back(copy);
   for (Ring &ring : findRings(copy, /*isAsked=*/false))
     formRing(ring);
-  int64_t after = choice.countPeakBytes(copy);
+  int64_t after = cost::countPeakBytes(copy);
   copy.erase();
   if (after >= before)
     return;
-  spmd::OpTimes times = getTimes(func, *choice.cluster);
   RingTimes sum;
   std::vector<Ring> rings = findRings(func, false);
   for (Ring &ring : rings) {
-    RingTimes one = predict(ring, times);
+    RingTimes one = predict(func, ring, times);
     sum.gathered += one.gathered;
     sum.ring += one.ring;
     formRing(ring);
   }
   func.emitRemark() << "keys and values of " << rings.size()
                     << " nn.attention use ring attention: gathered, a rank has a peak of " << before
-                    << " bytes, and a device of " << choice.cluster->name << " has " << memory << "; with it " << after
-                    << ", and " << std::llround(std::abs(sum.ring - sum.gathered)) << " ns "
+                    << " bytes, and a device of " << times.getCluster().name << " has " << memory << "; with it "
+                    << after << ", and " << std::llround(std::abs(sum.ring - sum.gathered)) << " ns "
                     << (sum.ring > sum.gathered ? "more" : "less");
 }
 
@@ -174,6 +197,9 @@ void FormRings::runOnOperation() {
     return signalPassFailure();
   }
   OwnFaults faults(&getContext());
+  FailureOr<cost::OpTimes> times = cost::OpTimes::get(getOperation());
+  if (failed(times))
+    return signalPassFailure();
   spmd::AttentionForm form = spmd::getAttentionWish(getOperation(), attention);
   int64_t asked = 0;
   SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
@@ -182,17 +208,13 @@ void FormRings::runOnOperation() {
       continue;
     if (form == spmd::AttentionForm::Ring)
       asked += formAsked(func);
-    else if (form == spmd::AttentionForm::Auto && choice.cluster && choice.isByTime)
-      formFaster(func);
-    if (form == spmd::AttentionForm::Auto && choice.cluster && choice.countPeakBytes)
-      formToFit(func);
+    else if (form == spmd::AttentionForm::Auto && byTime)
+      formFaster(func, *times);
+    if (form == spmd::AttentionForm::Auto)
+      formToFit(func, *times);
     func.walk([](nn::AttentionOp op) { nn::GlobalBand::removeFrom(op); });
   }
   if (form == spmd::AttentionForm::Ring && asked == 0)
     getOperation().emitRemark() << "no nn.attention takes keys and values gathered along their sequence: nothing goes "
                                    "round, though rings are asked for";
-}
-
-std::unique_ptr<Pass> cleave::exec::createFormRings(FormRingsOptions options, RingChoice choice) {
-  return std::make_unique<FormRings>(std::move(options), std::move(choice));
 }

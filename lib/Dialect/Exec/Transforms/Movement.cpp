@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Movement.h"
 
-#include "Clusters.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/Builders.h"

@@ -16,7 +16,7 @@
 // that dim first then, and the product reads it so.
 //
 //===----------------------------------------------------------------------===//
-#include "Clusters.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"

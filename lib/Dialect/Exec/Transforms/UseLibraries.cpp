@@ -13,10 +13,10 @@
 // command's, so that the kernel can stand in for it.
 //
 //===----------------------------------------------------------------------===//
-#include "Clusters.h"
 #include "KernelParts.h"
 #include "cleave/Codegen/Device.h"
 #include "cleave/Codegen/Libraries.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 

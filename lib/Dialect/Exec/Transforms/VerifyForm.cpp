@@ -4,8 +4,8 @@
 // comes next may take any program that passes. One walk, linear in ops.
 //
 //===----------------------------------------------------------------------===//
-#include "Clusters.h"
 #include "Placement.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"

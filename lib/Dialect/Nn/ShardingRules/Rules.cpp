@@ -177,6 +177,9 @@ ShardingRule OpRule::finish(StringRef reason) {
   }
   if (rule.choices.size() == 1 && !rule.factorSizes.empty())
     rule.mustReplicate = reason.empty() ? "no dim of the op can be split" : reason.str();
+  auto formed = cast<FormOpInterface>(op);
+  rule.form = formed.getForm();
+  llvm::append_range(rule.rowDims, formed.getRowDims());
   return std::move(rule);
 }
 

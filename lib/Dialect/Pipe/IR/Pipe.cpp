@@ -81,6 +81,11 @@ std::optional<int64_t> cleave::pipe::getResultIndex(FunctionOpInterface func, un
   return getNumber(func.getResultAttr(index, PipeDialect::kIndexAttr));
 }
 
+spmd::MeshAttr cleave::pipe::getWholeMesh(ModuleOp module) {
+  auto whole = module->getAttrOfType<spmd::MeshAttr>(PipeDialect::kMeshAttr);
+  return whole ? whole : spmd::getMesh(module);
+}
+
 std::optional<int64_t> cleave::pipe::getMicrobatches(Operation *module) {
   return getNumber(module->getAttr(PipeDialect::kMicrobatchesAttr));
 }

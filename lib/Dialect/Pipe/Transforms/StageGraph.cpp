@@ -12,15 +12,13 @@
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
 #include "StageParts.h"
+#include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Dialect/Spmd/IR/OpTimes.h"
-#include "cleave/Dialect/Spmd/IR/Repeated.h"
-#include "cleave/Dialect/Spmd/IR/SameRule.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Plan/ClusterFile.h"
@@ -56,28 +54,6 @@ static bool isOfOneStage(Operation &op, const Spans &spans) {
          spans.get(&op) == Span::Each;
 }
 
-namespace {
-/// What a rule says of an op's work. Equal layers have equal rules: each is made once.
-struct Work {
-  double flops = 0;
-  bool moves = true;
-};
-using WorkTable = spmd::SameRuleMap<Work>;
-} // namespace
-
-static Work getWork(Operation &op, WorkTable &table) {
-  auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
-  if (!ruled)
-    return {};
-  auto [entry, isNew] = table.try_emplace(&op);
-  if (isNew) {
-    // Making a rule costs more than all else that is asked here of an op.
-    spmd::ShardingRule rule = ruled.getShardingRule();
-    entry->second = {rule.flops, rule.isMovement};
-  }
-  return entry->second;
-}
-
 // Before the mesh is looked up: a plan for a schedule alone may have none, and then all links are the nearest.
 DeviceRates DeviceRates::get(const spmd::Plan *plan) {
   DeviceRates rates;
@@ -89,56 +65,31 @@ DeviceRates DeviceRates::get(const spmd::Plan *plan) {
 }
 
 /// The mesh of stages, in which collectives are, and that of the machine. A file of stages may have neither.
-static spmd::OpTimes makeTimes(func::FuncOp func, const DeviceRates &rates) {
+static cost::OpTimes makeTimes(func::FuncOp func, const DeviceRates &rates) {
   auto inner = spmd::getMesh(func);
   auto module = func->getParentOfType<ModuleOp>();
+  if (!inner)
+    inner = spmd::MeshAttr::get(func.getContext(), {"device"}, {1}, {});
   auto whole = module->getAttrOfType<spmd::MeshAttr>(PipeDialect::kMeshAttr);
-  auto none = spmd::MeshAttr::get(func.getContext(), {"device"}, {1}, {});
-  return spmd::OpTimes(rates.cluster, inner ? inner : none, whole && inner ? whole : inner ? inner : none);
-}
-
-static double getNs(Operation &op, const spmd::OpTimes &times, const DeviceRates &rates, WorkTable &works);
-
-/// Its body, as often as it was priced for, or will be.
-static double getLoopNs(nn::LoopOp loop, const spmd::OpTimes &times, const DeviceRates &rates, WorkTable &works) {
-  double ns = 0;
-  for (Operation &op : loop.getBody().front().without_terminator())
-    ns += getNs(op, times, rates, works);
-  auto priced = loop->getAttrOfType<IntegerAttr>(spmd::kTimesAttr);
-  return ns * static_cast<double>(priced ? priced.getInt() : loop.getPricedTimes());
+  return cost::OpTimes(rates.cluster, inner, whole ? whole : inner);
 }
 
 /// Of one op, or of one collective, for one part of the batch.
-static double getNs(Operation &op, const spmd::OpTimes &times, const DeviceRates &rates, WorkTable &works) {
-  if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
-    return collective.communicates()
-               ? times.getCollectiveNs(collective,
-                                       (collective.getWireBytes() + rates.microbatches - 1) / rates.microbatches)
-               : 0;
-  if (auto loop = dyn_cast<nn::LoopOp>(op))
-    return getLoopNs(loop, times, rates, works);
-  Work work = getWork(op, works);
-  double flops = work.flops / static_cast<double>(rates.microbatches), bytes = 0;
-  // Movement becomes part of what reads it.
-  if (work.moves && flops == 0)
-    return 0;
-  for (Value operand : op.getOperands())
-    bytes += static_cast<double>(countBytes(operand, rates));
-  for (Value result : op.getResults())
-    bytes += static_cast<double>(countBytes(result, rates));
-  return times.getComputeNs(flops, bytes, spmd::getComputedType(&op));
+static double getNs(Operation &op, cost::OpCosts &costs, const DeviceRates &rates) {
+  return costs.get(op, {rates.microbatches, [&](Value value) { return countBytes(value, rates); }}).getNs();
 }
 
 double cleave::pipe::getOpNs(Operation &op, const DeviceRates &rates) {
-  WorkTable works;
-  return getNs(op, makeTimes(op.getParentOfType<func::FuncOp>(), rates), rates, works);
+  cost::OpTimes times = makeTimes(op.getParentOfType<func::FuncOp>(), rates);
+  cost::OpCosts costs(&times);
+  return getNs(op, costs, rates);
 }
 
 namespace {
 class GraphMaker {
 public:
   GraphMaker(func::FuncOp func, const DeviceRates &rates, const Spans &spans, StageGraph &graph)
-      : rates(rates), times(makeTimes(func, rates)), spans(spans), graph(graph) {}
+      : rates(rates), times(makeTimes(func, rates)), costs(&times), spans(spans), graph(graph) {}
 
   void add(Operation &op);
   void findStates(func::FuncOp func);
@@ -151,10 +102,10 @@ private:
   bool isCheap(Operation &op, double ns, int64_t bytes);
 
   const DeviceRates &rates;
-  const spmd::OpTimes times;
+  const cost::OpTimes times;
+  cost::OpCosts costs;
   const Spans &spans;
   StageGraph &graph;
-  WorkTable works;
   DenseMap<Operation *, uint32_t> numbers;
   DenseMap<Value, uint32_t> valueNumbers;
   /// By symbol and part: a parameter that is loaded twice is one.
@@ -214,7 +165,7 @@ void GraphMaker::add(Operation &op) {
   uint32_t number = static_cast<uint32_t>(graph.ops.size());
   numbers[&op] = number;
   graph.ops.push_back(&op);
-  double ns = getNs(op, times, rates, works);
+  double ns = getNs(op, costs, rates);
   schedule::SplitOp &made = graph.problem.ops.emplace_back();
   made.ns = std::llround(ns);
   made.name = spmd::describeNode(&op);

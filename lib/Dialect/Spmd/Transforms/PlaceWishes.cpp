@@ -14,6 +14,7 @@
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Nn/IR/Packed.h"
+#include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
@@ -297,6 +298,8 @@ LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
   PlanError error;
   if (failed(placeStates(module, given, error)))
     return emitError(module.getContext(), error);
+  if (given.cluster)
+    writeCluster(module, *given.cluster);
   if (given.rules.empty() && given.mesh.empty())
     return success();
   Plan plan = given;

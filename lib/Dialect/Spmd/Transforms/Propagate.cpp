@@ -373,7 +373,7 @@ void DecisionWriter::writeDetours() {
       remark << " and " << more << " next to it";
     if (detour.numPlaces > 1)
       remark << ", in each of " << detour.numPlaces << " places,";
-    if (detour.kind == Detour::Kind::OtherForm) {
+    if (detour.kind == Detour::Kind::OtherStrategy) {
       remark << (more ? " depart" : " departs") << " from the plan: " << detour.bytes << " bytes a rank instead of "
              << detour.otherBytes;
       continue;

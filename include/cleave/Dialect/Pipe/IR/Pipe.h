@@ -30,6 +30,9 @@ llvm::SmallVector<mlir::func::FuncOp, 4> getRankFunctions(mlir::ModuleOp module)
 std::optional<int64_t> getArgIndex(mlir::FunctionOpInterface func, unsigned index);
 std::optional<int64_t> getResultIndex(mlir::FunctionOpInterface func, unsigned index);
 
+/// The mesh of the machine: that of all stages, where `module` is of a pipeline, else its own one. Null: it has none.
+spmd::MeshAttr getWholeMesh(mlir::ModuleOp module);
+
 /// Microbatches that the entry of `module` is one of; nothing if it is no such program.
 std::optional<int64_t> getMicrobatches(mlir::Operation *module);
 

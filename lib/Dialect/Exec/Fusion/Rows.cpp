@@ -5,7 +5,7 @@
 //   softmax %x dim 1 : 8x128      8 rows of 128      one element a row: 8x1, and 8 without the dim
 //
 //===----------------------------------------------------------------------===//
-#include "Clusters.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 
 using namespace mlir;
 using namespace cleave;

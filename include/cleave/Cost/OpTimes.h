@@ -5,25 +5,27 @@
 // (CostModel.h). What is shown of a collective and what it was decided by so are the same; launches are only shown.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_DIALECT_SPMD_IR_OPTIMES_H
-#define CLEAVE_DIALECT_SPMD_IR_OPTIMES_H
+#ifndef CLEAVE_COST_OPTIMES_H
+#define CLEAVE_COST_OPTIMES_H
 
+#include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Sharding/Cluster.h"
 #include "cleave/Sharding/CostModel.h"
 
-namespace cleave::spmd {
-
-/// In the words of clusters.
-ClusterMesh getClusterMesh(MeshAttr mesh);
+namespace cleave::cost {
 
 class OpTimes {
 public:
   /// `mesh` is that of the program; `whole` of the machine, which has more axes where the program is a pipeline's stage.
   /// Precondition: `whole` fits on the cluster.
-  OpTimes(const Cluster &cluster, MeshAttr mesh, MeshAttr whole);
+  OpTimes(const spmd::Cluster &cluster, spmd::MeshAttr mesh, spmd::MeshAttr whole);
 
-  const Cluster &getCluster() const { return cluster; }
+  /// For the functions of `module`, on its cluster (`spmd.cluster`) or else the default one. Error on `module`: those of `readCluster`; the
+  /// mesh does not fit on the cluster. Without a mesh it is one device.
+  static mlir::FailureOr<OpTimes> get(mlir::ModuleOp module);
+
+  const spmd::Cluster &getCluster() const { return cluster; }
 
   /// Of an op that computes on elements of `elementType`, reads and writes so much. Nothing is launched for no flops: what
   /// only moves or changes elements becomes part of what is beside it.
@@ -31,21 +33,18 @@ public:
   /// Of a kernel that is launched by itself.
   double getKernelNs(double flops, double bytes, mlir::Type elementType) const;
   /// Of a collective (`all_reduce`, `permute`) over these axes of which the busiest rank sends `bytes`.
-  double getCollectiveNs(llvm::StringRef kind, llvm::ArrayRef<AxisAttr> axes, int64_t bytes) const;
-  double getCollectiveNs(CollectiveOpInterface op, int64_t bytes) const;
+  double getCollectiveNs(llvm::StringRef kind, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t bytes) const;
+  double getCollectiveNs(spmd::CollectiveOpInterface op, int64_t bytes) const;
   /// Of a message to the next rank along an axis of the machine's mesh.
   double getMessageNs(llvm::StringRef axis, int64_t bytes) const;
 
 private:
-  Cluster cluster;
-  MeshAttr mesh;
-  ClusterMesh whole;
-  CostModel model;
+  spmd::Cluster cluster;
+  spmd::MeshAttr mesh;
+  spmd::ClusterMesh whole;
+  spmd::CostModel model;
 };
 
-/// The element type that an op computes in: that of its first operand, or else result.
-mlir::Type getComputedType(mlir::Operation *op);
+} // namespace cleave::cost
 
-} // namespace cleave::spmd
-
-#endif // CLEAVE_DIALECT_SPMD_IR_OPTIMES_H
+#endif // CLEAVE_COST_OPTIMES_H

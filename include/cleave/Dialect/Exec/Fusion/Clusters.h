@@ -1,7 +1,7 @@
 //===- Clusters.h - which ops run as one kernel -----------------*- C++ -*-===//
 //
 // One walk over a block, in program order. An op joins the clusters that made its operands, which become one, where all
-// of this holds; else it starts its own:
+// of this holds; else it starts its own. Which forms may follow which in a kernel says a table (Sharding/Fusion.h):
 //
 //   order    nothing outside of the cluster has read from it yet. The kernel runs where its last op stands, so whoever
 //            reads first closes it
@@ -26,11 +26,12 @@
 //       %t = add %s, %y
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_CLUSTERS_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_CLUSTERS_H
+#ifndef CLEAVE_DIALECT_EXEC_FUSION_CLUSTERS_H
+#define CLEAVE_DIALECT_EXEC_FUSION_CLUSTERS_H
 
-#include "Cost.h"
+#include "cleave/Dialect/Exec/Fusion/FusionCosts.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Sharding/Fusion.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace cleave::exec {
@@ -45,6 +46,8 @@ struct Rows {
   static std::optional<Rows> get(mlir::Operation *op);
   /// The same rows, for one op that follows another.
   bool operator==(const Rows &other) const;
+  /// True if one kernel can walk both.
+  bool mayShare(const Rows &other) const { return *this == other && !isScan && !other.isScan; }
   /// True if a tensor of this shape has one element a row, in the rows' order.
   bool hasOneARow(llvm::ArrayRef<int64_t> other) const;
   /// The shape with one element a row that broadcasts to `shape`.
@@ -76,11 +79,15 @@ struct Cluster {
   /// Uses of its values by ops that are not in it.
   int64_t openUses = 0;
   bool isOpen = true;
+
+  spmd::KernelKind getKind() const {
+    return hasAnchor ? spmd::KernelKind::Tiles : rows ? spmd::KernelKind::Rows : spmd::KernelKind::Points;
+  }
 };
 
 class Clusters {
 public:
-  explicit Clusters(mlir::Block &block);
+  Clusters(mlir::Block &block, const FusionCosts &costs);
 
   /// In the order of their last ops, those that hold more than aliases.
   llvm::SmallVector<const Cluster *> getAll() const;
@@ -98,7 +105,6 @@ private:
   void joinAlias(mlir::Operation *op);
   /// True if `op`, in the cluster `own`, may become one with the cluster `other` that it reads from.
   bool mayJoin(mlir::Operation *op, const Cluster &own, unsigned other) const;
-  bool mayFollowAnchor(mlir::Operation *op, mlir::OpOperand &operand, const Cluster &from, bool isOnlyReader) const;
   bool mayRead(mlir::Operation *op, mlir::OpOperand &operand, const Cluster &from, bool isOnlyReader) const;
   void merge(unsigned from, unsigned into);
   /// The open cluster that `value` is made in; nothing otherwise.
@@ -107,6 +113,7 @@ private:
   /// Counts the uses that `op` makes and gives once it is in `cluster`.
   void countUses(mlir::Operation *op, unsigned cluster);
 
+  const FusionCosts costs;
   llvm::SmallVector<Cluster> clusters;
   llvm::DenseMap<mlir::Operation *, unsigned> clusterOf;
   llvm::DenseMap<mlir::Operation *, Chain> inlined;
@@ -118,6 +125,10 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
 };
 
+/// The first op of each kernel that exec-form-kernels would make of the block as it is now, by these costs. Linear. What passes before it
+/// do (attention that is recognized, masks that are written out) makes fewer of some and more of others.
+llvm::DenseSet<mlir::Operation *> findKernelStarts(mlir::Block &block, const FusionCosts &costs);
+
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_CLUSTERS_H
+#endif // CLEAVE_DIALECT_EXEC_FUSION_CLUSTERS_H

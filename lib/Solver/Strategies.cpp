@@ -1,10 +1,10 @@
-//===- Forms.cpp - an op under one choice per atom ------------------------===//
+//===- Strategies.cpp - an op under one choice per atom -------------------===//
 //
 // First the choices are dealt out: which atoms cut each factor, which operands and results are partial. Then every dim
 // becomes the atoms of its factors, major to minor, if that is possible.
 //
 //===----------------------------------------------------------------------===//
-#include "Forms.h"
+#include "Strategies.h"
 #include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/RuleMatch.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,7 +13,7 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
-SignatureId Forms::internSignature(uint32_t rule, const Signature &signature) {
+SignatureId Strategies::internSignature(uint32_t rule, const Signature &signature) {
   SmallVector<uint64_t, 8> key{uint64_t(rule) << 1 | signature.isOp, signature.wished, signature.operands.size()};
   key.append(signature.operands.begin(), signature.operands.end());
   key.append(signature.results.begin(), signature.results.end());
@@ -23,22 +23,22 @@ SignatureId Forms::internSignature(uint32_t rule, const Signature &signature) {
   return id;
 }
 
-/// Four choices of 16 bits to a word: keys are compared and hashed far more often than forms are made.
-FormId Forms::form(SignatureId signature, ArrayRef<ChoiceId> choices) {
+/// Four choices of 16 bits to a word: keys are compared and hashed far more often than strategies are made.
+StrategyId Strategies::strategy(SignatureId signature, ArrayRef<ChoiceId> choices) {
   SmallVector<uint64_t, 8> key{signature};
   for (auto [place, choice] : enumerate(choices)) {
     if (place % 4 == 0)
       key.push_back(0);
     key.back() |= uint64_t(choice) << (place % 4 * 16);
   }
-  auto [id, isNew] = formKeys.intern(key);
+  auto [id, isNew] = strategyKeys.intern(key);
   if (isNew) {
     choicePool.insert(choicePool.end(), choices.begin(), choices.end());
     firstStates.push_back(statePool.size());
-    Form form;
-    form.signature = signature;
-    evaluate(form, choices);
-    forms.push_back(form);
+    Strategy strategy;
+    strategy.signature = signature;
+    evaluate(strategy, choices);
+    strategies.push_back(strategy);
   }
   return id;
 }
@@ -47,7 +47,7 @@ FormId Forms::form(SignatureId signature, ArrayRef<ChoiceId> choices) {
 // Dealing out
 //===----------------------------------------------------------------------===//
 
-Forms::Draft Forms::draft(const ShardingRule &rule, ArrayRef<ChoiceId> choices) const {
+Strategies::Draft Strategies::draft(const ShardingRule &rule, ArrayRef<ChoiceId> choices) const {
   Draft draft;
   draft.cuts.resize(rule.factorSizes.size());
   draft.partialOperands.resize(rule.operands.size());
@@ -67,12 +67,12 @@ Forms::Draft Forms::draft(const ShardingRule &rule, ArrayRef<ChoiceId> choices) 
 }
 
 /// Whether the last pieces are padded.
-bool Forms::isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const {
+bool Strategies::isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const {
   return rule.factorSizes[factor] % mesh.product(cuts[factor]) != 0;
 }
 
 /// Every cut factor divides, together with what is wished for its dim; or at least by the atoms that have to divide.
-bool Forms::divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const {
+bool Strategies::divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const {
   unsigned regrouped = 0;
   for (const Regroup &regroup : rule.regroups)
     regrouped += isUneven(rule, regroup.factor, cuts);
@@ -97,8 +97,8 @@ bool Forms::divide(const ShardingRule &rule, const Signature &signature, const C
 }
 
 /// A factor may be cut only if all more major ones of its dim are cut to the end; else shards would not be intervals.
-bool Forms::addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft,
-                     const AtomList &partial, StateId wished) {
+bool Strategies::addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft,
+                          const AtomList &partial, StateId wished) {
   State state = wished == kNone ? State::replicated(factors.size()) : states[wished];
   for (auto [dim, dimFactors] : zip(state.dims, factors)) {
     bool isFull = true;
@@ -118,7 +118,7 @@ bool Forms::addState(const ShardingRule &rule, const TensorFactors &factors, con
 
 /// Positions that another rank has are masked: a kernel finds out which those are. A slice, which is a view otherwise, takes one more to
 /// make what is summed.
-int64_t Forms::maskUnits(const ShardingRule &rule, const Draft &draft) const {
+int64_t Strategies::maskUnits(const ShardingRule &rule, const Draft &draft) const {
   auto isMasked = [&](AtomId atom) {
     return any_of(draft.cuts, [&](const AtomList &atoms) { return is_contained(atoms, atom); });
   };
@@ -127,12 +127,12 @@ int64_t Forms::maskUnits(const ShardingRule &rule, const Draft &draft) const {
   return rule.operands.size() == 1 ? 2 * costs.perLaunch : costs.perLaunch;
 }
 
-/// What fails on the way leaves a form that is not valid, and is offered to nobody.
-void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
-  const Signature &signature = signatures[form.signature];
+/// What fails on the way leaves a strategy that is not valid, and is offered to nobody.
+void Strategies::evaluate(Strategy &strategy, ArrayRef<ChoiceId> choices) {
+  const Signature &signature = signatures[strategy.signature];
   const ShardingRule &rule = *signature.info->rule;
   Draft draft = this->draft(rule, choices);
-  if (draft.isMixed || !divide(rule, signature, draft.cuts) || !addInner(form, rule, draft.cuts))
+  if (draft.isMixed || !divide(rule, signature, draft.cuts) || !addInner(strategy, rule, draft.cuts))
     return;
   for (auto [factors, partial] : zip(rule.operands, draft.partialOperands))
     if (!addState(rule, factors, draft, partial, signature.wished))
@@ -140,10 +140,10 @@ void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
   for (const TensorFactors &factors : rule.results)
     if (!addState(rule, factors, draft, draft.partialResults, signature.wished))
       return;
-  form.keepsPartial = !draft.partialResults.empty();
-  form.innerUnits += maskUnits(rule, draft);
-  form.flops = localFlops(rule, draft.cuts);
-  form.isValid = true;
+  strategy.keepsPartial = !draft.partialResults.empty();
+  strategy.innerUnits += maskUnits(rule, draft);
+  strategy.flops = localFlops(rule, draft.cuts);
+  strategy.isValid = true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,7 +153,7 @@ void Forms::evaluate(Form &form, ArrayRef<ChoiceId> choices) {
 static int64_t ceilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 /// Positions that the busiest rank sends in an exchange; nothing if ranks would not need intervals at one distance.
-std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
+std::optional<int64_t> Strategies::countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
   SmallVector<DimWindow, 2> dims;
   for (const SlidingDim &slide : cost.slides) {
     const AtomList &mine = cuts[slide.input], &made = cuts[slide.result];
@@ -173,7 +173,8 @@ std::optional<int64_t> Forms::countSent(const ShardingRule &rule, const InnerCos
 }
 
 /// The same of parts put one behind the other, or taken apart.
-std::optional<int64_t> Forms::countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
+std::optional<int64_t> Strategies::countJoined(const ShardingRule &rule, const InnerCost &cost,
+                                               const Cuts &cuts) const {
   bool isJoin = cost.kind == InnerCost::Kind::Join;
   const SlidingDim &first = cost.slides.front();
   const AtomList &together = cuts[isJoin ? first.result : first.input];
@@ -188,7 +189,7 @@ std::optional<int64_t> Forms::countJoined(const ShardingRule &rule, const InnerC
 }
 
 /// Elements of one rank.
-__int128 Forms::countLocal(const ShardingRule &rule, ArrayRef<FactorId> factors, const Cuts &cuts) const {
+__int128 Strategies::countLocal(const ShardingRule &rule, ArrayRef<FactorId> factors, const Cuts &cuts) const {
   __int128 elements = 1;
   for (FactorId factor : factors)
     elements *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
@@ -196,7 +197,7 @@ __int128 Forms::countLocal(const ShardingRule &rule, ArrayRef<FactorId> factors,
 }
 
 /// What neighbors send each other where the pieces of a reshape do not line up.
-void Forms::addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
+void Strategies::addRegroups(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const {
   for (const Regroup &regroup : rule.regroups) {
     const AtomList &atoms = cuts[regroup.factor];
     if (!isUneven(rule, regroup.factor, cuts))
@@ -204,9 +205,10 @@ void Forms::addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) 
     __int128 bytes = countLocal(rule, regroup.elementFactors, cuts) * regroup.elementBytes;
     bytes *= countSentElements(regroup.getWindow(rule.factorSizes[regroup.factor], mesh.product(atoms)));
     GroupCost direct = directCost(mesh, costs, atoms);
-    form.innerBytes = clampCost(form.innerBytes + bytes);
+    strategy.innerBytes = clampCost(strategy.innerBytes + bytes);
     if (bytes > 0)
-      form.innerUnits = clampCost(form.innerUnits + bytes * direct.perPiece + direct.fixed + costs.perCollective);
+      strategy.innerUnits =
+          clampCost(strategy.innerUnits + bytes * direct.perPiece + direct.fixed + costs.perCollective);
   }
 }
 
@@ -218,8 +220,8 @@ static bool isReadAgain(const ShardingRule &rule, const InnerCost &cost) {
 }
 
 /// Sources of the formulas: InnerCost in ShardingRule.h.
-bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const {
-  addRegroups(form, rule, cuts);
+bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const {
+  addRegroups(strategy, rule, cuts);
   for (const InnerCost &cost : rule.inner) {
     AtomList group;
     for (FactorId factor : cost.factors)
@@ -236,13 +238,13 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
       if (!sent)
         return false;
       GroupCost direct = directCost(mesh, costs, group);
-      form.innerBytes = clampCost(form.innerBytes + *sent * bytes);
+      strategy.innerBytes = clampCost(strategy.innerBytes + *sent * bytes);
       if (*sent == 0)
         continue;
       // Parts are put side by side before they are sent.
       int64_t packing = cost.kind == InnerCost::Kind::Join ? costs.perLaunch : 0;
-      form.innerUnits =
-          clampCost(form.innerUnits + *sent * bytes * direct.perPiece + direct.fixed + costs.perCollective + packing);
+      strategy.innerUnits = clampCost(strategy.innerUnits + *sent * bytes * direct.perPiece + direct.fixed +
+                                      costs.perCollective + packing);
       continue;
     }
     // An all_reduce is two rings over pieces of what is reduced, a gather one over all of it.
@@ -259,14 +261,15 @@ bool Forms::addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) con
         read *= static_cast<double>(countLocal(rule, dim, cuts));
       units += static_cast<__int128>(costs.perMemoryByte * read);
     }
-    form.innerUnits = clampCost(form.innerUnits + cost.times * units);
-    form.innerBytes = clampCost(form.innerBytes + cost.times * ((rings * bytes * (ranks - 1) + share - 1) / share));
+    strategy.innerUnits = clampCost(strategy.innerUnits + cost.times * units);
+    strategy.innerBytes =
+        clampCost(strategy.innerBytes + cost.times * ((rings * bytes * (ranks - 1) + share - 1) / share));
   }
-  return form.innerUnits < kImpossibleCost;
+  return strategy.innerUnits < kImpossibleCost;
 }
 
 /// Factors that are cut together shrink the work once.
-double Forms::localFlops(const ShardingRule &rule, const Cuts &cuts) const {
+double Strategies::localFlops(const ShardingRule &rule, const Cuts &cuts) const {
   double flops = rule.flops;
   for (auto [factor, atoms] : enumerate(cuts)) {
     bool shrinks = rule.flopFactors.empty() || is_contained(rule.flopFactors, factor);

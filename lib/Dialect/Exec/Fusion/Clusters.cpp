@@ -4,8 +4,7 @@
 // are merged the smaller into the larger. The rules are in the header.
 //
 //===----------------------------------------------------------------------===//
-#include "Clusters.h"
-#include "cleave/Dialect/Exec/Transforms/KernelStarts.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -21,16 +20,14 @@ static std::optional<nn::Form> getForm(Operation *op) {
 
 bool cleave::exec::isFusable(Operation *op) {
   std::optional<nn::Form> form = getForm(op);
-  return form && op->getNumResults() == 1 &&
-         (form == nn::Form::Map || form == nn::Form::Movement || form == nn::Form::Row || form == nn::Form::Scan);
+  return form && op->getNumResults() == 1 && spmd::isFusableForm(*form);
 }
 
 bool cleave::exec::isAnchor(Operation *op) {
   if (auto einsum = dyn_cast<nn::EinsumOp>(op))
     return MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes()).has_value();
   std::optional<nn::Form> form = getForm(op);
-  return (form == nn::Form::Convolution || form == nn::Form::Attention || form == nn::Form::Window) &&
-         isa<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
+  return form && spmd::isAnchorForm(*form) && isa<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
 }
 
 bool cleave::exec::isView(Operation *op) {
@@ -71,7 +68,7 @@ void Clusters::findEpilogues(Block &block) {
       epilogues.insert(&op);
 }
 
-Clusters::Clusters(Block &block) {
+Clusters::Clusters(Block &block, const FusionCosts &costs) : costs(costs) {
   findViews(block);
   findEpilogues(block);
   for (Operation &op : block) {
@@ -248,7 +245,7 @@ bool Clusters::inlineIntoReaders(Operation *op) {
         (isMovement && epilogues.contains(reader)))
       return false;
   std::optional<Chain> chain = getChain(op);
-  if (!chain || !isCheaperInReaders(*chain, op->getResult(0)))
+  if (!chain || !costs.isCheaperInReaders(*chain, op->getResult(0)))
     return false;
   inlined[op] = *chain;
   return true;
@@ -265,34 +262,39 @@ static bool keepsRows(Operation *op, OpOperand &operand, const Rows &rows) {
       getAliasOffset(maker) && countElements(maker->getOperand(0)) != countElements(operand.get()))
     return false;
   if (std::optional<Rows> own = Rows::get(op))
-    return operand.getOperandNumber() == 0 && *own == rows && !own->isScan && !rows.isScan;
+    return operand.getOperandNumber() == 0 && own->mayShare(rows);
   ArrayRef<int64_t> result = getShape(op->getResult(0)), read = getShape(operand.get());
   bool isRows = result == ArrayRef<int64_t>(rows.shape);
   return getForm(op) == nn::Form::Map && (isRows || rows.hasOneARow(result)) &&
          (read == result || (isRows && read == ArrayRef<int64_t>(rows.getKeptShape())));
 }
 
-/// In the space of the anchor's result; a transpose ends it, so that nothing is in two orders.
-bool Clusters::mayFollowAnchor(Operation *op, OpOperand &operand, const Cluster &from, bool isOnlyReader) const {
-  if (countElements(operand.get()) != from.elements)
-    return false;
-  if (isa<nn::TransposeOp>(op))
-    return isOnlyReader;
+/// True if `op` reads each element of `value` at the place of its own result, or, of rows, all of them in order.
+static bool readsInPlace(Operation *op, OpOperand &operand) {
+  if (Rows::get(op))
+    return operand.getOperandNumber() == 0;
   return getForm(op) == nn::Form::Map && getShape(operand.get()) == getShape(op->getResult(0));
 }
 
 bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, bool isOnlyReader) const {
-  if (from.hasAnchor)
-    return mayFollowAnchor(op, operand, from, isOnlyReader);
+  bool isWhole = countElements(operand.get()) == from.elements;
+  switch (spmd::getJoining(from.getKind(), *getForm(op), isa<nn::TransposeOp>(op))) {
+  case spmd::Joining::Never:
+    return false;
+  case spmd::Joining::AsLast:
+    return isWhole && isOnlyReader;
+  case spmd::Joining::SameRows:
+    return keepsRows(op, operand, *from.rows);
+  case spmd::Joining::Any:
+    break;
+  }
   if (from.rows)
     return keepsRows(op, operand, *from.rows);
-  Value value = operand.get();
-  bool isRow = Rows::get(op).has_value();
-  bool isInPlace = isRow ? operand.getOperandNumber() == 0
-                         : getForm(op) == nn::Form::Map && getShape(value) == getShape(op->getResult(0));
-  if (isInPlace && countElements(value) == from.elements)
+  if (isWhole && readsInPlace(op, operand))
     return true;
-  return isOnlyReader && isCheaperInReader(from.ops.size(), value, countReadElements(op));
+  // Nothing of an anchor is computed again.
+  return !from.hasAnchor && isOnlyReader &&
+         costs.isCheaperInReader(from.ops.size(), operand.get(), countReadElements(op));
 }
 
 /// True if nobody but a walk of other rows reads `op`, and what it reads of `from` is stored anyway: there it saves a pass.
@@ -312,18 +314,17 @@ bool Clusters::mayJoin(Operation *op, const Cluster &own, unsigned other) const 
   auto reads =
       llvm::make_filter_range(op->getOpOperands(), [&](OpOperand &operand) { return find(operand.get()) == other; });
   bool isOnlyReader = std::distance(reads.begin(), reads.end()) == from.openUses;
-  if (own.rows && from.rows && (!(*own.rows == *from.rows) || own.rows->isScan || from.rows->isScan))
-    return false;
+  spmd::Joining merging = spmd::getMerging(own.getKind(), from.getKind());
   bool hasAnchor = own.hasAnchor || from.hasAnchor;
-  if ((own.hasAnchor && from.hasAnchor) || (hasAnchor && (own.rows || from.rows)))
+  if (merging == spmd::Joining::Never || (merging == spmd::Joining::SameRows && !own.rows->mayShare(*from.rows)))
     return false;
   return own.ops.size() + from.ops.size() <= (hasAnchor ? kMostOpsWithAnchor : kMostOps) &&
          llvm::all_of(reads, [&](OpOperand &operand) { return mayRead(op, operand, from, isOnlyReader); });
 }
 
-llvm::DenseSet<Operation *> cleave::exec::findKernelStarts(Block &block) {
+llvm::DenseSet<Operation *> cleave::exec::findKernelStarts(Block &block, const FusionCosts &costs) {
   llvm::DenseSet<Operation *> starts;
-  Clusters clusters(block);
+  Clusters clusters(block, costs);
   for (const Cluster *cluster : clusters.getAll())
     starts.insert(*llvm::find_if(cluster->ops, [](Operation *op) { return !getAliasOffset(op); }));
   return starts;

@@ -1,14 +1,14 @@
-//===- Forms.h - an op under one choice per atom ----------------*- C++ -*-===//
+//===- Strategies.h - an op under one choice per atom -----------*- C++ -*-===//
 //
 // A *signature* is what ops have in common that are alike: the rule, the shapes, and for a wished value the wish. A
-// *form* is a signature under one choice vector (a choice per atom): the states of operands and results, what is sent
-// inside, how much is computed. Both are interned, so a model of a thousand equal layers has the forms of one.
+// *strategy* is a signature under one choice vector (a choice per atom): the states of operands and results, what is sent
+// inside, how much is computed. Both are interned, so a model of a thousand equal layers has the strategies of one.
 //
 //   einsum ik,kj->ij, choices (x: cut k)      operands [-|x] [x|-], result [-|-] partial over x
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_SOLVER_FORMS_H
-#define CLEAVE_LIB_SOLVER_FORMS_H
+#ifndef CLEAVE_LIB_SOLVER_STRATEGIES_H
+#define CLEAVE_LIB_SOLVER_STRATEGIES_H
 
 #include "Interner.h"
 #include "SearchGraph.h"
@@ -19,7 +19,7 @@
 namespace cleave::spmd {
 
 using SignatureId = uint32_t;
-using FormId = uint32_t;
+using StrategyId = uint32_t;
 /// Index into a rule's choices.
 using ChoiceId = uint16_t;
 
@@ -32,7 +32,7 @@ struct Signature {
   StateId wished = kNone;
 };
 
-struct Form {
+struct Strategy {
   SignatureId signature;
   /// False if a minor factor is cut under a major that is not full, a size does not divide, two kinds of partial
   /// results mix, or the op cannot do inside what it would have to.
@@ -44,36 +44,36 @@ struct Form {
   double flops = 0;
 };
 
-class Forms {
+class Strategies {
 public:
   /// `order`: all atoms, as they follow each other in a dim that several of them cut. `uneven`: those that may cut what
   /// they do not divide.
-  Forms(const AtomMesh &mesh, const CostModel &costs, StateTable &states, llvm::ArrayRef<AtomId> order,
-        llvm::ArrayRef<AtomId> uneven = {})
+  Strategies(const AtomMesh &mesh, const CostModel &costs, StateTable &states, llvm::ArrayRef<AtomId> order,
+             llvm::ArrayRef<AtomId> uneven = {})
       : mesh(mesh), costs(costs), states(states), order(order.begin(), order.end()),
         uneven(uneven.begin(), uneven.end()) {}
 
   /// `rule` is any number that stands for the signature's rule.
   SignatureId internSignature(uint32_t rule, const Signature &signature);
   const Signature &signature(SignatureId id) const { return signatures[id]; }
-  const Signature &signatureOf(FormId id) const { return signatures[forms[id].signature]; }
+  const Signature &signatureOf(StrategyId id) const { return signatures[strategies[id].signature]; }
 
-  /// The form of `signature` under a choice per atom.
-  FormId form(SignatureId signature, llvm::ArrayRef<ChoiceId> choices);
-  const Form &operator[](FormId id) const { return forms[id]; }
-  llvm::ArrayRef<ChoiceId> choices(FormId id) const {
+  /// The strategy of `signature` under a choice per atom.
+  StrategyId strategy(SignatureId signature, llvm::ArrayRef<ChoiceId> choices);
+  const Strategy &operator[](StrategyId id) const { return strategies[id]; }
+  llvm::ArrayRef<ChoiceId> choices(StrategyId id) const {
     return llvm::ArrayRef<ChoiceId>(choicePool).slice(size_t(id) * mesh.numAtoms(), mesh.numAtoms());
   }
-  /// Preconditions of both: the form is valid.
-  StateId operandState(FormId id, unsigned operand) const {
-    assert(forms[id].isValid && "an invalid form has no states");
+  /// Preconditions of both: the strategy is valid.
+  StateId operandState(StrategyId id, unsigned operand) const {
+    assert(strategies[id].isValid && "an invalid strategy has no states");
     return statePool[firstStates[id] + operand];
   }
-  StateId resultState(FormId id, unsigned result) const {
-    assert(forms[id].isValid && "an invalid form has no states");
+  StateId resultState(StrategyId id, unsigned result) const {
+    assert(strategies[id].isValid && "an invalid strategy has no states");
     return statePool[firstStates[id] + signatureOf(id).info->rule->operands.size() + result];
   }
-  size_t size() const { return forms.size(); }
+  size_t size() const { return strategies.size(); }
 
 private:
   /// Atoms that cut each factor.
@@ -87,14 +87,14 @@ private:
     bool isMixed = false;
   };
 
-  void evaluate(Form &form, llvm::ArrayRef<ChoiceId> choices);
+  void evaluate(Strategy &strategy, llvm::ArrayRef<ChoiceId> choices);
   Draft draft(const ShardingRule &rule, llvm::ArrayRef<ChoiceId> choices) const;
   bool divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const;
   bool addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft, const AtomList &partial,
                 StateId wished);
   bool isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const;
-  void addRegroups(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
-  bool addInner(Form &form, const ShardingRule &rule, const Cuts &cuts) const;
+  void addRegroups(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;
+  bool addInner(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;
   std::optional<int64_t> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   std::optional<int64_t> countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   int64_t maskUnits(const ShardingRule &rule, const Draft &draft) const;
@@ -105,9 +105,9 @@ private:
   const CostModel &costs;
   StateTable &states;
   llvm::SmallVector<AtomId, 8> order, uneven;
-  Interner signatureKeys, formKeys;
+  Interner signatureKeys, strategyKeys;
   std::deque<Signature> signatures;
-  std::vector<Form> forms;
+  std::vector<Strategy> strategies;
   std::vector<ChoiceId> choicePool;
   std::vector<StateId> statePool;
   std::vector<uint32_t> firstStates;
@@ -115,4 +115,4 @@ private:
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_LIB_SOLVER_FORMS_H
+#endif // CLEAVE_LIB_SOLVER_STRATEGIES_H

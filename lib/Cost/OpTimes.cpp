@@ -1,0 +1,75 @@
+//===- OpTimes.cpp - what a partitioned program takes ---------------------===//
+//
+// A group of ranks is a list of axes; their atoms are cut for each collective anew, since what a group costs does not
+// depend on how its axes are cut:
+//
+//   all_reduce over model:(1)2   ->   atoms of model, cut so that (1)2 is a run of them   ->   links of these atoms
+//
+// Prices of collectives are those of the objective `time`, turned back into nanoseconds: there is one set of formulas.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Cost/OpTimes.h"
+
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+
+#include "mlir/Support/DebugStringHelper.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::cost;
+
+OpTimes::OpTimes(const spmd::Cluster &cluster, spmd::MeshAttr mesh, spmd::MeshAttr whole)
+    : cluster(cluster), mesh(mesh), whole(spmd::getClusterMesh(whole)),
+      model(spmd::makeCostModel(cluster, this->whole, spmd::getClusterMesh(mesh).names, spmd::Optimize::Time)) {}
+
+FailureOr<OpTimes> OpTimes::get(ModuleOp module) {
+  FailureOr<std::optional<spmd::Cluster>> cluster = spmd::readCluster(module);
+  if (failed(cluster))
+    return failure();
+  spmd::MeshAttr mesh = spmd::getMesh(module), whole = pipe::getWholeMesh(module);
+  if (!mesh)
+    mesh = whole = spmd::MeshAttr::get(module.getContext(), {"device"}, {1}, {});
+  spmd::Cluster machine = cluster->value_or(spmd::Cluster());
+  if (std::string misfit = spmd::describeMisfit(machine, spmd::getClusterMesh(whole)); !misfit.empty())
+    return module.emitError() << misfit;
+  return OpTimes(machine, mesh, whole);
+}
+
+// Products are launched; what works element by element is fused with what is beside it, and reads and writes as if not.
+double OpTimes::getComputeNs(double flops, double bytes, Type elementType) const {
+  return cluster.device.getNs(flops, bytes, debugString(elementType)) + (flops > 0 ? cluster.device.launchNs : 0);
+}
+
+double OpTimes::getKernelNs(double flops, double bytes, Type elementType) const {
+  return cluster.device.getNs(flops, bytes, debugString(elementType)) + cluster.device.launchNs;
+}
+
+double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, int64_t bytes) const {
+  spmd::Traffic traffic = llvm::StringSwitch<spmd::Traffic>(kind)
+                              .Case("all_reduce", spmd::Traffic::TwoRings)
+                              .Cases({"all_gather", "reduce_scatter"}, spmd::Traffic::Ring)
+                              .Case("all_to_all", spmd::Traffic::Pairwise)
+                              .Default(spmd::Traffic::Direct);
+  SmallVector<spmd::SubAxis> digits;
+  for (spmd::AxisAttr axis : axes)
+    digits.push_back(axis.toSubAxis(mesh));
+  std::optional<spmd::AtomMesh> cut = spmd::AtomMesh::create(mesh.getSizes(), digits);
+  if (!cut) // Digits that exclude each other are illegal in one op.
+    return 0;
+  spmd::AtomList atoms;
+  for (const spmd::SubAxis &digit : digits)
+    llvm::append_range(atoms, cut->atomsOf(digit).value_or(spmd::AtomList()));
+  return spmd::collectiveUnits(*cut, model, traffic, atoms, bytes) / model.perNs;
+}
+
+double OpTimes::getCollectiveNs(spmd::CollectiveOpInterface op, int64_t bytes) const {
+  return getCollectiveNs(op->getName().stripDialect(), op.getGroupAxes(), bytes);
+}
+
+/// The axis of a pipeline is none of the stage's mesh.
+double OpTimes::getMessageNs(StringRef axis, int64_t bytes) const {
+  spmd::ClusterLink link = spmd::findLink(cluster, whole, axis);
+  return cluster.beginNs + link.latencyNs + static_cast<double>(bytes) / link.bytesPerNs;
+}
