@@ -335,7 +335,7 @@ def paragraphs(text):
         isText = not isBreak
         if isText:
             number = number if words else current
-            words += len(line.split())
+            words += len(re.sub(r"^\s*([*-]|\d+\.)\s", "", line).split())
 
 
 def check_paragraphs():
@@ -348,8 +348,8 @@ def check_paragraphs():
 
 def check_readers():
     """Each page of docs says in its first lines for whom it is."""
-    for path in pages():
-        if path.startswith("docs/") and not re.match(r"# .*\n\nFor: ", read(path)):
+    for path in tracked("docs/*.md"):
+        if not re.match(r"(?:<!-- .* -->\n\n)?# .*\n\nFor: ", read(path)):
             yield f"{path}: has no line 'For: ..' below its title"
 
 

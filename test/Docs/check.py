@@ -182,8 +182,11 @@ def main():
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
     sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/**/*.yaml")}
     cases, left_out = {}, 0
-    for page in pages:
+    others = [page for place in ("*.md", "docs/generated/*.md", "docs/Dialects/*/*.md", "test/**/*.md")
+              for page in sorted(glob.glob(place, root_dir=ROOT, recursive=True)) if page not in pages]
+    for page in [*pages, *others]:
         cases[f"{page}: links"] = lambda page=page: link_problem(page)
+    for page in pages:
         for language in sources:
             for number, text in enumerate(snippets(page, language), 1):
                 cases[f"{page}: {language} {number}"] = lambda language=language, text=text: (
