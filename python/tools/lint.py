@@ -68,8 +68,11 @@ WITHOUT_LLVM = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", 
 BRITISH = ("neighbour|linearis|centred|quantis|modelled|normalis|minimis|maximis|recognis|finalis|optimis|canonicalis|synchronis|summaris|colour|"
            "materialis|generalis|vectoris|serialis|behaviour|initialis|specialis|parallelis(?!m)|labelled|favour|organis(?!m)|utilis|characteris(?!t)|licence|defence")
 UNCLEAR = r"(?<!there )\bis no (?!longer|more|less|larger|smaller|further|other|way|room|need|rank)\w"
-# Columns of prose.
+# What pages do not say outside of code: the field's words for it are in docs/glossary.md, and a sentence has a subject.
+OLDER = r"wish(?:e[sd])?|beside|dearer|menus?|held in terms|whoever|nobody|somebody"
+# Columns of prose, and words of a paragraph.
 WIDTH = 140
+WORDS = 120
 # Share of lines that are comments, at least (docs/style.md).
 COMMENTS = {"headers": (0.30, ["include/*.h", "lib/*.h"]), "sources": (0.12, ["lib/*.cpp", "tools/*.cpp"])}
 # Lines that a file of each kind may have; what is over a soft limit is told, and is time to split.
@@ -315,6 +318,52 @@ def check_width():
             isCode ^= line.lstrip().startswith("```")
             if len(line) > WIDTH and not isCode and not re.match(r"\||    |!\[|`cleave [^`]*`:$", line) and " " in line[:WIDTH].strip():
                 yield f"{path}:{number}: {len(line)} columns"
+
+
+def pages():
+    """The pages that people write."""
+    return [path for path in tracked("*.md") if not path.startswith("docs/generated")]
+
+
+def paragraphs(text):
+    """(line, words) of every paragraph of a page. Each item of a list is one; tables, headings and blocks of code are none."""
+    number, words, isCode, isText = 0, 0, False, False
+    for current, line in enumerate((text + "\n").split("\n"), 1):
+        isFence = line.lstrip().startswith("```")
+        isCode ^= isFence
+        isBlock = isFence or isCode or not isText and line.startswith("    ")
+        isBreak = isBlock or not line.strip() or re.match(r"\s*[|#]", line)
+        if words and (isBreak or re.match(r"\s*([*-]|\d+\.)\s", line)):
+            yield number, words
+            words = 0
+        isText = not isBreak
+        if isText:
+            number = number if words else current
+            words += len(re.sub(r"^\s*([*-]|\d+\.)\s", "", line).split())
+
+
+def check_paragraphs():
+    """No paragraph, and no item of a list, has more than 120 words."""
+    for path in pages():
+        for number, words in paragraphs(read(path)):
+            if words > WORDS:
+                yield f"{path}:{number}: a paragraph of {words} words, limit {WORDS}"
+
+
+def check_terms():
+    """Pages use the field's terms."""
+    for path in pages():
+        text = re.sub(r"^ *```.*?^ *```|^    [^\n]*|`[^`\n]*`", lambda code: "\n" * code[0].count("\n"), read(path), flags=re.M | re.S)
+        for number, line in enumerate(text.split("\n"), 1):
+            for word in re.findall(rf"\b(?:{OLDER})\b", line if path != "docs/glossary.md" else "", re.I):
+                yield f"{path}:{number}: says \"{word}\""
+
+
+def check_readers():
+    """Each page of docs says in its first lines for whom it is."""
+    for path in tracked("docs/*.md"):
+        if not re.match(r"(?:<!-- .* -->\n\n)?# .*\n\nFor: ", read(path)):
+            yield f"{path}: has no line 'For: ..' below its title"
 
 
 def check_docs():

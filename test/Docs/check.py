@@ -177,13 +177,46 @@ def picture_problem(build, command, path):
             return "" if new.read() == old.read() else f"{path} is not what {command} draws now"
 
 
+# A page and its paragraphs, as lint counts them: (line, words).
+PARAGRAPHS = """# Title
+
+one two
+three
+
+* four five
+  six
+1. seven
+
+| a table |
+|---|
+
+    code
+
+```
+more code
+```
+eight
+"""
+COUNTED = [(3, 3), (6, 3), (8, 1), (18, 1)]
+
+
+def paragraphs_problem():
+    sys.path.append(os.path.join(ROOT, "python", "tools"))
+    import lint
+    got = list(lint.paragraphs(PARAGRAPHS))
+    return "" if got == COUNTED else f"lint counts {got}, expected {COUNTED}"
+
+
 def main():
     build, names, _ = harness.arguments()
     pages = ["README.md", "CONTRIBUTING.md", *sorted(glob.glob("docs/*.md", root_dir=ROOT))]
     sources = {"cpp": source("lib/**/*.cpp"), "yaml": source("examples/**/*.yaml")}
-    cases, left_out = {}, 0
-    for page in pages:
+    cases, left_out = {"lint: words of paragraphs": paragraphs_problem}, 0
+    others = [page for place in ("*.md", "docs/generated/*.md", "docs/Dialects/*/*.md", "test/**/*.md")
+              for page in sorted(glob.glob(place, root_dir=ROOT, recursive=True)) if page not in pages]
+    for page in [*pages, *others]:
         cases[f"{page}: links"] = lambda page=page: link_problem(page)
+    for page in pages:
         for language in sources:
             for number, text in enumerate(snippets(page, language), 1):
                 cases[f"{page}: {language} {number}"] = lambda language=language, text=text: (

@@ -167,6 +167,8 @@ def page(results):
         "",
         "# ONNX node tests",
         "",
+        "For: deployers who want to know whether a model can be imported ([what is](../import.md)).",
+        "",
         f"Of the {len(results)} node tests and small graphs of onnx {onnx.__version__}, {counts['PASS']} pass, {counts['REFUSED']} are "
         f"refused, {counts['WRONG']} are wrong and {counts['CRASH']} crash.",
         "A test passes if the model imports and the reference evaluator gives the expected outputs within ONNX's own "

@@ -1,14 +1,14 @@
-"""Holds the man page (its source) to the options that docs/interface.md lists.
+"""Holds the man page (its source) to the options that docs/command-line.md lists.
 
-Usage: check_manual.py PAGE.1 interface.md
+Usage: check_manual.py PAGE.1 command-line.md
 """
 import re
 import sys
 
 page, interface = (open(name).read() for name in sys.argv[1:])
 driver = interface[interface.index("## The driver"):interface.index("## Schedules")]
-# --version is no option of a command; the last paragraph is about other tools.
-wanted = set(re.findall(r"`(--[a-z-]+)", driver[:driver.index("Exit codes")])) - {"--version"}
+# --version is no option of a command; what follows is about exit codes and other tools.
+wanted = set(re.findall(r"`(--[a-z-]+)", driver[:driver.index("## Exit codes")])) - {"--version"}
 written = set(line.replace("\\-", "-").split("\\fR")[0][3:] for line in page.splitlines() if line.startswith("\\fB\\-"))
 missing = sorted(wanted - written)
 commands = {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))}
