@@ -4,14 +4,15 @@
 // it hands on last, which op its kernel began with, and what that kernel walks. Backwards again: what nobody reads
 // but that kernel.
 //
-// An op joins the last of the kernels that it reads from, and is cut off from it once, by the first of the operands that come from there;
-// what comes from an earlier one may be sent meanwhile. Movement is part of what reads it, or, in front of an output, of what made it; if
-// what is moved is sent, and what made it cannot move it, it is a kernel. Edges that go back to a loop are read by another iteration, which
-// is another kernel.
+// An op joins the first of the kernels that it reads from and may, which nobody else has read from, and others become one with it; from each
+// it is cut off once, by the first of the operands that come from there. What comes from others may be sent meanwhile. Movement is part of
+// what reads it, or, in front of an output, of what made it; if what is moved is sent, and what made it cannot move it, it is a kernel. Edges
+// that go back to a loop are read by another iteration, which is another kernel.
 //
 //===----------------------------------------------------------------------===//
 #include "Launches.h"
 #include "cleave/Sharding/Fusion.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace cleave::spmd;
@@ -42,6 +43,8 @@ struct Made {
   bool isEnd = false;
   /// Whether all of it is that kernel's.
   bool isWhole = true;
+  /// Whether several read it.
+  bool isShared = false;
 
   bool onTiles() const { return kind == KernelKind::Tiles; }
 };
@@ -138,43 +141,27 @@ static bool mayFollowRows(const SearchGraph &graph, NodeId rows, const Reads &re
 /// A kernel that goes on reads what was made as it is.
 static bool mayGoOn(const Made &last) { return last.by != kNone && !last.isEnd && !last.isMoved; }
 
-/// What an op makes: in the kernel that it reads from, or in a new one.
-static Made makeOp(const SearchGraph &graph, const Made &last, NodeId id, const Reads &read) {
-  Form form = graph.ruleOf(id).rule->form;
-  Made made{id, id, getKernelKind(form), isRowForm(form) ? id : kNone};
-  Joining joining = mayGoOn(last) ? getJoining(last.kind, form, /*transposes=*/false) : Joining::Never;
-  if (joining == Joining::Never || (isRowForm(form) && !mayFollowRows(graph, last.rows, read)))
-    return made;
-  made.kernel = last.kernel;
-  if (!isRowForm(form)) {
-    made.kind = last.kind;
-    made.rows = last.rows;
-  }
-  return made;
+/// True if an op may go on in the kernel that made what it reads along an edge.
+static bool mayJoin(const SearchGraph &graph, const Made &from, const SearchEdge &edge, NodeId id, const Reads &read) {
+  const ShardingRule &rule = *graph.ruleOf(id).rule;
+  if (!mayGoOn(from) || getJoining(from.kind, rule.form, /*transposes=*/false) == Joining::Never)
+    return false;
+  if (isRowForm(rule.form))
+    return mayFollowRows(graph, from.rows, read);
+  // What is on tiles is not spread over more of them, and what is computed again for each of these is for its one reader.
+  bool isInPlace = rule.operands[edge.operand] == rule.results.front();
+  return isInPlace || from.kind == KernelKind::Rows || (from.kind == KernelKind::Points && !from.isShared);
 }
 
-static Made handOn(const SearchGraph &graph, Made last, NodeId id, Role role, const Reads &read) {
-  switch (role) {
-  case Role::Through:
-    if (const ShardingRule &rule = *graph.ruleOf(id).rule; movesElements(rule)) {
-      bool isPart = mayEndInMovement(last, rule);
-      last.isEnd |= isPart && last.onTiles();
-      last.isMoved |= !isPart && !read.isStored;
-      last.isJoined |= !isPart && !read.isStored && rule.operands.size() > 1;
-    }
-    return last;
-  case Role::Anchor:
-  case Role::Rows:
-  case Role::Map:
-    return makeOp(graph, last, id, read);
-  case Role::Alone: {
-    Made made{id, id};
-    made.isEnd = true;
-    return made;
+/// Movement, or a node of values, hands on what it reads.
+static Made handOn(const SearchGraph &graph, Made last, NodeId id, const Reads &read) {
+  if (const ShardingRule &rule = *graph.ruleOf(id).rule; movesElements(rule)) {
+    bool isPart = mayEndInMovement(last, rule);
+    last.isEnd |= isPart && last.onTiles();
+    last.isMoved |= !isPart && !read.isStored;
+    last.isJoined |= !isPart && !read.isStored && rule.operands.size() > 1;
   }
-  default:
-    return {};
-  }
+  return last;
 }
 
 /// Of movement, or a node of a value, whose readers do `all`.
@@ -241,6 +228,114 @@ static std::vector<char> findReturned(const SearchGraph &graph) {
   return isReturned;
 }
 
+namespace {
+/// The walk forwards: kernels, and which edges cut them.
+class Forwards {
+public:
+  Forwards(const SearchGraph &graph, ArrayRef<Role> roles, ArrayRef<Reads> reads)
+      : graph(graph), roles(roles), reads(reads) {}
+
+  /// The first op of the kernel of what was made; `kNone` for what none has made.
+  NodeId kernelOf(const Made &one) const;
+  /// Adds the next node; `cuts` are the positions of those of its edges along which it would be cut off from the kernel that it goes on
+  /// in. Sets `last`, the last of the kernels that it reads from, or the first one that it goes on in.
+  void add(NodeId id, Made &last, SmallVectorImpl<size_t> &cuts);
+
+  std::vector<Made> made;
+
+private:
+  SmallVector<size_t, 4> join(NodeId id, Made &own, SmallVectorImpl<size_t> &others);
+  void closeOthers(NodeId id, const Made &own);
+
+  const SearchGraph &graph;
+  ArrayRef<Role> roles;
+  ArrayRef<Reads> reads;
+  /// By op, another one of its kernel, the first one of which is its own.
+  DenseMap<NodeId, NodeId> merged;
+  /// Kernels that have been read by others: each runs before its first reader.
+  DenseSet<NodeId> closed;
+};
+} // namespace
+
+NodeId Forwards::kernelOf(const Made &one) const {
+  NodeId kernel = one.kernel;
+  if (kernel == kNone) // no key of a DenseMap
+    return kNone;
+  for (auto found = merged.find(kernel); found != merged.end(); found = merged.find(kernel))
+    kernel = found->second;
+  return kernel;
+}
+
+/// Kernels that an op reads from become one with it, in the order of its operands, as far as they may: positions of edges. It could as well
+/// go on in `others`, which cannot become one with those.
+SmallVector<size_t, 4> Forwards::join(NodeId id, Made &own, SmallVectorImpl<size_t> &others) {
+  SmallVector<size_t, 4> joined;
+  for (auto [index, edge] : enumerate(graph.inEdges(id))) {
+    if (edge.producer >= id || !mayJoin(graph, made[edge.producer], edge, id, reads[id]))
+      continue;
+    const Made &from = made[edge.producer];
+    NodeId kernel = kernelOf(from);
+    if (closed.contains(kernel))
+      continue;
+    bool isOwn = kernel == kernelOf(own);
+    Joining merging = isOwn ? Joining::Any : getMerging(own.kind, from.kind);
+    if (merging == Joining::Never || (merging == Joining::SameRows && !haveSameRows(graph, own.rows, from.rows))) {
+      others.push_back(index);
+      continue;
+    }
+    joined.push_back(index);
+    if (isOwn)
+      continue;
+    if (NodeId before = kernelOf(own); before != id)
+      merged[before] = kernel;
+    else
+      own.kernel = kernel;
+    if (own.kind == KernelKind::Points) {
+      own.kind = from.kind;
+      own.rows = from.rows;
+    }
+  }
+  return joined;
+}
+
+void Forwards::closeOthers(NodeId id, const Made &own) {
+  for (const SearchEdge &edge : graph.inEdges(id))
+    if (edge.producer < id && made[edge.producer].by != kNone)
+      if (NodeId kernel = kernelOf(made[edge.producer]); kernel != kernelOf(own))
+        closed.insert(kernel);
+}
+
+void Forwards::add(NodeId id, Made &last, SmallVectorImpl<size_t> &cuts) {
+  last = findLast(graph, made, id);
+  Form form = graph.ruleOf(id).rule->form;
+  Made own;
+  switch (roles[id]) {
+  case Role::Through:
+    own = handOn(graph, last, id, reads[id]);
+    break;
+  case Role::Rows:
+  case Role::Map:
+    own = {id, id, getKernelKind(form), isRowForm(form) ? id : kNone};
+    if (SmallVector<size_t, 4> joined = join(id, own, cuts); !joined.empty()) {
+      last = made[graph.inEdges(id)[joined.front()].producer];
+      // Cut off from one kernel, it goes on in another, which is the last one: what comes from others may be sent meanwhile.
+      cuts = cuts.empty() ? joined : SmallVector<size_t, 4>{cuts.back()};
+    }
+    break;
+  case Role::Anchor:
+  case Role::Alone:
+    own = {id, id, getKernelKind(form)};
+    own.isEnd = roles[id] == Role::Alone;
+    break;
+  case Role::End:
+    break;
+  }
+  if (roles[id] != Role::Through)
+    closeOthers(id, own);
+  own.isShared |= graph.outEdges(id).size() > 1;
+  made.push_back(own);
+}
+
 Launches::Launches(const SearchGraph &graph, const CostModel &costs)
     : splits(graph.numEdges(), false), moves(graph.numEdges(), false), joins(graph.numEdges(), false),
       alone(graph.numNodes(), false), shares(graph.numEdges(), false), kept(graph.numNodes(), false) {
@@ -252,13 +347,17 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
   std::vector<Reads> reads(graph.numNodes());
   for (NodeId node = graph.numNodes(); node-- > 0;)
     reads[node] = findReads(graph, reads, node, roles[node]);
-  std::vector<Made> made;
+  Forwards forwards(graph, roles, reads);
+  std::vector<Made> &made = forwards.made;
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    Made last = findLast(graph, made, node);
+    Made last;
+    SmallVector<size_t, 4> cuts;
+    forwards.add(node, last, cuts);
     const ShardingRule &rule = *graph.ruleOf(node).rule;
     alone[node] =
         roles[node] == Role::Through && reads[node].isStored && movesElements(rule) && !mayEndInMovement(last, rule);
-    bool isCutOff = false, isWhole = true;
+    bool isWhole = true;
+    SmallVector<NodeId, 2> cutOff; // kernels
     for (auto [index, edge] : enumerate(graph.inEdges(node))) {
       if (edge.producer >= node)
         continue;
@@ -269,16 +368,18 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
       bool mayShare =
           mayGoOn(from) && (from.onTiles() ? reads[node].onTiles
                                            : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]));
-      shares[id] = mayShare && from.isWhole && from.kernel == last.kernel && edge.operand < 63;
+      shares[id] = mayShare && from.isWhole && forwards.kernelOf(from) == forwards.kernelOf(last) && edge.operand < 63;
       isWhole &= shares[id];
-      if (isCutOff || !mayGoOn(from) || from.by != last.by)
+      bool isOne = cuts.empty() ? from.by == last.by : is_contained(cuts, index);
+      if (!mayGoOn(from) || !isOne || is_contained(cutOff, from.kernel))
         continue;
       splits[id] = mayShare;
-      isCutOff = true;
+      cutOff.push_back(from.kernel);
     }
-    made.push_back(handOn(graph, last, node, roles[node], reads[node]));
-    made.back().isWhole = roles[node] == Role::Through ? isWhole : rule.results.size() == 1;
+    made[node].isWhole = roles[node] == Role::Through ? isWhole : rule.results.size() == 1;
   }
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    kernels.push_back(made[node].by == node ? forwards.kernelOf(made[node]) : kNone);
   std::vector<char> isReturned = findReturned(graph);
   for (NodeId node = graph.numNodes(); node-- > 0;) {
     auto staysAlong = [&](EdgeId edge) {

@@ -44,9 +44,12 @@ public:
   bool sharesKernel(EdgeId edge) const { return shares[edge]; }
   /// True if that is so for all who read the node's result, and it is not returned: it is not stored.
   bool isKept(NodeId node) const { return kept[node]; }
+  /// The op that its kernel begins with, where nothing is sent; `kNone` for movement and all else that computes nothing.
+  NodeId kernelOf(NodeId node) const { return kernels.empty() ? kNone : kernels[node]; }
 
 private:
   std::vector<char> splits, moves, joins, alone, shares, kept;
+  std::vector<NodeId> kernels;
 };
 
 } // namespace cleave::spmd

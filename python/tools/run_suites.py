@@ -148,6 +148,7 @@ def suites(build):
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 183, quick=("", 183))
     yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 366)
     yield Suite("predictions", [python, "test/Predictions/check.py", build], count_closing, 2900)
+    yield Suite("foreseen-kernels", [python, "test/Predictions/kernels.py", build], count_closing, 200)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 183, merge="drawn")
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 183, merge="drawn")
     yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)
