@@ -137,7 +137,7 @@ program::Action ProgramTables::makeAction(exec::CopyOp op) {
 
 program::Action ProgramTables::makeAction(exec::CollectiveOp op) {
   program::Collective collective;
-  collective.kind = static_cast<program::CollectiveKind>(op.getKind());
+  collective.kind = op.getKind();
   if (std::optional<spmd::ReductionKind> kind = op.getReduction())
     collective.reduction = convert(*kind);
   collective.groups = addGroups(op.getAxes());

@@ -21,7 +21,7 @@ using namespace cleave;
 /// In the words of spmd: once memory is planned, a collective is one of several kinds, and a permute an exchange.
 static std::string getKind(Operation *op) {
   if (auto command = dyn_cast<exec::CollectiveOp>(op))
-    return exec::stringifyCollectiveKind(command.getKind()).str();
+    return program::getWord(command.getKind());
   return isa<exec::ExchangeOp>(op) ? "permute" : op->getName().stripDialect().str();
 }
 

@@ -42,10 +42,6 @@ const char *cleave::program::getWord(Activation activation) {
   return pick({"none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}, activation);
 }
 
-const char *cleave::program::getWord(CollectiveKind kind) {
-  return pick({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"}, kind);
-}
-
 const char *cleave::program::getWord(const Action &action) {
   if (const auto *collective = std::get_if<Collective>(&action))
     return getWord(collective->kind);

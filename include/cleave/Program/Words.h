@@ -20,7 +20,6 @@ const char *getWord(Access access);
 const char *getWord(BufferKind kind);
 const char *getWord(Memory memory);
 const char *getWord(Activation activation);
-const char *getWord(CollectiveKind kind);
 /// What a command does: `launch`, `matmul`, `all_reduce`, `wait`, ...
 const char *getWord(const Action &action);
 

@@ -18,7 +18,7 @@
 
 namespace cleave::runtime {
 
-enum class OperationKind : uint8_t { Barrier, AllReduce, AllGather, ReduceScatter, AllToAll, Exchange };
+using OperationKind = program::CollectiveKind;
 
 /// Where the parts of a group's members lie in a buffer, in elements: part p is `rows` rows of `row` elements, the first
 /// row at `p * partStride`, each `rowStride` behind the one before.
@@ -53,10 +53,9 @@ struct Operation {
   /// Aligned to the element type.
   const void *input = nullptr;
   void *output = nullptr;
-  /// Elements of a part: of the whole operand of an all_reduce, of what one rank gives to an all_gather, keeps of a
-  /// reduce_scatter, or sends to each member in an all_to_all.
+  /// Elements of a part: where the operand has one for each member (kinds that slice), of what one of them gets; else of all of it.
   uint64_t count = 0;
-  /// Parts in the input (reduce_scatter, all_to_all) and in the output (all_gather, all_to_all).
+  /// Parts in the input, of kinds that slice, and in the output, of kinds that gather.
   Tiling from, to;
   /// The pieces of an exchange: all that the rank sends or receives, in an order that both sides of a pair agree on.
   const Piece *pieces = nullptr;
@@ -77,8 +76,10 @@ Operation allToAll(GroupId group, ElementType type, const void *input, void *out
 Operation exchange(GroupId group, ElementType type, const void *input, void *output, const std::vector<Piece> &pieces);
 /// Returns when all members have come.
 Operation barrier(GroupId group);
+/// One of the kinds that have tensors. Of `count`, `from` and `to` it takes what the kind needs: the others may be anything.
+Operation makeOperation(OperationKind kind, GroupId group, Reduction reduction, ElementType type, const void *input,
+                        void *output, uint64_t count, Tiling from, Tiling to);
 
-const char *getName(OperationKind kind);
 /// `all_reduce sum f32[256]`
 std::string describe(const Operation &operation);
 /// `other` for one who does `own`: its description, and whether it is one with the same and other parts.
