@@ -46,16 +46,6 @@ Operation cleave::runtime::allGather(GroupId group, ElementType type, const void
   return makeOperation(OperationKind::AllGather, group, Reduction::None, type, input, output, 0, {}, to);
 }
 
-Operation cleave::runtime::reduceScatter(GroupId group, Reduction reduction, ElementType type, const void *input,
-                                         void *output, Tiling from) {
-  return makeOperation(OperationKind::ReduceScatter, group, reduction, type, input, output, 0, from, {});
-}
-
-Operation cleave::runtime::allToAll(GroupId group, ElementType type, const void *input, void *output, Tiling from,
-                                    Tiling to) {
-  return makeOperation(OperationKind::AllToAll, group, Reduction::None, type, input, output, 0, from, to);
-}
-
 Operation cleave::runtime::exchange(GroupId group, ElementType type, const void *input, void *output,
                                     const std::vector<Piece> &pieces) {
   Operation operation = make(OperationKind::Exchange, group, type, input, output);

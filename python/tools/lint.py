@@ -254,6 +254,50 @@ def check_house():
             yield f"docs/architecture.md: does not list {folder}"
 
 
+# What has one table, and what is spelled in all places that a new one still needs: a section of CONTRIBUTING.md, one of its kind (not in a
+# comment), and how many files name that, folders of their own aside.
+WAYS = {
+    "Add a collective": (r"(?i)all_?to_?all", 16),
+    "Add a lowering option": (r"(?i)(?<!ge)tf32", 12),
+    "Add a communicator": (r"\b_?tcp(?!_)|Tcp(?![a-z])|TCP", 6),
+    "Add a device target": (r"(?i)emulated|\bDevice::(?-i:Host|Cuda)\b", 15),
+}
+
+
+def code_files():
+    """Sources of the compiler and the runtime, by path, without comments."""
+    for path in tracked("lib/*", "include/*", "dialects/*", "tools/*"):
+        if path.endswith((".cpp", ".h", ".td", ".fbs")):
+            yield path, re.sub(r"//.*|/\*.*?\*/", "", read(path), flags=re.S if path.endswith("runtime.h") else 0)
+        elif path.endswith("CMakeLists.txt"):
+            yield path, re.sub(r"#.*", "", read(path))
+
+
+def check_ways():
+    """CONTRIBUTING.md lists the files that name a collective, a lowering option, a communicator, a device target: all of them, no other, no more than before."""
+    text, code = read("CONTRIBUTING.md"), dict(code_files())
+    for heading, (pattern, most) in WAYS.items():
+        section = re.search(rf"^## {heading}\n(.*?)^## ", text, re.M | re.S)
+        naming = {path for path in code if re.search(pattern, code[path])}
+        listed, folders = set(), set()
+        for name in re.findall(r"`([\w./]+(?:\.cpp|\.h|\.td|\.fbs|CMakeLists\.txt|/))`", section[1] if section else ""):
+            if name.startswith("test/"):
+                if not os.path.exists(os.path.join(ROOT, name)):
+                    yield f"CONTRIBUTING.md: {name} does not exist"
+                continue
+            found = {path for path in code if path == name or path.endswith("/" + name) or name.endswith("/") and path.startswith(name)}
+            if len(found) != 1 and not name.endswith("/"):
+                yield f"CONTRIBUTING.md, {heading}: {name} is {len(found)} files"
+            elif not found & naming:
+                yield f"CONTRIBUTING.md, {heading}: {name} does not name one"
+            listed |= found
+            folders |= found if name.endswith("/") else set()
+        for path in sorted(naming - listed):
+            yield f"{path}: CONTRIBUTING.md, {heading}, does not list it"
+        if len(naming - folders) != most:
+            yield f"{heading}: {len(naming - folders)} files name one, expected {most}: fewer is a number to write down, more belong into its table"
+
+
 def check_guards():
     """A header's guard is its path."""
     for path in tracked("include/*.h", "lib/*.h"):

@@ -67,16 +67,14 @@ Operation allReduce(GroupId group, Reduction reduction, ElementType type, const 
                     uint64_t count);
 /// Every rank gets the parts of all, laid out as `to` says. In place, for contiguous parts, if `input` is the rank's own part of `output`.
 Operation allGather(GroupId group, ElementType type, const void *input, void *output, Tiling to);
-/// Every rank gets its own part, as `from` says, of the terms combined. In place, for contiguous parts, if `output` is that part of `input`.
-Operation reduceScatter(GroupId group, Reduction reduction, ElementType type, const void *input, void *output,
-                        Tiling from);
-/// Part p of the input becomes, at rank p, the part of the sender. Never in place.
-Operation allToAll(GroupId group, ElementType type, const void *input, void *output, Tiling from, Tiling to);
 /// Pieces from point to point; a rank may send to itself, and get none between the first and the last byte that it sends. The list must stay until the operation is done.
 Operation exchange(GroupId group, ElementType type, const void *input, void *output, const std::vector<Piece> &pieces);
 /// Returns when all members have come.
 Operation barrier(GroupId group);
-/// One of the kinds that have tensors. Of `count`, `from` and `to` it takes what the kind needs: the others may be anything.
+/// One of the kinds that have tensors. Where the operand has parts, `from` says where they lie, and each rank gets its own one, of the terms
+/// combined if the kind reduces; where the result has some, `to`, and part p becomes, at rank p, the part of the sender. `count` is for
+/// operands without parts; what the kind does not need may be anything. In place, for contiguous parts, where one side is the rank's own
+/// part of the other one; never where both have parts.
 Operation makeOperation(OperationKind kind, GroupId group, Reduction reduction, ElementType type, const void *input,
                         void *output, uint64_t count, Tiling from, Tiling to);
 
