@@ -122,7 +122,7 @@ LogicalResult ProgramTables::addStates(program::Variant &variant) {
 //===----------------------------------------------------------------------===//
 
 program::Action ProgramTables::makeAction(exec::RunOp op) {
-  if (std::optional<program::Action> call = makeCall(op))
+  if (std::optional<program::Action> call = ways.makeCall ? (this->*ways.makeCall)(op) : std::nullopt)
     return *call;
   program::Launch launch;
   launch.kernel = source->kernels.lookup(op.getKernel());
