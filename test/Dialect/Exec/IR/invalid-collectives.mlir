@@ -4,6 +4,7 @@
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   func.func @main() {
     // expected-error @below {{'barrier' is not a kind of collective}}
+    // expected-error @below {{failed to parse Exec_CollectiveKindAttr parameter 'value'}}
     exec.collective barrier over {"x"} () into () : () -> ()
     return
   }
@@ -15,6 +16,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
   func.func @main() {
     // expected-error @below {{'permute' is not a kind of collective}}
+    // expected-error @below {{failed to parse Exec_CollectiveKindAttr parameter 'value'}}
     exec.collective permute over {"x"} () into () : () -> ()
     return
   }
