@@ -57,6 +57,7 @@ std::string cleave::runtime::describeRankKinds() {
   return here + "; or this process is one rank of several: " + several;
 }
 
+/// The last one suits any launcher, and can be told.
 RankKind cleave::runtime::pickRankKind(const Launch &launch, bool hasRendezvous, const GetEnv &getEnv) {
   auto fits = [&](const RankKindTraits &kind) {
     return kind.areProcesses() && (!hasRendezvous || kind.takesRendezvous) && kind.suits(launch, getEnv);

@@ -260,7 +260,7 @@ WAYS = {
     "Add a collective": (r"(?i)all_?to_?all", 16),
     "Add a lowering option": (r"(?i)(?<!ge)tf32", 12),
     "Add a communicator": (r"\b_?tcp(?!_)|Tcp(?![a-z])|TCP", 6),
-    "Add a device target": (r"(?i)emulated|\bDevice::(?-i:Host|Cuda)\b", 15),
+    "Add a device target": (r"(?i)emulated|\bDevice::(?-i:Host|Cuda)\b", 14),
 }
 
 
