@@ -130,10 +130,12 @@ int main(int argc, char **argv) {
             [&](float *in, float *out, uint64_t n) { return allGather(kWorld, ElementType::F32, in, out, part(n)); }},
            {"reduce_scatter", kLarge,
             [&](float *in, float *out, uint64_t n) {
-              return reduceScatter(kWorld, Reduction::Sum, ElementType::F32, in, out, part(n));
+              return makeOperation(OperationKind::ReduceScatter, kWorld, Reduction::Sum, ElementType::F32, in, out, 0,
+                                   part(n), {});
             }},
            {"all_to_all", kLarge, [&](float *in, float *out, uint64_t n) {
-              return allToAll(kWorld, ElementType::F32, in, out, part(n), part(n));
+              return makeOperation(OperationKind::AllToAll, kWorld, Reduction::None, ElementType::F32, in, out, 0,
+                                   part(n), part(n));
             }}})
     timeOperation(size, test, seconds);
   return 0;

@@ -66,9 +66,9 @@ def Exec_CollectiveOp : Exec_CommandOp<"collective", [AttrSizedOperandSegments,
     of it (all_reduce), or so that one is the rank's own row of the other (all_gather, reduce_scatter; `offset` then
     depends on the rank).
 
-    Constraints: (C1) as many sources as targets, at least one; (C2) a reduction just for all_reduce and reduce_scatter;
-    (C3) `gather` stands there just for all_gather and all_to_all, `slice` for reduce_scatter and all_to_all: an entry per
-    dim, whose product is the size of a group; (C4) source dim x gather = target dim x slice, one element type, no strides.
+    Constraints: (C1) as many sources as targets, at least one; (C2) a reduction just for kinds that reduce; (C3) `gather` stands
+    there just for kinds that gather, `slice` for those that slice (Program/Collective.h says which do): an entry per dim, whose
+    product is the size of a group; (C4) source dim x gather = target dim x slice, one element type, no strides.
     Example:
     ```mlir
     exec.collective all_reduce by sum over {"model"} (%x) into (%x) : (memref<8xf32>) -> memref<8xf32>

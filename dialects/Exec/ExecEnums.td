@@ -14,14 +14,19 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer is for", [
 }
 def Exec_BufferKindAttr : EnumAttr<Exec_Dialect, Exec_BufferKind, "buffer_kind"> { let assemblyFormat = "$value"; }
 
-def Exec_CollectiveKind : I32EnumAttr<"CollectiveKind", "what ranks of a group do together", [
-    I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"AllGather", 1, "all_gather">,
-    I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">, I32EnumAttrCase<"AllToAll", 3, "all_to_all">]> {
-  let cppNamespace = "::cleave::exec";
-  let genSpecializedAttr = 0;
+// The kinds of Collective.h, by their words.
+def Exec_CollectiveKind : AttrParameter<"::cleave::program::CollectiveKind", "a kind that has tensors"> {
+  let parser = "parseCollectiveKind($_parser)";
+  let printer = "$_printer << ::cleave::program::getWord($_self)";
 }
-def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind"> {
+def Exec_CollectiveKindAttr : AttrDef<Exec_Dialect, "CollectiveKind"> {
+  let mnemonic = "collective_kind";
+  let summary = "what ranks of a group do together";
+  let parameters = (ins Exec_CollectiveKind:$value);
   let assemblyFormat = "$value";
+  let returnType = "::cleave::program::CollectiveKind";
+  let convertFromStorage = "$_self.getValue()";
+  let constBuilderCall = "::cleave::exec::CollectiveKindAttr::get($_builder.getContext(), $0)";
 }
 
 #endif // CLEAVE_EXEC_ENUMS

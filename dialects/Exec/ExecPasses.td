@@ -139,8 +139,7 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
 def PackCollectives : Exec_Pass<"exec-pack-collectives"> {
   let summary = "parts that ranks exchange lie one behind the other";
   let description = [{
-    NCCL knows parts that lie one behind the other. Where those of an all_gather, reduce_scatter or all_to_all would lie in rows, since the
-    dim that is cut has others in front of it, they become dims of their own, in front of all: movement of nn before what is scattered,
+    NCCL knows parts that lie one behind the other. Where those of a collective would lie in rows, since the dim that is cut has others in front of it, they become dims of their own, in front of all: movement of nn before what is scattered,
     behind what is gathered. Kernels store and read in that order where they can; else the movement is a kernel.
 
     Where only products read what is gathered, and sum along that dim, what is sent is stored with that dim first if a kernel makes it for

@@ -15,7 +15,9 @@
 using namespace mlir;
 using namespace cleave;
 
-ProgramTables::ProgramTables(const AssemblyOptions &options) : options(options) { program.metadata = options.metadata; }
+ProgramTables::ProgramTables(const AssemblyOptions &options) : options(options), ways(getWays(options)) {
+  program.metadata = options.metadata;
+}
 
 ProgramTables::Source::Source(ModuleOp module)
     : module(module), mesh(module->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)),
@@ -43,9 +45,9 @@ LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayR
     return failure();
   addRankTable();
   addBuffers(functions);
-  if (!options.devices.empty())
-    for (func::FuncOp func : functions)
-      noteAddresses(func);
+  for (func::FuncOp func : functions)
+    if (ways.noteLaunches)
+      (this->*ways.noteLaunches)(func);
   if (failed(addKernels()))
     return failure();
   for (auto [role, func] : llvm::enumerate(functions)) {

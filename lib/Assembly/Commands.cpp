@@ -122,7 +122,7 @@ LogicalResult ProgramTables::addStates(program::Variant &variant) {
 //===----------------------------------------------------------------------===//
 
 program::Action ProgramTables::makeAction(exec::RunOp op) {
-  if (std::optional<program::Action> call = makeCall(op))
+  if (std::optional<program::Action> call = ways.makeCall ? (this->*ways.makeCall)(op) : std::nullopt)
     return *call;
   program::Launch launch;
   launch.kernel = source->kernels.lookup(op.getKernel());
@@ -137,7 +137,7 @@ program::Action ProgramTables::makeAction(exec::CopyOp op) {
 
 program::Action ProgramTables::makeAction(exec::CollectiveOp op) {
   program::Collective collective;
-  collective.kind = static_cast<program::CollectiveKind>(op.getKind());
+  collective.kind = op.getKind();
   if (std::optional<spmd::ReductionKind> kind = op.getReduction())
     collective.reduction = convert(*kind);
   collective.groups = addGroups(op.getAxes());

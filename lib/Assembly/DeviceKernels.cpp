@@ -20,11 +20,6 @@
 using namespace mlir;
 using namespace cleave;
 
-/// The architecture that programs for the emulated device name.
-static constexpr llvm::StringLiteral kEmulated = "emulated";
-/// Whose kernels it emulates.
-static constexpr llvm::StringLiteral kEmulatedArchitecture = "sm_90";
-
 //===----------------------------------------------------------------------===//
 // Addresses
 //===----------------------------------------------------------------------===//
@@ -108,19 +103,16 @@ LogicalResult ProgramTables::addEmulated(ModuleOp code, const codegen::CudaTarge
 LogicalResult ProgramTables::addDeviceCode(ArrayRef<exec::KernelOp> added, program::Module &library) {
   for (auto [index, architecture] : llvm::enumerate(options.devices)) {
     std::string error;
-    bool isEmulated = architecture == kEmulated;
-    std::unique_ptr<codegen::CudaTarget> target =
-        codegen::CudaTarget::create(isEmulated ? kEmulatedArchitecture.str() : architecture, error);
+    std::unique_ptr<codegen::CudaTarget> target = codegen::CudaTarget::create(architecture, error);
     if (!target)
       return source->module.emitError(error);
-    if (options.allowsTf32)
-      target->allowTf32();
+    target->allow(options.allowed);
     addTarget(index, program::Device::Cuda, architecture);
     if (added.empty())
       continue;
     OwningOpRef<ModuleOp> code = emitDevice(added, *target);
     tell(llvm::formatv("{0} code of {1} kernels", architecture, added.size()));
-    if (isEmulated) {
+    if (target->isEmulated()) {
       if (failed(addEmulated(*code, *target, index, library)))
         return failure();
       continue;

@@ -111,10 +111,17 @@ LogicalResult ProgramTables::addHostCode(ArrayRef<exec::KernelOp> added, program
   return success();
 }
 
+ProgramTables::Ways ProgramTables::getWays(const AssemblyOptions &options) {
+  if (options.devices.empty())
+    return {codegen::KernelRules::get(false), nullptr, &ProgramTables::addHostCode, nullptr};
+  return {codegen::KernelRules::get(true), &ProgramTables::noteAddresses, &ProgramTables::addDeviceCode,
+          options.usesLibraries ? &ProgramTables::makeCall : nullptr};
+}
+
 LogicalResult ProgramTables::addModule(ArrayRef<exec::KernelOp> added) {
   program::Module library;
   library.name = program.modules.empty() ? "kernels" : llvm::formatv("kernels_{0}", program.modules.size()).str();
-  if (failed(options.devices.empty() ? addHostCode(added, library) : addDeviceCode(added, library)))
+  if (failed((this->*ways.addCode)(added, library)))
     return failure();
   // A program that only moves tensors has targets, and no code.
   if (!library.objects.empty())
@@ -129,7 +136,7 @@ LogicalResult ProgramTables::addKernels() {
   for (auto kernel : source->module.getOps<exec::KernelOp>()) {
     std::string reason;
     Block &body = kernel.getBody().front();
-    if (options.devices.empty() ? !codegen::canEmit(body, reason) : !codegen::canEmitDevice(body, reason))
+    if (!ways.rules.canEmit(body, reason))
       return kernel.emitError("no kernel can be made of it: ") << reason;
     source->bodies[kernel.getSymName()] = kernel;
     if (addKernel(kernel))

@@ -54,8 +54,6 @@ static bool transpose(codegen::LibraryTensor &matrix) {
 }
 
 std::optional<program::Action> ProgramTables::makeCall(exec::RunOp op) {
-  if (!options.usesLibraries || options.devices.empty())
-    return std::nullopt;
   exec::KernelOp kernel = source->bodies.lookup(op.getKernel());
   Block &body = kernel.getBody().front();
   auto fallback = int32_t(source->kernels.lookup(op.getKernel()));
@@ -73,7 +71,7 @@ std::optional<program::Action> ProgramTables::makeCall(exec::RunOp op) {
       command.residual = view(*epilogue.residual);
     command.activation = convert(epilogue.activation);
     command.fallback = fallback;
-    command.tf32 = options.allowsTf32;
+    command.tf32 = options.allowed == codegen::Allowed::Tf32;
   };
   if (std::optional<codegen::LibraryMatmul> found = codegen::findMatmul(body);
       found && isCommand(kernel, found->getTensors(), found->epilogue.residual)) {

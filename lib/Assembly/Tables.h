@@ -50,6 +50,15 @@ private:
     std::map<std::pair<uint32_t, int64_t>, Moved> loaded;
   };
 
+  /// What depends on whose kernels the program has: the host's, or those of GPUs (null: there is nothing to do).
+  struct Ways {
+    codegen::KernelRules rules;
+    void (ProgramTables::*noteLaunches)(mlir::func::FuncOp func);
+    mlir::LogicalResult (ProgramTables::*addCode)(llvm::ArrayRef<exec::KernelOp> kernels, program::Module &library);
+    std::optional<program::Action> (ProgramTables::*makeCall)(exec::RunOp op);
+  };
+  static Ways getWays(const AssemblyOptions &options);
+
   // Roles.cpp
   mlir::LogicalResult addRoles(llvm::ArrayRef<mlir::func::FuncOp> functions);
   program::Role &getRole() { return program.roles[source->role]; }
@@ -119,6 +128,7 @@ private:
   llvm::LogicalResult addStates(program::Variant &variant);
 
   const AssemblyOptions &options;
+  const Ways ways;
   program::Program &program = made->program;
   reference::WeightFiles weightFiles;
   /// While a variant is added.

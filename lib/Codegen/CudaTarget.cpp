@@ -21,7 +21,11 @@ void LLVMInitializeNVPTXAsmPrinter();
 }
 
 /// Products are fused where a kernel says so and nowhere else: sums are then the same as on the host.
-std::unique_ptr<CudaTarget> CudaTarget::create(llvm::StringRef architecture, std::string &error) {
+/// Whose kernels the emulated device takes.
+static constexpr llvm::StringLiteral kEmulatedArchitecture = "sm_90";
+
+std::unique_ptr<CudaTarget> CudaTarget::create(llvm::StringRef name, std::string &error) {
+  llvm::StringRef architecture = name == kEmulated ? llvm::StringRef(kEmulatedArchitecture) : name;
   LLVMInitializeNVPTXTargetInfo();
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
@@ -44,6 +48,7 @@ std::unique_ptr<CudaTarget> CudaTarget::create(llvm::StringRef architecture, std
   llvm::StringRef ptx = number < 87 ? "+ptx71" : "";
   std::unique_ptr<CudaTarget> made(new CudaTarget);
   made->architecture = architecture.str();
+  made->emulated = name == kEmulated;
   made->fma = made->approximations = true;
   made->machine.reset(target->createTargetMachine(triple, architecture, ptx, llvm::TargetOptions(), std::nullopt,
                                                   std::nullopt, llvm::CodeGenOptLevel::Default));

@@ -301,7 +301,7 @@ bool cleave::codegen::runDeviceFlash(DeviceEmitter &e, nn::AttentionOp op, TileS
     return false;
   // The ways that such numbers may be multiplied, the fastest first.
   SmallVector<decltype(&makeFlashOfWarps), 2> ways;
-  if (!element.isF32() || e.getTarget().allowsTf32())
+  if (!element.isF32() || e.getTarget().mayShorten(element))
     ways.push_back(makeFlashOfWarps);
   if (element.isF32())
     ways.push_back(makeFlashOfLanes);

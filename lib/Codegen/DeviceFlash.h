@@ -96,7 +96,7 @@ private:
   mlir::Value scale(mlir::Value sums, mlir::Value factor);
 };
 
-/// Products by mma.sync (DeviceFlashWarps.cpp), of f16, bf16, or f32 where tf32 is enough.
+/// Products by mma.sync (DeviceFlashWarps.cpp), of f16, bf16, or f32 where fewer bits are enough.
 std::unique_ptr<FlashKernel> makeFlashOfWarps(DeviceEmitter &e, nn::AttentionOp op, FlashKernel::Operands operands,
                                               TileSink sink);
 /// Products of f32, fused, lane by lane (DeviceFlashLanes.cpp).

@@ -15,8 +15,8 @@ public:
 
   /// What both are multiplied as: f16, bf16, or the type that results are computed in.
   mlir::Type getElement() const { return element; }
-  /// f32, of which tf32 is enough.
-  bool isShort() const { return element.isF32() && e.getTarget().allowsTf32(); }
+  /// f32, of which fewer bits are enough.
+  bool isShort() const { return e.getTarget().mayShorten(element); }
   /// How far apart in memory neighbors along a dim are; 0 if it does not lie there.
   int64_t getStride(unsigned side, size_t dim) const;
   /// True if its elements lie one behind another, in its own order.

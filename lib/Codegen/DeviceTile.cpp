@@ -4,7 +4,7 @@
 //
 //   lanes   a thread has 8 x 8 or 4 x 4 sums; of four of the depth it loads its rows and columns, 16 bytes at a time, whichever
 //           way they lie, and multiplies each with each, fused
-//   warps   a warp has up to 64 x 32 sums as fragments (DeviceFragments.h): f16, bf16, and f32 where tf32 is enough
+//   warps   a warp has up to 64 x 32 sums as fragments (DeviceFragments.h): f16, bf16, and f32 where fewer bits are enough
 //
 // Which block: the largest of which there are enough to keep a device busy. Where there are few, threads share the depth.
 //

@@ -45,7 +45,7 @@ public:
   int64_t batches = 1, depth = 1;
   Side sides[2];          ///< rows, columns
   mlir::Type element;     ///< of both sides; products of f16 and bf16 are mma.sync's
-  bool isShort = false;   ///< f32, of which tf32 is enough
+  bool isShort = false;   ///< f32, of which fewer bits are enough
   int64_t storeLanes = 1; ///< divides the columns
 };
 

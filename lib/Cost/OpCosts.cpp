@@ -17,6 +17,7 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
+#include "cleave/Program/Collective.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -88,16 +89,15 @@ double OpCosts::getComputeNs(Operation &op, double flops, const Share &share) {
 
 static int64_t divide(int64_t bytes, const Share &share) { return (bytes + share.parts - 1) / share.parts; }
 
-/// Once memory is planned, a collective is one of several kinds, and a permute an exchange.
-static StringRef getKind(Operation *op) {
+StringRef cleave::cost::getKindOfCollective(Operation *op) {
   if (auto command = dyn_cast<exec::CollectiveOp>(op))
-    return exec::stringifyCollectiveKind(command.getKind());
+    return program::getWord(command.getKind());
   return isa<exec::ExchangeOp>(op) ? "permute" : op->getName().stripDialect();
 }
 
 double OpCosts::getCommunicationNs(Operation &op, const Share &share) {
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
-    return collective.communicates() ? times->getCollectiveNs(getKind(&op), collective.getGroupAxes(),
+    return collective.communicates() ? times->getCollectiveNs(getKindOfCollective(&op), collective.getGroupAxes(),
                                                               divide(collective.getWireBytes(), share))
                                      : 0;
   if (!isa<pipe::SendOp, exec::SendOp>(op))

@@ -12,9 +12,9 @@
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Program/Collective.h"
 
 #include "mlir/Support/DebugStringHelper.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -47,11 +47,6 @@ double OpTimes::getKernelNs(double flops, double bytes, Type elementType) const 
 }
 
 double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, int64_t bytes) const {
-  spmd::Traffic traffic = llvm::StringSwitch<spmd::Traffic>(kind)
-                              .Case("all_reduce", spmd::Traffic::TwoRings)
-                              .Cases({"all_gather", "reduce_scatter"}, spmd::Traffic::Ring)
-                              .Case("all_to_all", spmd::Traffic::Pairwise)
-                              .Default(spmd::Traffic::Direct);
   SmallVector<spmd::SubAxis> digits;
   for (spmd::AxisAttr axis : axes)
     digits.push_back(axis.toSubAxis(mesh));
@@ -61,7 +56,7 @@ double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, i
   spmd::AtomList atoms;
   for (const spmd::SubAxis &digit : digits)
     llvm::append_range(atoms, cut->atomsOf(digit).value_or(spmd::AtomList()));
-  return spmd::collectiveUnits(*cut, model, traffic, atoms, bytes) / model.perNs;
+  return spmd::collectiveUnits(*cut, model, program::getTraffic(kind), atoms, bytes) / model.perNs;
 }
 
 double OpTimes::getCollectiveNs(spmd::CollectiveOpInterface op, int64_t bytes) const {

@@ -146,8 +146,18 @@ static std::vector<StringRef> wordsOf(Color) { return {std::begin(kColorWords), 
 static std::vector<StringRef> wordsOf(ExecutorKind) { return {std::begin(kExecutorWords), std::end(kExecutorWords)}; }
 static std::vector<StringRef> wordsOf(Precision) { return {std::begin(kPrecisionWords), std::end(kPrecisionWords)}; }
 static std::vector<StringRef> wordsOf(LibraryUse) { return {std::begin(kLibraryUseWords), std::end(kLibraryUseWords)}; }
-static std::vector<StringRef> wordsOf(Allowed) { return {std::begin(kAllowedWords), std::end(kAllowedWords)}; }
-static std::vector<StringRef> wordsOf(DeviceKind) { return {std::begin(kDeviceWords), std::end(kDeviceWords)}; }
+static std::vector<StringRef> wordsOf(codegen::Allowed) {
+  std::vector<StringRef> words;
+  for (const codegen::AllowedTraits &allowed : codegen::kAllowed)
+    words.push_back(allowed.word);
+  return words;
+}
+static std::vector<StringRef> wordsOf(DeviceKind) {
+  std::vector<StringRef> words;
+  for (const DeviceTraits &device : kDevices)
+    words.push_back(device.word);
+  return words;
+}
 static std::vector<StringRef> wordsOf(onnx::CollectiveOps) {
   return {std::begin(kCollectiveOpsWords), std::end(kCollectiveOpsWords)};
 }
@@ -387,11 +397,10 @@ private:
                            toString(options.getEmit()));
     if (options.command == "bench" && options.repeat == 0)
       return "'--repeat 0': expected at least one call";
-    bool isProgram =
-        options.command != "run" || options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
+    bool isProgram = options.command != "run" || options.runsProgram();
     if (!isProgram && options.precision != Precision::F32)
       return "'--precision' is about programs: use --executor=program";
-    if (!isProgram && options.allowed != Allowed::Nothing)
+    if (!isProgram && options.allowed != codegen::Allowed::Nothing)
       return "'--allow' is about programs: use --device";
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";

@@ -40,26 +40,14 @@ struct Targets {
 
 } // namespace
 
-/// What a program is for that runs at once. The driver takes PTX of the least architecture on all later ones.
-static llvm::StringRef getTarget(const Options &options) {
-  switch (options.device) {
-  case DeviceKind::Host:
-    return options.target;
-  case DeviceKind::Cuda:
-    return "cuda:sm_80";
-  case DeviceKind::CudaEmulated:
-    return "cuda:emulated";
-  }
-}
-
 /// `cuda:sm_90,sm_80`: the architectures.
 static llvm::Expected<Targets> getTargets(const Options &options) {
   Targets targets;
   std::string error;
-  llvm::StringRef text = getTarget(options);
+  llvm::StringRef ofDevice = getTraits(options.device).target, text = ofDevice.empty() ? options.target : ofDevice;
   if (text == "host") {
-    if (options.allowed == Allowed::Tf32)
-      return makeError("--allow tf32 is about CUDA devices: use --target or --device");
+    if (codegen::AllowedTraits allowed = getTraits(options.allowed); allowed.isOfDevices)
+      return makeError("--allow {0} is about CUDA devices: use --target or --device", allowed.word);
     targets.isas = getIsas(options.isa);
     targets.host = codegen::HostTarget::create(targets.isas.front(), error);
     if (!targets.host)
@@ -75,8 +63,8 @@ static llvm::Expected<Targets> getTargets(const Options &options) {
   llvm::SmallVector<llvm::StringRef> names;
   text.split(names, ',');
   for (llvm::StringRef name : names) {
-    if (name != "emulated" && !codegen::CudaTarget::create(name, error))
-      return makeError("--target {0}: {1}, nor is it 'emulated'", options.target, error);
+    if (!codegen::CudaTarget::create(name, error))
+      return makeError("--target {0}: {1}, nor is it '{2}'", options.target, error, codegen::CudaTarget::kEmulated);
     targets.devices.push_back(name.str());
   }
   return targets;
@@ -151,9 +139,9 @@ std::unique_ptr<Assembly> cleave::driver::makeProgram(Session &session, llvm::St
   assembly.metadata.model = llvm::sys::path::filename(options.compile.model).str();
   assembly.onProgress = session.getProgress();
   assembly.metadata.precision = kPrecisionWords[static_cast<size_t>(options.precision)].str();
-  assembly.allowsTf32 = options.allowed == Allowed::Tf32;
-  if (assembly.allowsTf32)
-    assembly.metadata.precision += "+tf32";
+  assembly.allowed = options.allowed;
+  if (options.allowed != codegen::Allowed::Nothing)
+    assembly.metadata.precision += std::string("+") + getTraits(options.allowed).word;
   assembly.splitsProducts = options.precision == Precision::Split;
   if (!checkPrecision(session, assembly))
     return nullptr;

@@ -77,7 +77,7 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
   std::unique_ptr<Assembly> made = makeProgram(session, ".");
   if (!made)
     return std::nullopt;
-  if (session.getOptions().device == DeviceKind::CudaEmulated)
+  if (getTraits(session.getOptions().device).isEmulated)
     emulateDevices(made->program.ranks);
   llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
   llvm::Expected<SmallVector<Tensor>> results =
@@ -98,7 +98,9 @@ static std::optional<SmallVector<Tensor>> runAsProgram(Session &session, ArrayRe
 static std::optional<Tolerance> getTolerance(const Options &options) {
   switch (options.precision) {
   case Precision::F32:
-    return options.allowed == Allowed::Tf32 ? std::optional(kTf32Tolerance) : std::nullopt;
+    if (options.allowed != codegen::Allowed::Nothing)
+      return Tolerance{0, 0, getTraits(options.allowed).ofRow};
+    return std::nullopt;
   case Precision::BF16:
     return kNarrowTolerance;
   case Precision::Split:
@@ -123,7 +125,7 @@ ExitCode cleave::driver::runCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
-  bool isProgram = options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
+  bool isProgram = options.runsProgram();
   if (isProgram && session.getPhase() >= Phase::Planned)
     return session.fail(makeError("{0} is {1} already: cleave compile makes a program of it", options.compile.model,
                                   toString(session.getPhase())));

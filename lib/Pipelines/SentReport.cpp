@@ -10,6 +10,7 @@
 
 #include "PipelineReport.h"
 
+#include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Exec/IR/Commands.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -18,18 +19,11 @@
 using namespace mlir;
 using namespace cleave;
 
-/// In the words of spmd: once memory is planned, a collective is one of several kinds, and a permute an exchange.
-static std::string getKind(Operation *op) {
-  if (auto command = dyn_cast<exec::CollectiveOp>(op))
-    return exec::stringifyCollectiveKind(command.getKind()).str();
-  return isa<exec::ExchangeOp>(op) ? "permute" : op->getName().stripDialect().str();
-}
-
 /// Of one value that a collective takes.
 static CollectiveReport describeCollective(spmd::CollectiveOpInterface op, Value operand, Value result,
                                            int64_t wireBytes) {
   CollectiveReport report;
-  report.kind = getKind(op);
+  report.kind = cost::getKindOfCollective(op).str();
   for (spmd::AxisAttr axis : op.getGroupAxes())
     report.axes.push_back(spmd::formatAxis(axis));
   report.groupSize = op.getRankGroups().size();

@@ -10,10 +10,6 @@
 
 using namespace cleave::program;
 
-static bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
-}
-
 /// All ranks of the role are in a group.
 Status Checker::checkMembers(const Spot &spot, const Collective &collective) {
   if (collective.groups >= program.groups.size())
@@ -42,14 +38,12 @@ static uint64_t countPieces(const std::vector<uint32_t> &list, size_t rank) {
 /// Operand and result of each pair fit the kind, and lie row by row.
 Status Checker::checkShapes(const Collective &collective) const {
   uint64_t size = program.groups[collective.groups].size;
-  bool gathers = collective.kind == CollectiveKind::AllGather || collective.kind == CollectiveKind::AllToAll;
-  bool slices = collective.kind == CollectiveKind::ReduceScatter || collective.kind == CollectiveKind::AllToAll;
   for (size_t i = 0; i < collective.operands.size(); ++i) {
     const Type &operand = getType(collective.operands[i]), &result = getType(collective.results[i]);
     size_t rank = operand.shape.size();
     bool fits = operand.element == result.element && result.shape.size() == rank && isDense(operand) &&
-                isDense(result) && countPieces(collective.gather, rank) == (gathers ? size : 1) &&
-                countPieces(collective.slice, rank) == (slices ? size : 1);
+                isDense(result) && countPieces(collective.gather, rank) == (gathers(collective.kind) ? size : 1) &&
+                countPieces(collective.slice, rank) == (slices(collective.kind) ? size : 1);
     for (size_t dim = 0; fits && dim < rank; ++dim) {
       int64_t gather = collective.gather.empty() ? 1 : collective.gather[dim];
       int64_t slice = collective.slice.empty() ? 1 : collective.slice[dim];
@@ -78,15 +72,14 @@ Status Checker::checkInPlace(const Spot &spot, const Collective &collective) {
       continue;
     if (Status error = spend(program.roles[spot.role].ranks.size()))
       return error;
-    const std::vector<uint32_t> &cut =
-        collective.kind == CollectiveKind::AllGather ? collective.gather : collective.slice;
-    bool areRows = !cut.empty() && cut[0] == groups.size && collective.kind != CollectiveKind::AllToAll;
+    const std::vector<uint32_t> &cut = gathers(collective.kind) ? collective.gather : collective.slice;
+    bool areRows = !cut.empty() && cut[0] == groups.size && hasOwnPiece(collective.kind);
     for (uint32_t rank : program.roles[spot.role].ranks) {
       int64_t from = program.evaluate(operand.offset, rank), to = program.evaluate(result.offset, rank);
       if (from >= to + resultBytes || to >= from + operandBytes)
         continue;
       int64_t own = areRows ? int64_t(place[rank]) * std::min(operandBytes, resultBytes) : 0;
-      bool isWhole = collective.kind == CollectiveKind::AllReduce && from == to;
+      bool isWhole = keepsShape(collective.kind) && from == to;
       bool isPiece = areRows && (operandBytes < resultBytes ? from == to + own : to == from + own);
       if (!isWhole && !isPiece)
         return makeError("operand and result ", i, " share bytes on rank ", rank, ", and not in place (P21)");
@@ -100,7 +93,7 @@ Status Checker::checkAction(const Spot &spot, const Collective &collective) {
   if (Status error = checkMembers(spot, collective))
     return error;
   if (collective.operands.size() != collective.results.size() ||
-      collective.operands.empty() != (collective.kind == CollectiveKind::Barrier))
+      collective.operands.empty() == hasTensors(collective.kind))
     return makeError("has ", collective.operands.size(), " operands and ", collective.results.size(), " results (P21)");
   if (reduces(collective.kind) != (collective.reduction != Reduction::None))
     return makeError("has the reduction ", getWord(collective.reduction), " (P21)");

@@ -13,7 +13,9 @@ using namespace cleave::program;
 // Machine code (P7)
 //===----------------------------------------------------------------------===//
 
-static bool suits(Format format, Device device) { return (format == Format::SharedObject) == (device == Device::Host); }
+static bool suits(Format format, Device device) {
+  return (format == Format::SharedObject) == getTraits(device).takesSharedObjects;
+}
 
 /// Every target finds an object in it.
 static Status checkModule(const Program &program, const Module &module) {
@@ -42,7 +44,7 @@ Status Checker::checkKernel(const Kernel &kernel) const {
   if (kernel.entry.empty() || kernel.entry.find('\0') != std::string::npos)
     return makeError("entry ", quote(kernel.entry), " is not a symbol (P7)");
   // Whatever the hardware bounds: sizes of 20 bits each keep their product in 64.
-  uint32_t most = program.targets.front().device == Device::Host ? 1 : 1024;
+  uint32_t most = getTraits(program.targets.front().device).mostThreads;
   for (uint32_t size : {kernel.grid.x, kernel.grid.y, kernel.grid.z, kernel.block.x, kernel.block.y, kernel.block.z})
     if (size == 0 || size > (most == 1 ? 1 : INT32_MAX))
       return makeError("a launch of size ", size, " (P7)");

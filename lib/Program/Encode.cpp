@@ -24,6 +24,12 @@ file::State convert(const State &state) { return {state.input, state.output}; }
 /// An enum of ours as the file's, which has the same cases in the same order.
 template <typename To, typename From> To word(From value) { return static_cast<To>(value); }
 
+// Kinds have the numbers that they have in the file.
+#define CLEAVE_SAME(name, ...)                                                                                         \
+  static_assert(static_cast<int>(file::CollectiveKind::name) == static_cast<int>(CollectiveKind::name));
+CLEAVE_COLLECTIVES(CLEAVE_SAME)
+#undef CLEAVE_SAME
+
 /// One file. Each `add` gives the place of a table that has been written.
 class Encoder {
 public:

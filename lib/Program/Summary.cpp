@@ -134,9 +134,9 @@ static uint64_t countSent(const Program &program, const Collective &collective) 
   for (size_t i = 0; i < collective.operands.size(); ++i) {
     uint64_t operand = getBytes(program.types[collective.operands[i].type]);
     uint64_t result = getBytes(program.types[collective.results[i].type]);
-    uint64_t whole = collective.kind == CollectiveKind::AllGather ? result : operand;
+    uint64_t whole = hasLargerResult(collective.kind) ? result : operand;
     uint64_t share = whole / size * (size - 1) + whole % size * (size - 1) / size;
-    bytes += collective.kind == CollectiveKind::AllReduce ? 2 * share : share;
+    bytes += uint64_t(getTurns(collective.kind)) * share;
   }
   return bytes;
 }
@@ -166,7 +166,7 @@ static void addSent(const Program &program, const Role &role, const List &list, 
       sent.bytes += countSent(program, *collective);
     } else if (const auto *exchange = std::get_if<Exchange>(&command.action)) {
       for (auto [rank, bytes] : countSent(program, *exchange)) {
-        Sent &sent = own[rank]["exchange"];
+        Sent &sent = own[rank][getWord(command.action)];
         ++sent.count;
         sent.bytes += bytes;
       }

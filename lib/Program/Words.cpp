@@ -26,7 +26,14 @@ const char *cleave::program::getWord(Reduction reduction) {
   return pick({"none", "sum", "prod", "max", "min"}, reduction);
 }
 
-const char *cleave::program::getWord(Device device) { return pick({"host", "cuda"}, device); }
+/// In the order of the enum. Of a GPU's block, what any has.
+static constexpr DeviceTraits kDevices[] = {{"host", true, 1}, {"cuda", false, 1024}};
+
+const DeviceTraits &cleave::program::getTraits(Device device) { return kDevices[static_cast<size_t>(device)]; }
+
+const char *cleave::program::getWord(Device device) {
+  return static_cast<size_t>(device) < std::size(kDevices) ? getTraits(device).word : "?";
+}
 
 const char *cleave::program::getWord(Format format) { return pick({"shared object", "ptx", "cubin"}, format); }
 
@@ -40,10 +47,6 @@ const char *cleave::program::getWord(Memory memory) { return pick({"device", "ho
 
 const char *cleave::program::getWord(Activation activation) {
   return pick({"none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}, activation);
-}
-
-const char *cleave::program::getWord(CollectiveKind kind) {
-  return pick({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"}, kind);
 }
 
 const char *cleave::program::getWord(const Action &action) {

@@ -21,7 +21,7 @@ namespace {
 struct Row {
   const char *name;
   const char *value; ///< null: it has none
-  const char *help;
+  const char *help;  ///< null: that of kinds of ranks
   Status (*set)(RunOptions &options, const std::string &value);
 };
 } // namespace
@@ -65,9 +65,9 @@ static Status setRepeat(RunOptions &options, const std::string &value) {
 
 /// Without it the environment says where ranks are.
 static Status setRanks(RunOptions &options, const std::string &value) {
-  if (value != "threads" && value != "mpi" && value != "tcp")
-    return makeError("is '", value, "', expected threads, mpi or tcp");
-  options.ranks = value == "mpi" ? Ranks::Mpi : value == "tcp" ? Ranks::Tcp : Ranks::Threads;
+  options.ranks = cleave::runtime::findRankKind(value);
+  if (!options.ranks)
+    return makeError("is '", value, "', expected ", cleave::runtime::listRankKinds());
   return cleave::program::kGood;
 }
 
@@ -80,7 +80,7 @@ static constexpr Row kRows[] = {
     {"--report", "FILE.json", "seconds of loading and of each call after the first, memory",
      setText<&RunOptions::report>},
     {"--local", nullptr, "starts a process for each rank on this machine", setFlag<&RunOptions::local, true>},
-    {"--ranks", "WHERE", "threads; or this process is one rank of several: mpi, tcp (without MPI)", setRanks},
+    {"--ranks", "WHERE", nullptr, setRanks},
     {"--rendezvous", "WHERE",
      "host:port (with CLEAVE_SECRET) or file:PATH, where processes find rank 0 if no launcher says it",
      setText<&RunOptions::rendezvous>},
@@ -109,7 +109,7 @@ std::string cleave::runner::printsOnly(const std::vector<std::string> &words) {
     for (const Row &row : kRows) {
       std::string left = concat("  ", row.name, row.value ? " " : "", row.value ? row.value : "");
       left.resize(std::max<size_t>(left.size() + 1, 25), ' ');
-      text += left + row.help + "\n";
+      text += left + (row.help ? row.help : cleave::runtime::describeRankKinds()) + "\n";
     }
     text += "  --help                 prints this\n  --version              prints the version\n";
     return text + "\nExit codes: 0 done, 1 program, weights, arrays or machine, 2 command line, 4 a rank failed.\n";
@@ -155,7 +155,7 @@ Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &
   }
   if (options.program.empty())
     return makeError("no program given; --help says how");
-  if (options.local && options.ranks != Ranks::Auto)
+  if (options.local && options.ranks)
     return makeError("'--local' starts its ranks itself, and '--ranks' says that somebody has");
   return options;
 }

@@ -88,7 +88,7 @@ namespace {
 class Run {
 public:
   Run(const RunOptions &options, RankKind ranks)
-      : options(options), ranks(ranks), interrupt(ranks != RankKind::Threads) {}
+      : options(options), ranks(ranks), interrupt(getTraits(ranks).areProcesses()) {}
   int run();
 
 private:
@@ -122,25 +122,18 @@ int Run::fail(const ExecutorError &error) const {
   return fail(error.kind == ErrorKind::Ranks ? kRunFault : kBadInput, error.message);
 }
 
-/// A launcher that started a single process may as well have started none. mpirun's ranks, and those that srun starts with
-/// PMIx, have MPI; whoever says where to meet needs none. What a launcher says and makes no sense is an error: one rank of
-/// several would run the whole program.
+/// A launcher that started a single process may as well have started none. What a launcher says and makes no sense is an error: one
+/// rank of several would run the whole program.
 static Status pickRanks(const RunOptions &options, RankKind &kind) {
-  if (options.ranks != Ranks::Auto) {
-    kind = options.ranks == Ranks::Mpi   ? RankKind::Mpi
-           : options.ranks == Ranks::Tcp ? RankKind::Tcp
-                                         : RankKind::Threads;
+  kind = options.ranks.value_or(RankKind::Threads);
+  if (options.ranks)
     return {};
-  }
+  auto getEnv = [](const char *name) -> const char * { return std::getenv(name); };
   std::optional<Launch> launch;
-  Status status = readLaunch([](const char *name) { return std::getenv(name); }, launch);
-  kind = RankKind::Threads;
-  if (!status.isOk() || !launch || launch->size <= 1)
-    return status;
-  std::string launcher = launch->launcher;
-  bool hasMpi = launcher == "mpirun" || launcher == "mpiexec" || (launcher == "srun" && std::getenv("PMIX_RANK"));
-  kind = hasMpi && options.rendezvous.empty() ? RankKind::Mpi : RankKind::Tcp;
-  return {};
+  Status status = readLaunch(getEnv, launch);
+  if (status.isOk() && launch && launch->size > 1)
+    kind = pickRankKind(*launch, !options.rendezvous.empty(), getEnv);
+  return status;
 }
 
 /// The executor with all that was asked for. A kernel that crashes is a failure like others here: the process is ours.
@@ -173,7 +166,7 @@ int Run::readInputs() {
     return kDone;
   }
   auto failAll = [&](const std::string &message) {
-    if (ranks != RankKind::Threads)
+    if (getTraits(ranks).areProcesses())
       executor->fail(Cause::Aborted, message);
     return fail(kBadInput, message);
   };

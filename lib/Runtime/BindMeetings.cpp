@@ -15,7 +15,6 @@
 
 using namespace cleave::runtime;
 using cleave::program::Collective;
-using cleave::program::CollectiveKind;
 using cleave::program::Exchange;
 using cleave::program::getElementBytes;
 using cleave::program::makeError;
@@ -116,44 +115,28 @@ program::Result<Tiling> Pair::lay(const Type &whole, const std::vector<uint32_t>
 program::Status Pair::bind() {
   GroupId group = context.groups[collective.groups];
   ElementType type = operand.element;
-  bool slices = collective.kind == CollectiveKind::ReduceScatter || collective.kind == CollectiveKind::AllToAll;
-  bool gathers = collective.kind == CollectiveKind::AllGather || collective.kind == CollectiveKind::AllToAll;
   Tiling from, to;
-  if (slices) {
+  if (slices(collective.kind)) {
     program::Result<Tiling> tiling = lay(operand, collective.slice, input, /*packs=*/true);
     if (!tiling)
       return tiling.getError();
     from = *tiling;
   }
-  if (gathers) {
+  if (gathers(collective.kind)) {
     program::Result<Tiling> tiling = lay(result, collective.gather, output, /*packs=*/false);
     if (!tiling)
       return tiling.getError();
     to = *tiling;
   }
-  switch (collective.kind) {
-  case CollectiveKind::AllReduce:
-    meeting.operations.push_back(allReduce(group, collective.reduction, type, input, output,
-                                           uint64_t(multiply(operand.shape, 0, operand.shape.size()))));
-    break;
-  case CollectiveKind::AllGather:
-    meeting.operations.push_back(allGather(group, type, input, output, to));
-    break;
-  case CollectiveKind::ReduceScatter:
-    meeting.operations.push_back(reduceScatter(group, collective.reduction, type, input, output, from));
-    break;
-  case CollectiveKind::AllToAll:
-    meeting.operations.push_back(allToAll(group, type, input, output, from, to));
-    break;
-  case CollectiveKind::Barrier:
-    break;
-  }
+  uint64_t count = uint64_t(multiply(operand.shape, 0, operand.shape.size()));
+  meeting.operations.push_back(
+      makeOperation(collective.kind, group, collective.reduction, type, input, output, count, from, to));
   return cleave::program::kGood;
 }
 
 program::Status cleave::runtime::bindCollective(const BindContext &context, const Collective &collective,
                                                 Meeting &meeting) {
-  if (collective.kind == CollectiveKind::Barrier)
+  if (!hasTensors(collective.kind))
     meeting.operations.push_back(barrier(context.groups[collective.groups]));
   for (size_t i = 0; i < collective.operands.size(); ++i)
     if (program::Status error = Pair(context, collective, i, meeting).bind())

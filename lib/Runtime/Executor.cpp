@@ -41,7 +41,7 @@ ExecutorStatus Executor::open(const std::string &path, const ExecutorOptions &op
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   ExecutorStatus error = open(file.get(), folder, &file, options, executor);
   // What processes say is that of all of them, whose paths may differ.
-  if (error && error->kind == ErrorKind::Program && options.ranks == RankKind::Threads)
+  if (error && error->kind == ErrorKind::Program && !getTraits(options.ranks).areProcesses())
     error->message = concat("cannot run ", quote(path), ": ", error->message);
   return error;
 }

@@ -113,7 +113,7 @@ struct Executor::State {
                      const std::vector<std::string> &wanted);
   void fail(Cause cause, const std::string &detail);
   bool isHub() const { return ranks.front().rank == 0; }
-  bool areProcesses() const { return options.ranks != RankKind::Threads; }
+  bool areProcesses() const { return getTraits(options.ranks).areProcesses(); }
 
   // Together.cpp
   uint64_t findLargestMessage(const LocalRank &rank) const;

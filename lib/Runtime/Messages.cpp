@@ -100,24 +100,14 @@ static Message packPieces(const Operation &operation, uint64_t digest, uint32_t 
 }
 
 static Message packFor(const Operation &operation, uint64_t digest, uint64_t members, uint32_t index, uint32_t member) {
-  switch (operation.kind) {
-  case OperationKind::Barrier:
-    break;
-  case OperationKind::AllReduce:
-    if (hasSecondRound(operation)) {
-      Share share = getShare(operation, members, member);
-      return packElements(operation, digest, getInput(operation, share.begin), share.end - share.begin);
-    }
-    return packElements(operation, digest, getInput(operation, 0), operation.count);
-  case OperationKind::AllGather:
-    return packElements(operation, digest, getInput(operation, 0), operation.count);
-  case OperationKind::ReduceScatter:
-  case OperationKind::AllToAll:
-    return packPart(operation, digest, member);
-  case OperationKind::Exchange:
+  if (operation.kind == OperationKind::Exchange)
     return packPieces(operation, digest, index, member);
-  }
-  return makeMessage(operation, digest, {});
+  if (!hasTensors(operation.kind))
+    return makeMessage(operation, digest, {});
+  if (slices(operation.kind))
+    return packPart(operation, digest, member);
+  Share share = hasSecondRound(operation) ? getShare(operation, members, member) : Share{0, operation.count};
+  return packElements(operation, digest, getInput(operation, share.begin), share.end - share.begin);
 }
 
 std::vector<Message> cleave::runtime::packFirst(const Operation &operation, uint64_t digest, uint64_t members,
@@ -129,7 +119,8 @@ std::vector<Message> cleave::runtime::packFirst(const Operation &operation, uint
 }
 
 bool cleave::runtime::hasSecondRound(const Operation &operation) {
-  return operation.kind == OperationKind::AllReduce && operation.count * getElementBytes(operation.type) > kSmall;
+  return reduces(operation.kind) && !slices(operation.kind) &&
+         operation.count * getElementBytes(operation.type) > kSmall;
 }
 
 std::vector<Message> cleave::runtime::packSecond(const Operation &operation, uint64_t digest, uint64_t members,
@@ -165,28 +156,17 @@ static void unpackPieces(const Operation &operation, const Message &message, uin
 }
 
 void cleave::runtime::unpackFirst(const Operation &operation, const std::vector<Message> &messages, uint32_t index) {
-  uint64_t bytes = operation.count * getElementBytes(operation.type);
-  Share share = {0, operation.count};
-  switch (operation.kind) {
-  case OperationKind::Barrier:
-    return;
-  case OperationKind::AllReduce:
-    if (hasSecondRound(operation))
-      share = getShare(operation, messages.size(), index);
+  if (reduces(operation.kind)) {
+    Share share = hasSecondRound(operation) ? getShare(operation, messages.size(), index) : Share{0, operation.count};
     return combine(operation, messages, getOutput(operation, share.begin), share.end - share.begin);
-  case OperationKind::ReduceScatter:
-    return combine(operation, messages, getOutput(operation, 0), operation.count);
-  case OperationKind::AllGather:
-  case OperationKind::AllToAll:
-    for (uint32_t member = 0; member < messages.size(); ++member)
+  }
+  uint64_t bytes = operation.count * getElementBytes(operation.type);
+  for (uint32_t member = 0; member < messages.size(); ++member)
+    if (operation.kind == OperationKind::Exchange)
+      unpackPieces(operation, messages[member], member, index);
+    else if (gathers(operation.kind))
       copyRows(getPayload(messages[member]), {bytes, bytes}, getOutput(operation, member * operation.to.partStride),
                getRows(operation.to, operation.type), bytes);
-    return;
-  case OperationKind::Exchange:
-    for (uint32_t member = 0; member < messages.size(); ++member)
-      unpackPieces(operation, messages[member], member, index);
-    return;
-  }
 }
 
 void cleave::runtime::unpackSecond(const Operation &operation, const std::vector<Message> &messages, uint32_t index) {

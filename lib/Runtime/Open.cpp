@@ -11,7 +11,6 @@
 #include "cleave/Program/File.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
-#include "cleave/Runtime/Threads.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -60,20 +59,17 @@ ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &
 
 /// Communicators first: with them a rank can tell the others what goes wrong after.
 ExecutorStatus Executor::State::openRanks(std::string_view bytes) {
-  std::vector<std::unique_ptr<Communicator>> communicators;
+  Status status;
+  Options communication = options.communication;
   if (areProcesses()) {
-    Status status;
-    Options communication = options.communication;
     communication.program = program::hashBytes(bytes);
     // Until the program's own meetings are known (Together.cpp), messages are short.
     communication.largestMessage = 1 << 20;
-    communicators.push_back(
-        openProcessLibrary(options.ranks == RankKind::Mpi, communication, options.rendezvous, status));
-    if (!communicators.front())
-      return ::fail(ErrorKind::Ranks, status.getMessage());
-  } else {
-    communicators = makeThreads(int(program.ranks), options.communication);
   }
+  std::vector<std::unique_ptr<Communicator>> communicators =
+      runtime::openRanks(options.ranks, program.ranks, communication, options.rendezvous, status);
+  if (!status.isOk())
+    return ::fail(ErrorKind::Ranks, status.getMessage());
   ranks = std::vector<LocalRank>(communicators.size());
   for (size_t local = 0; local < ranks.size(); ++local) {
     ranks[local].rank = uint32_t(communicators[local]->getRank());

@@ -24,37 +24,26 @@ static Operation make(OperationKind kind, GroupId group, ElementType type, const
   return operation;
 }
 
+Operation cleave::runtime::makeOperation(OperationKind kind, GroupId group, Reduction reduction, ElementType type,
+                                         const void *input, void *output, uint64_t count, Tiling from, Tiling to) {
+  Operation operation = make(kind, group, type, input, output);
+  operation.count = slices(kind) ? from.numElements() : gathers(kind) ? to.numElements() : count;
+  if (reduces(kind))
+    operation.reduction = reduction;
+  if (slices(kind))
+    operation.from = from;
+  if (gathers(kind))
+    operation.to = to;
+  return operation;
+}
+
 Operation cleave::runtime::allReduce(GroupId group, Reduction reduction, ElementType type, const void *input,
                                      void *output, uint64_t count) {
-  Operation operation = make(OperationKind::AllReduce, group, type, input, output);
-  operation.reduction = reduction;
-  operation.count = count;
-  return operation;
+  return makeOperation(OperationKind::AllReduce, group, reduction, type, input, output, count, {}, {});
 }
 
 Operation cleave::runtime::allGather(GroupId group, ElementType type, const void *input, void *output, Tiling to) {
-  Operation operation = make(OperationKind::AllGather, group, type, input, output);
-  operation.count = to.numElements();
-  operation.to = to;
-  return operation;
-}
-
-Operation cleave::runtime::reduceScatter(GroupId group, Reduction reduction, ElementType type, const void *input,
-                                         void *output, Tiling from) {
-  Operation operation = make(OperationKind::ReduceScatter, group, type, input, output);
-  operation.reduction = reduction;
-  operation.count = from.numElements();
-  operation.from = from;
-  return operation;
-}
-
-Operation cleave::runtime::allToAll(GroupId group, ElementType type, const void *input, void *output, Tiling from,
-                                    Tiling to) {
-  Operation operation = make(OperationKind::AllToAll, group, type, input, output);
-  operation.count = from.numElements();
-  operation.from = from;
-  operation.to = to;
-  return operation;
+  return makeOperation(OperationKind::AllGather, group, Reduction::None, type, input, output, 0, {}, to);
 }
 
 Operation cleave::runtime::exchange(GroupId group, ElementType type, const void *input, void *output,
@@ -73,24 +62,14 @@ Operation cleave::runtime::barrier(GroupId group) {
 // Naming
 //===----------------------------------------------------------------------===//
 
-const char *cleave::runtime::getName(OperationKind kind) {
-  static constexpr const char *kNames[] = {"barrier",        "all_reduce", "all_gather",
-                                           "reduce_scatter", "all_to_all", "exchange"};
-  return kNames[static_cast<unsigned>(kind)];
-}
-
-static bool reduces(OperationKind kind) {
-  return kind == OperationKind::AllReduce || kind == OperationKind::ReduceScatter;
-}
-
 std::string cleave::runtime::describe(const Operation &operation) {
-  std::string text = getName(operation.kind);
+  std::string text = getWord(operation.kind);
   if (operation.kind == OperationKind::Barrier)
     return text;
   if (reduces(operation.kind))
     text += std::string(" ") + getWord(operation.reduction);
   text += std::string(" ") + getWord(operation.type);
-  return operation.kind == OperationKind::Exchange ? text : text + "[" + std::to_string(operation.count) + "]";
+  return !hasTensors(operation.kind) ? text : text + "[" + std::to_string(operation.count) + "]";
 }
 
 std::string cleave::runtime::describeOther(const Operation &other, const Operation &own) {
@@ -112,9 +91,9 @@ uint64_t cleave::runtime::digest(const Operation &operation) {
   uint64_t hash = 1;
   mix(hash, uint64_t(operation.kind) << 16 | uint64_t(operation.type) << 8 | uint64_t(operation.reduction));
   mix(hash, operation.count);
-  if (operation.kind == OperationKind::ReduceScatter || operation.kind == OperationKind::AllToAll)
+  if (slices(operation.kind))
     mix(hash, operation.from);
-  if (operation.kind == OperationKind::AllGather || operation.kind == OperationKind::AllToAll)
+  if (gathers(operation.kind))
     mix(hash, operation.to);
   return hash;
 }
@@ -144,18 +123,7 @@ static uint64_t getExtent(const Tiling &tiling, uint64_t members) {
 }
 
 uint64_t cleave::runtime::getInputExtent(const Operation &operation, uint64_t members) {
-  switch (operation.kind) {
-  case OperationKind::AllReduce:
-  case OperationKind::AllGather:
-    return operation.count;
-  case OperationKind::ReduceScatter:
-  case OperationKind::AllToAll:
-    return getExtent(operation.from, members);
-  case OperationKind::Barrier:
-  case OperationKind::Exchange:
-    break;
-  }
-  return 0;
+  return slices(operation.kind) ? getExtent(operation.from, members) : operation.count;
 }
 
 Traffic cleave::runtime::getTraffic(const Operation &operation, uint32_t source, uint32_t target) {
@@ -229,8 +197,7 @@ static std::optional<std::string> findMistakeInPieces(const Operation &operation
 }
 
 std::optional<std::string> cleave::runtime::findMistake(const Operation &operation, uint64_t members, uint64_t index) {
-  if (operation.type > ElementType::UI64 || operation.reduction > Reduction::Min ||
-      operation.kind > OperationKind::Exchange)
+  if (operation.type > ElementType::UI64 || operation.reduction > Reduction::Min || !isKnown(operation.kind))
     return "unknown kind, element type or reduction";
   if (operation.kind == OperationKind::Barrier)
     return std::nullopt;
@@ -239,18 +206,17 @@ std::optional<std::string> cleave::runtime::findMistake(const Operation &operati
   if (isMisaligned(operation.input, operation.type) || isMisaligned(operation.output, operation.type))
     return "an operand is not aligned to its elements";
   bool moves = operation.count > 0;
-  if (moves && operation.kind == OperationKind::AllToAll && operation.input == operation.output && operation.input)
-    return std::string(getName(operation.kind)) + " cannot be done in place";
+  if (moves && gathers(operation.kind) && slices(operation.kind) && operation.input == operation.output &&
+      operation.input)
+    return std::string(getWord(operation.kind)) + " cannot be done in place";
   if (operation.kind == OperationKind::Exchange)
     return findMistakeInPieces(operation, members, index);
   if (moves && (!operation.input || !operation.output))
     return "an operand is missing";
   if (isTooLarge(operation.count, operation.type))
     return "an operand is too large";
-  bool tilesInput = operation.kind == OperationKind::ReduceScatter || operation.kind == OperationKind::AllToAll;
-  bool tilesOutput = operation.kind == OperationKind::AllGather || operation.kind == OperationKind::AllToAll;
-  if ((tilesInput && isWrong(operation.from, operation, members)) ||
-      (tilesOutput && isWrong(operation.to, operation, members)))
+  if ((slices(operation.kind) && isWrong(operation.from, operation, members)) ||
+      (gathers(operation.kind) && isWrong(operation.to, operation, members)))
     return "parts of " + std::to_string(operation.count) + " elements do not lie as said";
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-//===- OwnLibraries.h - libcleave_mpi, _tcp and _cuda -----------*- C++ -*-===//
+//===- OwnLibraries.h - libraries that are opened by name -------*- C++ -*-===//
 //
 // What few callers need, or few machines have, lies in libraries of their own, which are opened by name: beside this library,
 // where the system looks, or where a variable says.
@@ -12,10 +12,8 @@
 
 namespace cleave::runtime {
 
-/// `openMpi` (Mpi.h) of libcleave_mpi, or of what CLEAVE_MPI_LIBRARY says; `openTcp` (Tcp.h) of libcleave_tcp, or of what
-/// CLEAVE_TCP_LIBRARY says. Null, and a failure, where there is none.
-std::unique_ptr<Communicator> openProcessLibrary(bool usesMpi, const Options &options, const std::string &rendezvous,
-                                                 Status &status);
+/// `cleave_WORD_open` of libcleave_WORD, or of the library that the variable names, if `cleave_WORD_version` is ours; else why not.
+program::Result<void *> openOwn(const std::string &word, const char *variable, bool sharesSymbols);
 
 /// `openCuda` (Cuda.h) of libcleave_cuda, or of what CLEAVE_CUDA_RUNTIME says.
 program::Result<std::vector<std::unique_ptr<Device>>> openCudaLibrary(uint32_t size, const std::vector<uint32_t> &ranks,

@@ -84,19 +84,11 @@ void ThreadGroup::carryOut(uint32_t index, uint64_t number) {
     return takePieces(view);
   if (operation.count == 0)
     return;
-  switch (operation.kind) {
-  case OperationKind::AllReduce:
-    return isSmall(operation) ? reduceRow(view, 0, 0, operation.count) : reduceShare(view);
-  case OperationKind::AllGather:
-    return gather(view);
-  case OperationKind::ReduceScatter:
-    return reduceOwnPart(view);
-  case OperationKind::AllToAll:
+  if (!reduces(operation.kind))
     return takeParts(view);
-  case OperationKind::Barrier:
-  case OperationKind::Exchange:
-    break;
-  }
+  if (slices(operation.kind))
+    return reduceOwnPart(view);
+  return isSmall(operation) ? reduceRow(view, 0, 0, operation.count) : reduceShare(view);
 }
 
 /// Where an element of a member's operand can be read.
@@ -134,21 +126,17 @@ void ThreadGroup::reduceOwnPart(const View &view) {
     reduceRow(view, view.index * from.partStride + row * from.rowStride, row * from.row, from.row);
 }
 
-/// Everybody fetches everything: in place, the own part is where it should be already.
-void ThreadGroup::gather(const View &view) {
-  const Tiling &to = view.operation.to;
-  uint64_t bytes = view.operation.count * view.size;
-  for (uint32_t member = 0; member < ranks.size(); ++member)
-    copyRows(getSource(view, member, 0), {bytes, bytes}, view.output(member * to.partStride),
-             getRows(to, view.operation.type), bytes);
-}
-
-/// From each member the part that is meant for this one.
+/// From each member the part that is meant for this one, or, where its operand is a part, all of it: in place, the own part is where it
+/// should be already.
 void ThreadGroup::takeParts(const View &view) {
-  const Tiling &from = view.operation.from, &to = view.operation.to;
+  const Operation &operation = view.operation;
+  uint64_t bytes = operation.count * view.size;
+  bool isCut = slices(operation.kind);
+  uint64_t own = isCut ? view.index * operation.from.partStride : 0;
+  ByteRows from = isCut ? getRows(operation.from, operation.type) : ByteRows{bytes, bytes};
   for (uint32_t member = 0; member < ranks.size(); ++member)
-    copyRows(getSource(view, member, view.index * from.partStride), getRows(from, view.operation.type),
-             view.output(member * to.partStride), getRows(to, view.operation.type), view.operation.count * view.size);
+    copyRows(getSource(view, member, own), from, view.output(member * operation.to.partStride),
+             getRows(operation.to, operation.type), bytes);
 }
 
 /// Every piece is fetched by its target, at the place that its own list says.

@@ -90,7 +90,6 @@ private:
   void reduceRow(const View &view, uint64_t inSources, uint64_t inOutput, uint64_t count);
   void reduceShare(const View &view);
   void reduceOwnPart(const View &view);
-  void gather(const View &view);
   void takeParts(const View &view);
   void takePieces(const View &view);
 

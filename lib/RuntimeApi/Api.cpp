@@ -159,9 +159,7 @@ static ExecutorOptions convert(const cleave_options *given) {
 }
 
 /// C lets any number be an enum.
-static bool areKnown(const cleave_options *options) {
-  return !options || (options->ranks >= CLEAVE_RANKS_THREADS && options->ranks <= CLEAVE_RANKS_TCP);
-}
+static bool areKnown(const cleave_options *options) { return !options || size_t(options->ranks) < kNumRankKinds; }
 
 cleave_status cleave_open(const char *path, const cleave_options *options, cleave_program **opened) noexcept {
   if (!path || !opened)

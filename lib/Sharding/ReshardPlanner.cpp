@@ -34,16 +34,13 @@ StringRef toString(ReshardStepKind kind) {
     return "slice";
   case ReshardStepKind::MakePartial:
     return "make_partial";
-  case ReshardStepKind::AllReduce:
-    return "all_reduce";
-  case ReshardStepKind::ReduceScatter:
-    return "reduce_scatter";
-  case ReshardStepKind::AllToAll:
-    return "all_to_all";
-  case ReshardStepKind::AllGather:
-    return "all_gather";
   case ReshardStepKind::Exchange:
-    return "exchange";
+    return program::getWord(program::CollectiveKind::Exchange);
+#define CLEAVE_WORD(name, word, ...)                                                                                   \
+  case ReshardStepKind::name:                                                                                          \
+    return word;
+    CLEAVE_COLLECTIVES(CLEAVE_WORD)
+#undef CLEAVE_WORD
   }
   return "unknown";
 }

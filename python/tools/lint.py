@@ -24,7 +24,7 @@ EDGES = {
     "Runner": "Program Arrays Runtime",
     "Emulation": "Cuda",
     "Support": "Program Arrays Runtime",
-    "Sharding": "Support",
+    "Sharding": "Program Support",
     "Plan": "Program Support Sharding",
     "Solver": "Support Sharding",
     "Schedule": "Program Support",
@@ -34,10 +34,10 @@ EDGES = {
     "Dialect/Nn/IR": "Support Dialect/Spmd/IR",
     "Dialect/Nn/ShardingRules": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Nn/Partition": "Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Exec/IR": "Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Exec/IR",
-    "Cost": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
+    "Cost": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "EmulatedKernels": "Emulation Support Codegen",
@@ -257,6 +257,50 @@ def check_house():
     for folder in sorted({os.path.dirname(path) + "/" for path in tracked("lib/*.cpp")}):
         if not any(folder.startswith(known) for known in listed):
             yield f"docs/architecture.md: does not list {folder}"
+
+
+# What has one table, and what is spelled in all places that a new one still needs: a section of CONTRIBUTING.md, one of its kind (not in a
+# comment), and how many files name that, folders of their own aside.
+WAYS = {
+    "Add a collective": (r"(?i)all_?to_?all", 15),
+    "Add a lowering option": (r"(?i)(?<!ge)tf32", 12),
+    "Add a communicator": (r"\b_?tcp(?!_)|Tcp(?![a-z])|TCP", 6),
+    "Add a device target": (r"(?i)emulated|\bDevice::(?-i:Host|Cuda)\b", 14),
+}
+
+
+def code_files():
+    """Sources of the compiler and the runtime, by path, without comments."""
+    for path in tracked("lib/*", "include/*", "dialects/*", "tools/*"):
+        if path.endswith((".cpp", ".h", ".td", ".fbs")):
+            yield path, re.sub(r"//.*|/\*.*?\*/", "", read(path), flags=re.S if path.endswith("runtime.h") else 0)
+        elif path.endswith("CMakeLists.txt"):
+            yield path, re.sub(r"#.*", "", read(path))
+
+
+def check_ways():
+    """CONTRIBUTING.md lists the files that name a collective, a lowering option, a communicator, a device target: all of them, no other, no more than before."""
+    text, code = read("CONTRIBUTING.md"), dict(code_files())
+    for heading, (pattern, most) in WAYS.items():
+        section = re.search(rf"^## {heading}\n(.*?)^## ", text, re.M | re.S)
+        naming = {path for path in code if re.search(pattern, code[path])}
+        listed, folders = set(), set()
+        for name in re.findall(r"`([\w./]+(?:\.cpp|\.h|\.td|\.fbs|CMakeLists\.txt|/))`", section[1] if section else ""):
+            if name.startswith("test/"):
+                if not os.path.exists(os.path.join(ROOT, name)):
+                    yield f"CONTRIBUTING.md: {name} does not exist"
+                continue
+            found = {path for path in code if path == name or path.endswith("/" + name) or name.endswith("/") and path.startswith(name)}
+            if len(found) != 1 and not name.endswith("/"):
+                yield f"CONTRIBUTING.md, {heading}: {name} is {len(found)} files"
+            elif not found & naming:
+                yield f"CONTRIBUTING.md, {heading}: {name} does not name one"
+            listed |= found
+            folders |= found if name.endswith("/") else set()
+        for path in sorted(naming - listed):
+            yield f"{path}: CONTRIBUTING.md, {heading}, does not list it"
+        if len(naming - folders) != most:
+            yield f"{heading}: {len(naming - folders)} files name one, expected {most}: fewer is a number to write down, more belong into its table"
 
 
 def check_guards():

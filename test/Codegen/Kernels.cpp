@@ -277,7 +277,7 @@ int main(int argc, char **argv) {
     if (!gpu)
       return fail(reason);
     if (tf32)
-      gpu->allowTf32();
+      gpu->allow(codegen::Allowed::Tf32);
     if (!checks)
       return emitForDevice(input, *gpu, emit, context);
   }

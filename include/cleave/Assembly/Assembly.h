@@ -2,6 +2,7 @@
 #ifndef CLEAVE_ASSEMBLY_ASSEMBLY_H
 #define CLEAVE_ASSEMBLY_ASSEMBLY_H
 
+#include "cleave/Codegen/Allowed.h"
 #include "cleave/Program/Program.h"
 #include "cleave/Support/File.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -29,8 +30,8 @@ struct AssemblyOptions {
   bool usesLibraries = false;
   /// Products of f32 are computed as three of bf16 (codegen::HostTarget). Every processor must have tiles.
   bool splitsProducts = false;
-  /// Products of f32 on devices may be of tf32 (codegen::CudaTarget).
-  bool allowsTf32 = false;
+  /// What products on devices may do (codegen::CudaTarget).
+  codegen::Allowed allowed = codegen::Allowed::Nothing;
   /// Weights stand in the program, not in the files that they came from.
   bool embedsWeights = false;
   /// Weights in files have the digests of all their bytes, which are read for it; not needed by who runs the program at once.

@@ -13,6 +13,7 @@
 #ifndef CLEAVE_CODEGEN_DEVICE_H
 #define CLEAVE_CODEGEN_DEVICE_H
 
+#include "cleave/Codegen/Allowed.h"
 #include "cleave/Codegen/Codegen.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -28,16 +29,23 @@ namespace cleave::codegen {
 /// A kind of GPU that kernels are for.
 class CudaTarget : public Target {
 public:
-  /// \param architecture as `ptxas` calls it: `sm_80`, `sm_90`, `sm_100`, `sm_120`. Null, with a reason, where there is no such.
-  static std::unique_ptr<CudaTarget> create(llvm::StringRef architecture, std::string &error);
+  /// \param name as `ptxas` calls an architecture: `sm_80`, `sm_90`, `sm_100`, `sm_120`; or `kEmulated`. Null, with a reason, where there is
+  /// no such.
+  static std::unique_ptr<CudaTarget> create(llvm::StringRef name, std::string &error);
+  /// The device that this machine plays, whose kernels become code of this machine instead of PTX.
+  static constexpr llvm::StringLiteral kEmulated = "emulated";
+  bool isEmulated() const { return emulated; }
+  /// As `ptxas` calls it; of the emulated device that which it is like.
   const std::string &getArchitecture() const { return architecture; }
-  /// Contractions, convolutions and attention of f32 take 10 bits of each operand's fraction (tf32); sums stay f32.
-  void allowTf32() { tf32 = true; }
-  bool allowsTf32() const { return tf32; }
+  void allow(Allowed what) { allowed = what; }
+  Allowed getAllowed() const { return allowed; }
+  /// Numbers of that type may be multiplied with fewer bits than they have.
+  bool mayShorten(mlir::Type element) const { return element.isF32() && allowed == Allowed::Tf32; }
 
 private:
   CudaTarget() = default;
-  bool tf32 = false;
+  Allowed allowed = Allowed::Nothing;
+  bool emulated = false;
   std::string architecture;
 };
 
@@ -70,6 +78,17 @@ DeviceCuts findDeviceStages(mlir::Block &region, const StageOptions &options = {
 
 /// As `canBeInPlace`, of a device's kernel. Precondition: `canEmitDevice(region)`.
 bool canBeInPlaceOnDevice(mlir::Block &region, unsigned argument, unsigned result);
+
+/// What kernels may hold, and where their results may lie, by whose they are: the host's or a device's.
+struct KernelRules {
+  bool (*canEmit)(mlir::Block &region, std::string &reason);
+  bool (*canBeInPlace)(mlir::Block &region, unsigned argument, unsigned result);
+
+  static KernelRules get(bool forDevices) {
+    return forDevices ? KernelRules{canEmitDevice, canBeInPlaceOnDevice}
+                      : KernelRules{codegen::canEmit, codegen::canBeInPlace};
+  }
+};
 
 /// Registers and loads the dialects that kernels of devices are made of, those of the host's among them.
 void loadDeviceDialects(mlir::MLIRContext &context);

@@ -67,8 +67,6 @@ struct Tolerance {
 };
 /// Where floats are stored as bf16 on the way, and nothing else is known of what that does (Check.h).
 constexpr Tolerance kNarrowTolerance{0, 0, 2e-2};
-/// For what multiplies numbers of f32 with 10 bits of fraction.
-constexpr Tolerance kTf32Tolerance{0, 0, 2.5e-3};
 /// For what computes products of f32 in three of bf16: each is off by 2^-16 at the most.
 constexpr Tolerance kSplitTolerance{0, 0, 2e-4};
 /// Defaults: exact for integers and bool; f64 1e-9, f32 1e-4, f16 3e-2, bf16 1e-1 (rtol), a tenth of that as atol.

@@ -24,6 +24,9 @@ struct OpCost {
 /// Bytes of a tensor or buffer; 0 for other values.
 int64_t countBytes(mlir::Value value);
 
+/// In the words of spmd (`all_reduce`): once memory is planned, a collective is one of several kinds, and a permute an exchange.
+llvm::StringRef getKindOfCollective(mlir::Operation *op);
+
 /// The part of a batch that an op is counted for: flops and what is sent are divided by `parts`, bytes of a value are what
 /// `countBytes` says.
 struct Share {

@@ -6,6 +6,7 @@
 #ifndef CLEAVE_DRIVER_OPTIONS_H
 #define CLEAVE_DRIVER_OPTIONS_H
 
+#include "cleave/Codegen/Allowed.h"
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Runtime/CommandFiles.h"
@@ -32,9 +33,16 @@ enum ExitCode {
 enum class Color { Auto, Always, Never };
 constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
-/// What programs are compiled for.
+/// What a program runs on at once, and so is compiled for.
 enum class DeviceKind { Host, Cuda, CudaEmulated };
-constexpr llvm::StringLiteral kDeviceWords[] = {"host", "cuda", "cuda-emulated"};
+struct DeviceTraits {
+  llvm::StringLiteral word, target; ///< the target as --target would say it; empty: what that says
+  bool isEmulated;                  ///< this machine plays it
+};
+/// In the order of the enum. The driver of CUDA takes PTX of the least architecture on all later ones.
+constexpr DeviceTraits kDevices[] = {
+    {"host", "", false}, {"cuda", "cuda:sm_80", false}, {"cuda-emulated", "cuda:emulated", true}};
+constexpr const DeviceTraits &getTraits(DeviceKind kind) { return kDevices[static_cast<unsigned>(kind)]; }
 
 /// What floats of f32 are in programs.
 enum class Precision { F32, BF16, Split };
@@ -43,10 +51,6 @@ constexpr llvm::StringLiteral kPrecisionWords[] = {"f32", "bf16", "split"};
 /// Who computes what a device has libraries for: these where they are found, or kernels alone.
 enum class LibraryUse { Auto, None };
 constexpr llvm::StringLiteral kLibraryUseWords[] = {"auto", "none"};
-
-/// What products on devices may do to the numbers that they multiply.
-enum class Allowed { Nothing, Tf32 };
-constexpr llvm::StringLiteral kAllowedWords[] = {"nothing", "tf32"};
 
 /// What collectives become in ONNX files.
 constexpr llvm::StringLiteral kCollectiveOpsWords[] = {"auto", "own"};
@@ -121,9 +125,11 @@ struct Options {
   DeviceKind device = DeviceKind::Host;
   Precision precision = Precision::F32;
   LibraryUse libraries = LibraryUse::Auto;
-  Allowed allowed = Allowed::Nothing;
+  codegen::Allowed allowed = codegen::Allowed::Nothing;
   std::string isa = "native";
   bool embedWeights = false;
+  /// `run` compiles the model into a program first: for a device there is no other way.
+  bool runsProgram() const { return executor == ExecutorKind::Program || device != DeviceKind::Host; }
   onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
   ScheduleOptions schedule;
 };

@@ -8,6 +8,7 @@
 #ifndef CLEAVE_PROGRAM_COMMAND_H
 #define CLEAVE_PROGRAM_COMMAND_H
 
+#include "cleave/Program/Collective.h"
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -23,8 +24,6 @@ enum class Reduction : uint8_t { None, Sum, Prod, Max, Min };
 
 /// What a contraction's epilogue does to each element, last of all.
 enum class Activation : uint8_t { None, Relu, Gelu, GeluTanh, Silu, Sigmoid, Tanh };
-
-enum class CollectiveKind : uint8_t { AllReduce, AllGather, ReduceScatter, AllToAll, Barrier };
 
 /// A number that may depend on the rank: `base`, plus what the rank table holds for the rank in `column`; -1 is no column.
 struct Number {

@@ -15,12 +15,21 @@ const char *getWord(Element element);
 /// `none`, `sum`, ...
 const char *getWord(Reduction reduction);
 const char *getWord(Device device);
+
+/// What kernels of a kind of device are like.
+struct DeviceTraits {
+  const char *word;
+  bool takesSharedObjects; ///< code is a shared object; else PTX or a cubin
+  uint32_t mostThreads;    ///< of a block; 1: a kernel is called once, and not launched
+};
+/// Precondition: it is a kind.
+const DeviceTraits &getTraits(Device device);
+
 const char *getWord(Format format);
 const char *getWord(Access access);
 const char *getWord(BufferKind kind);
 const char *getWord(Memory memory);
 const char *getWord(Activation activation);
-const char *getWord(CollectiveKind kind);
 /// What a command does: `launch`, `matmul`, `all_reduce`, `wait`, ...
 const char *getWord(const Action &action);
 

@@ -7,6 +7,7 @@
 #define CLEAVE_RUNNER_RUNNER_H
 
 #include "cleave/Program/Error.h"
+#include "cleave/Runtime/RankKind.h"
 #include <string>
 #include <vector>
 
@@ -20,20 +21,18 @@ enum ExitCode {
   kRunFault = 4,       ///< a rank failed
 };
 
-enum class Ranks { Auto, Threads, Mpi, Tcp };
-
 struct RunOptions {
   std::string program;
-  std::string inputs, outputs;    ///< .npz files
-  std::string weights, record;    ///< folders
-  std::string trace, report;      ///< JSON files
-  unsigned repeat = 0;            ///< calls after the first
-  Ranks ranks = Ranks::Auto;      ///< Auto: processes where a launcher says that this is one of several
-  std::string rendezvous;         ///< where processes find rank 0
-  bool local = false;             ///< a process for each rank, started from here
-  std::vector<std::string> words; ///< the command line without --local
-  double deadline = 60;           ///< seconds that ranks wait for each other
-  double silence = 0;             ///< seconds that a rank may be silent; 0: the runtime's own
+  std::string inputs, outputs;            ///< .npz files
+  std::string weights, record;            ///< folders
+  std::string trace, report;              ///< JSON files
+  unsigned repeat = 0;                    ///< calls after the first
+  std::optional<runtime::RankKind> ranks; ///< nothing: processes where a launcher says that this is one of several
+  std::string rendezvous;                 ///< where processes find rank 0
+  bool local = false;                     ///< a process for each rank, started from here
+  std::vector<std::string> words;         ///< the command line without --local
+  double deadline = 60;                   ///< seconds that ranks wait for each other
+  double silence = 0;                     ///< seconds that a rank may be silent; 0: the runtime's own
   bool profile = false, nan = false, pin = true, graph = true;
   bool verify = true; ///< holds the program and its weights against their digests
 };

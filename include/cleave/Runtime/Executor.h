@@ -19,7 +19,7 @@
 #define CLEAVE_RUNTIME_EXECUTOR_H
 
 #include "cleave/Program/Program.h"
-#include "cleave/Runtime/Communicator.h"
+#include "cleave/Runtime/RankKind.h"
 
 namespace cleave::runtime {
 
@@ -45,16 +45,13 @@ struct ExecutorError {
 /// Nothing, or an error.
 using ExecutorStatus = std::optional<ExecutorError>;
 
-/// Where ranks are: threads of this process, or this process is one of those that a launcher started.
-enum class RankKind : uint8_t { Threads, Mpi, Tcp };
-
 struct ExecutorOptions {
   /// Where files of weights are looked for; empty: beside the program.
   std::string weightsFolder;
   /// Deadlines, the folder for the flight recorder.
   Options communication;
   RankKind ranks = RankKind::Threads;
-  /// Of ranks that meet by TCP: where (Tcp.h). Empty: where the launcher says.
+  /// Of processes that can be told where they meet (RankKind.h): where. Empty: where the launcher says.
   std::string rendezvous;
   /// Devices that can keep a whole list of commands, and do it at once, do.
   bool usesGraphs = true;

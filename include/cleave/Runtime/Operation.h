@@ -18,7 +18,7 @@
 
 namespace cleave::runtime {
 
-enum class OperationKind : uint8_t { Barrier, AllReduce, AllGather, ReduceScatter, AllToAll, Exchange };
+using OperationKind = program::CollectiveKind;
 
 /// Where the parts of a group's members lie in a buffer, in elements: part p is `rows` rows of `row` elements, the first
 /// row at `p * partStride`, each `rowStride` behind the one before.
@@ -53,10 +53,9 @@ struct Operation {
   /// Aligned to the element type.
   const void *input = nullptr;
   void *output = nullptr;
-  /// Elements of a part: of the whole operand of an all_reduce, of what one rank gives to an all_gather, keeps of a
-  /// reduce_scatter, or sends to each member in an all_to_all.
+  /// Elements of a part: where the operand has one for each member (kinds that slice), of what one of them gets; else of all of it.
   uint64_t count = 0;
-  /// Parts in the input (reduce_scatter, all_to_all) and in the output (all_gather, all_to_all).
+  /// Parts in the input, of kinds that slice, and in the output, of kinds that gather.
   Tiling from, to;
   /// The pieces of an exchange: all that the rank sends or receives, in an order that both sides of a pair agree on.
   const Piece *pieces = nullptr;
@@ -68,17 +67,17 @@ Operation allReduce(GroupId group, Reduction reduction, ElementType type, const 
                     uint64_t count);
 /// Every rank gets the parts of all, laid out as `to` says. In place, for contiguous parts, if `input` is the rank's own part of `output`.
 Operation allGather(GroupId group, ElementType type, const void *input, void *output, Tiling to);
-/// Every rank gets its own part, as `from` says, of the terms combined. In place, for contiguous parts, if `output` is that part of `input`.
-Operation reduceScatter(GroupId group, Reduction reduction, ElementType type, const void *input, void *output,
-                        Tiling from);
-/// Part p of the input becomes, at rank p, the part of the sender. Never in place.
-Operation allToAll(GroupId group, ElementType type, const void *input, void *output, Tiling from, Tiling to);
 /// Pieces from point to point; a rank may send to itself, and get none between the first and the last byte that it sends. The list must stay until the operation is done.
 Operation exchange(GroupId group, ElementType type, const void *input, void *output, const std::vector<Piece> &pieces);
 /// Returns when all members have come.
 Operation barrier(GroupId group);
+/// One of the kinds that have tensors. Where the operand has parts, `from` says where they lie, and each rank gets its own one, of the terms
+/// combined if the kind reduces; where the result has some, `to`, and part p becomes, at rank p, the part of the sender. `count` is for
+/// operands without parts; what the kind does not need may be anything. In place, for contiguous parts, where one side is the rank's own
+/// part of the other one; never where both have parts.
+Operation makeOperation(OperationKind kind, GroupId group, Reduction reduction, ElementType type, const void *input,
+                        void *output, uint64_t count, Tiling from, Tiling to);
 
-const char *getName(OperationKind kind);
 /// `all_reduce sum f32[256]`
 std::string describe(const Operation &operation);
 /// `other` for one who does `own`: its description, and whether it is one with the same and other parts.

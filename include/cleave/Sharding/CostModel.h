@@ -23,6 +23,7 @@
 #ifndef CLEAVE_SHARDING_COSTMODEL_H
 #define CLEAVE_SHARDING_COSTMODEL_H
 
+#include "cleave/Program/Collective.h"
 #include "cleave/Sharding/Mesh.h"
 #include "llvm/ADT/StringRef.h"
 #include <array>
@@ -71,13 +72,8 @@ enum class Optimize {
 /// How users name them.
 constexpr llvm::StringLiteral kOptimizeWords[] = {"balanced", "bytes", "time"};
 
-/// How ranks of a group reach each other, which is what a collective takes beside its bytes.
-enum class Traffic {
-  Ring,     ///< all_gather, reduce_scatter
-  TwoRings, ///< all_reduce
-  Pairwise, ///< all_to_all
-  Direct,   ///< exchanges, messages
-};
+/// How ranks of a group reach each other; which collective does which way is in the table of all kinds.
+using program::Traffic;
 
 struct CostModel {
   /// The default is `Balanced`. `Time` is that of the default cluster.

@@ -26,7 +26,14 @@
 
 namespace cleave::spmd {
 
-enum class ReshardStepKind : uint8_t { Slice, MakePartial, AllReduce, ReduceScatter, AllToAll, AllGather, Exchange };
+/// What a rank does by itself on the way, and collectives, by the names that they have everywhere (Program/Collective.h).
+enum class ReshardStepKind : uint8_t {
+  Slice,
+  MakePartial,
+#define CLEAVE_NAME(name, ...) name,
+  CLEAVE_COLLECTIVES(CLEAVE_NAME) Exchange
+#undef CLEAVE_NAME
+};
 /// `slice`, `make_partial`, `all_reduce`, ...
 llvm::StringRef toString(ReshardStepKind kind);
 

@@ -209,12 +209,8 @@ static NcclReduction convert(Reduction reduction) {
                                        : NcclReduction::Sum;
 }
 
-static bool reduces(const Operation &operation) {
-  return operation.kind == OperationKind::AllReduce || operation.kind == OperationKind::ReduceScatter;
-}
-
 program::Status cleave::runtime::checkNccl(const Operation &operation) {
-  if (reduces(operation) && convert(operation.type).count > 1)
+  if (reduces(operation.kind) && convert(operation.type).count > 1)
     return makeError("combines integers of 16 bits, which NCCL does not");
   return kGood;
 }
@@ -270,15 +266,13 @@ program::Status CudaGroups::meet(const std::vector<Operation> &operations, Strea
     return error;
   NcclResult result = NcclResult::Success;
   for (const Operation &operation : operations) {
-    bool isEmpty =
-        operation.kind != OperationKind::Exchange && operation.kind != OperationKind::Barrier && operation.count == 0;
+    bool isEmpty = hasTensors(operation.kind) && operation.count == 0;
     if (!isEmpty && (result == NcclResult::Success || result == NcclResult::InProgress))
       result = start(operation, stream);
   }
   // A group that was begun must end, whatever came of what stands in it.
   NcclResult ended = nccl.ncclGroupEnd();
   if (result != NcclResult::Success && result != NcclResult::InProgress)
-    return describe(result, cleave::runtime::getName(operations.front().kind));
-  return finish(ended, cleave::runtime::getName(operations.front().kind), comm,
-                getNow() + int64_t(peers->getDeadline() * 1e9));
+    return describe(result, getWord(operations.front().kind));
+  return finish(ended, getWord(operations.front().kind), comm, getNow() + int64_t(peers->getDeadline() * 1e9));
 }

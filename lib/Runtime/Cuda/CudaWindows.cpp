@@ -35,15 +35,15 @@ static std::string locate(const std::vector<Arena> &arenas, const void *operand)
 
 /// A collective that was bound: its bytes, and where its operands lie.
 void CudaGroups::note(const Operation &operation) {
-  if (operation.kind == OperationKind::Barrier || operation.kind == OperationKind::Exchange)
+  if (!hasTensors(operation.kind))
     return;
   uint64_t bytes = operation.count * program::getElementBytes(operation.type);
   const char *input = static_cast<const char *>(operation.input), *output = static_cast<const char *>(operation.output);
   // In place a rank's part lies where it belongs among those of all, which is not where others' lie, and right.
   uint64_t part = groups[operation.group].index * bytes;
-  if (operation.kind == OperationKind::AllGather && input == output + part)
+  if (hasOwnPiece(operation.kind) && gathers(operation.kind) && input == output + part)
     input = output;
-  if (operation.kind == OperationKind::ReduceScatter && output == input + part)
+  if (hasOwnPiece(operation.kind) && slices(operation.kind) && output == input + part)
     output = input;
   notes.push_back({operation.group, bytes, input, output});
 }

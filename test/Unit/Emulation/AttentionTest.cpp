@@ -119,7 +119,8 @@ std::string DeviceAttentionTest::compare(const Attention &a, ArrayRef<Tensor> in
   }
   bool isBool = inputs.size() > 3 && inputs[3].getElementType().isInteger(1);
   // Larger heads find no room for fragments of 32 bits.
-  bool isShort = cuda->allowsTf32() && a.type == "f32" && a.queries >= 16 && std::max(a.size, a.valueSize) <= 240;
+  bool isShort =
+      cuda->getAllowed() == Allowed::Tf32 && a.type == "f32" && a.queries >= 16 && std::max(a.size, a.valueSize) <= 240;
   if (isShort)
     for (std::vector<double> *numbers : {&q, &k, &v})
       llvm::transform(*numbers, numbers->begin(), roundToTf32);
@@ -265,7 +266,7 @@ TEST_F(DeviceAttentionTest, EqualSumsOfListedShapes) {
 }
 
 TEST_F(DeviceAttentionTest, RoundToTf32WhereThatIsAllowed) {
-  cuda->allowTf32();
+  cuda->allow(Allowed::Tf32);
   for (uint64_t seed = 1; seed <= 25; ++seed) {
     Attention attention = draw(seed);
     attention.type = "f32";

@@ -80,7 +80,7 @@ std::string DeviceProductsTest::compare(const Product &product, ArrayRef<Tensor>
     if (product.result.find(letter) == std::string::npos)
       summed += letter;
   int64_t terms = ShapedType::getNumElements(product.getShape(summed));
-  bool isShort = cuda->allowsTf32() && product.type == "f32";
+  bool isShort = cuda->getAllowed() == Allowed::Tf32 && product.type == "f32";
   double own = std::ldexp(1, -getFraction(product.type) - 1), order = product.type == "f64" ? 1e-14 : 4e-6;
   for (size_t i = 0; i < got.size(); i += got.size() > 500'000 ? 61 : 1) {
     double sum = 0, size = 0;
@@ -150,7 +150,7 @@ TEST_F(DeviceProductsTest, EqualSumsInLargeBlocks) {
 }
 
 TEST_F(DeviceProductsTest, RoundToTf32WhereThatIsAllowed) {
-  cuda->allowTf32();
+  cuda->allow(Allowed::Tf32);
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Product product = draw(seed);
     product.type = "f32";

@@ -174,7 +174,8 @@ Case Suite::makeReduceScatter(const Members &group, Reduction reduction, Element
   expect(test, count, [&](uint64_t i) {
     return std::pair(start + i, combine(group, type, reduction, placeOf(from, group.index, i)));
   });
-  test.operation = reduceScatter(group.id, reduction, type, test.input->first, test.output->at(start), from);
+  test.operation = makeOperation(OperationKind::ReduceScatter, group.id, reduction, type, test.input->first,
+                                 test.output->at(start), 0, from, {});
   return test;
 }
 
@@ -190,7 +191,8 @@ Case Suite::makeAllToAll(const Members &group, ElementType type, Tiling from, Ti
     return std::pair(placeOf(to, member, index),
                      given(group, member, type, Reduction::Max, placeOf(from, group.index, index)));
   });
-  test.operation = allToAll(group.id, type, test.input->first, test.output->first, from, to);
+  test.operation = makeOperation(OperationKind::AllToAll, group.id, Reduction::None, type, test.input->first,
+                                 test.output->first, 0, from, to);
   return test;
 }
 

@@ -77,16 +77,6 @@ static SmallVector<spmd::AxisAttr> toList(ArrayAttr axes) { return llvm::to_vect
 SmallVector<spmd::AxisAttr> CollectiveOp::getGroupAxes() { return toList(getAxes()); }
 std::optional<spmd::ReductionKind> CollectiveOp::getReductionKind() { return getReduction(); }
 
-static bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
-}
-static bool gathers(CollectiveKind kind) {
-  return kind == CollectiveKind::AllGather || kind == CollectiveKind::AllToAll;
-}
-static bool slices(CollectiveKind kind) {
-  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
-}
-
 /// How many pieces a list makes; 0 where one has none of a dim.
 static int64_t countPieces(ArrayRef<int64_t> list) {
   int64_t count = 1;
@@ -110,7 +100,7 @@ static bool fitShapes(CollectiveOp op, MemRefType source, MemRefType target) {
 }
 
 LogicalResult CollectiveOp::verify() {
-  StringRef word = stringifyCollectiveKind(getKind());
+  StringRef word = program::getWord(getKind());
   if (getSources().size() != getTargets().size() || getSources().empty())
     return emitOpError() << "has " << getSources().size() << " sources and " << getTargets().size() << " targets (C1)";
   if (reduces(getKind()) != getReduction().has_value())
@@ -131,9 +121,8 @@ LogicalResult CollectiveOp::verify() {
 /// As for the collectives of spmd: what one rank sends, n ranks in a group.
 int64_t cleave::exec::countWireBytes(CollectiveOp op, unsigned index) {
   int64_t group = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups().size();
-  Value counted = op.getKind() == CollectiveKind::AllGather ? op.getTargets()[index] : op.getSources()[index];
-  int64_t times = op.getKind() == CollectiveKind::AllReduce ? 2 : 1;
-  return llvm::divideCeil(times * (group - 1) * spmd::getBytes(counted.getType()), group);
+  Value counted = hasLargerResult(op.getKind()) ? op.getTargets()[index] : op.getSources()[index];
+  return llvm::divideCeil(getTurns(op.getKind()) * (group - 1) * spmd::getBytes(counted.getType()), group);
 }
 
 int64_t CollectiveOp::getWireBytes() {

@@ -22,6 +22,18 @@ using namespace cleave::exec;
 #include "cleave/Dialect/Exec/IR/ExecEnums.cpp.inc"
 #include "cleave/Dialect/Exec/IR/ExecInterfaces.cpp.inc"
 
+/// Others wait, or have a command of their own.
+static FailureOr<CollectiveKind> parseCollectiveKind(AsmParser &parser) {
+  StringRef word;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<CollectiveKind> kind = program::findCollective(word);
+  if (kind && hasTensors(*kind))
+    return *kind;
+  return parser.emitError(loc) << "'" << word << "' is not a kind of collective";
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "cleave/Dialect/Exec/IR/ExecAttrs.cpp.inc"
 

@@ -130,7 +130,7 @@ bool Lifetimes::mayShare(CommandOpInterface op, unsigned read, unsigned write) {
   auto collective = dyn_cast<CollectiveOp>(op.getOperation());
   if (!collective || read != write)
     return false;
-  if (collective.getKind() == CollectiveKind::AllReduce)
+  if (keepsShape(collective.getKind()))
     return isSame;
   spmd::RankGroups groups = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups();
   return isOwnRow(collective, from, to, groups.indexOf(rank), groups.size());

@@ -21,7 +21,6 @@
 //===----------------------------------------------------------------------===//
 #include "Placement.h"
 
-#include "cleave/Codegen/Device.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -57,8 +56,8 @@ static bool meets(Operation *op) { return communicates(op) || isMessage(op); }
 // Steps
 //===----------------------------------------------------------------------===//
 
-Placement::Placement(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states, bool forDevices)
-    : block(block), table(table), forDevices(forDevices), states(states) {
+Placement::Placement(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states, codegen::KernelRules rules)
+    : block(block), table(table), rules(rules), states(states) {
   auto module = block.getParentOp()->getParentOfType<ModuleOp>();
   for (auto kernel : module.getOps<KernelOp>())
     kernels[kernel.getSymNameAttr()] = kernel;
@@ -220,13 +219,11 @@ void Placement::chooseInPlace() {
     if (isNew) {
       Block &body = kernel.getBody().front();
       std::string reason;
-      bool isEmitted = !getConcatenated(kernel) &&
-                       (forDevices ? codegen::canEmitDevice(body, reason) : codegen::canEmit(body, reason));
-      auto canBeInPlace = forDevices ? codegen::canBeInPlaceOnDevice : codegen::canBeInPlace;
+      bool isEmitted = !getConcatenated(kernel) && rules.canEmit(body, reason);
       for (unsigned result = 0; result < launch.getNumResults(); ++result)
         for (unsigned argument = 0; argument < launch.getNumOperands(); ++argument) {
           entry->second.resize(launch.getNumResults());
-          entry->second[result].push_back(isEmitted && canBeInPlace(body, argument, result) ? 0 : -1);
+          entry->second[result].push_back(isEmitted && rules.canBeInPlace(body, argument, result) ? 0 : -1);
         }
     }
     // What a state stands for in the next call cannot be had another way: it counts for more.

@@ -24,6 +24,7 @@
 #define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
 
 #include "RankTable.h"
+#include "cleave/Codegen/Device.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Support/MemoryPlan.h"
@@ -61,8 +62,8 @@ struct Place {
 
 class Placement {
 public:
-  /// \param forDevices kernels are those of devices (codegen::canBeInPlaceOnDevice).
-  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states, bool forDevices);
+  /// \param rules of the kernels.
+  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states, codegen::KernelRules rules);
 
   /// Finds all places. Afterwards the block stands in the order of the steps.
   void run();
@@ -151,7 +152,7 @@ private:
 
   mlir::Block &block;
   RankTable &table;
-  bool forDevices;
+  codegen::KernelRules rules;
   llvm::DenseMap<mlir::StringAttr, KernelOp> kernels;
   llvm::SmallVector<mlir::Operation *> steps;
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;

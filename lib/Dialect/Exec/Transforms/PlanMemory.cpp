@@ -63,7 +63,7 @@ private:
       return failure();
     keepOnFirstByKernels(block);
     copyOldStates(func, *states);
-    Placement placement(block, table, *states, forDevices);
+    Placement placement(block, table, *states, codegen::KernelRules::get(forDevices));
     placement.run();
     return CommandBuilder(func, placement, table).run();
   }

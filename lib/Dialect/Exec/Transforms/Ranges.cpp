@@ -61,11 +61,11 @@ bool Ranges::fits(ViewOp view) {
 }
 
 bool cleave::exec::isOwnRow(CollectiveOp op, const Range &source, const Range &target, int64_t index, int64_t size) {
-  bool gathers = op.getKind() == CollectiveKind::AllGather;
-  if (!gathers && op.getKind() != CollectiveKind::ReduceScatter)
+  if (!hasOwnPiece(op.getKind()))
     return false;
-  ArrayRef<int64_t> pieces = gathers ? *op.getGather() : *op.getSlice();
-  const Range &row = gathers ? source : target, &whole = gathers ? target : source;
+  bool isGathered = gathers(op.getKind());
+  ArrayRef<int64_t> pieces = isGathered ? *op.getGather() : *op.getSlice();
+  const Range &row = isGathered ? source : target, &whole = isGathered ? target : source;
   return !pieces.empty() && pieces.front() == size && row.begin == whole.begin + index * (row.end - row.begin);
 }
 

@@ -92,7 +92,7 @@ LogicalResult VerifyPlan::checkMeeting(CommandOpInterface op, const Ranges &rang
     bool isOneTensor = source.getDefiningOp<ViewOp>().getTensor() == target.getDefiningOp<ViewOp>().getTensor();
     if ((hasColumn(source) || hasColumn(target)) && !isOneTensor)
       return op.emitOpError("does not find its operands at one offset on all ranks (M6)");
-    if (!collective || !isOneTensor || collective.getKind() == CollectiveKind::AllReduce)
+    if (!collective || !isOneTensor || keepsShape(collective.getKind()))
       continue;
     spmd::RankGroups groups = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups();
     for (int64_t rank = 0, count = spmd::getMesh(op).getNumRanks(); rank < count; ++rank)

@@ -7,8 +7,12 @@
 #define CLEAVE_DIALECT_EXEC_IR_EXEC_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Program/Collective.h"
 
 namespace cleave::exec {
+
+/// What ranks of a group do together.
+using program::CollectiveKind;
 
 /// The dims of a batch of matrix products, by kind: where each lies in the first operand, the second, and the result.
 /// The dims of one kind stand in one order in all three lists. `rows` are none of the second operand's, `columns` none of
