@@ -91,7 +91,7 @@ bool Compilation::State::fail(llvm::Error error, Blame blame) {
 }
 
 Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
-    : options(std::move(options)), handler(std::move(handler)) {
+    : given(options), options(std::move(options)), handler(std::move(handler)) {
   DialectRegistry registry;
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
@@ -123,6 +123,7 @@ bool Compilation::load(bool collectAllErrors) {
   return static_cast<bool>(state->module);
 }
 
+bool Compilation::isLoaded() const { return static_cast<bool>(state->module); }
 bool Compilation::hasMesh() const { return state->hasMesh(); }
 bool Compilation::isPipelined() const { return state->isPipelined(); }
 bool Compilation::isOnnx() const { return state->hasOnnx; }
@@ -243,6 +244,7 @@ std::optional<Blame> Compilation::getBlame() const { return state->worst; }
 void Compilation::report(const Diagnostic &diagnostic) { state->report(diagnostic); }
 bool Compilation::fail(llvm::Error error, Blame blame) { return state->fail(std::move(error), blame); }
 const CompileOptions &Compilation::getOptions() const { return state->options; }
+const CompileOptions &Compilation::getGivenOptions() const { return state->given; }
 const spmd::Plan *Compilation::getPlan() const { return state->plan.get(); }
 ModuleOp Compilation::getModule() const { return *state->module; }
 MLIRContext &Compilation::getContext() const { return *state->context; }

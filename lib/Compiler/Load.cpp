@@ -293,7 +293,7 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   if (plan && plan->pipeline)
     handed.pipeline = plan;
   if (options.model == "-")
-    options.model = nameStandardInput();
+    given.model = options.model = nameStandardInput();
   std::shared_ptr<const MappedFile> file;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   if (llvm::Error error = open(options.model, file, buffer)) {

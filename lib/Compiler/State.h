@@ -81,7 +81,8 @@ struct Compilation::State {
   void keepRanges();
   llvm::Error dump(Phase phase);
 
-  CompileOptions options;
+  /// As given, and as they are on the way: a plan is read once, choices are added.
+  CompileOptions given, options;
   DiagnosticHandler handler;
   std::vector<Diagnostic> diagnostics;
   std::optional<Blame> worst;

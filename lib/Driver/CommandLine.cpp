@@ -151,8 +151,8 @@ static std::vector<StringRef> wordsOf(DeviceKind) { return {std::begin(kDeviceWo
 static std::vector<StringRef> wordsOf(onnx::CollectiveOps) {
   return {std::begin(kCollectiveOpsWords), std::end(kCollectiveOpsWords)};
 }
-static std::vector<StringRef> wordsOf(PlacementWish) {
-  return {std::begin(kPlacementWishWords), std::end(kPlacementWishWords)};
+static std::vector<StringRef> wordsOf(std::optional<schedule::Placement>) {
+  return {std::begin(kPlacementWords), std::end(kPlacementWords)};
 }
 static std::vector<StringRef> wordsOf(schedule::Effort) {
   return {std::begin(schedule::kEffortWords), std::end(schedule::kEffortWords)};
@@ -181,6 +181,15 @@ template <typename Enum> static std::string read(Enum &field, StringRef text) {
   if (index == words.size())
     return "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
   field = static_cast<Enum>(index);
+  return "";
+}
+
+/// The first of the words is none.
+static std::string read(std::optional<schedule::Placement> &field, StringRef text) {
+  std::vector<StringRef> words = wordsOf(field);
+  if (!llvm::is_contained(words, text))
+    return "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
+  field = schedule::parsePlacement(text);
   return "";
 }
 
@@ -404,7 +413,7 @@ private:
 
   /// Which shapes a schedule allows, it says itself.
   std::string checkSchedule() {
-    const ScheduleOptions &schedule = options.schedule;
+    const ScheduleCommand &schedule = options.schedule;
     if (options.compile.model.empty() && !options.compile.sharding.plan.empty())
       return llvm::formatv("'--plan {0}' is about a model, which is not named", options.compile.sharding.plan);
     if (options.compile.model.empty() && !schedule.profile.empty())
@@ -418,7 +427,7 @@ private:
           return llvm::formatv("'--cost': {0} takes {1}, which is negative", key, value);
     bool maySearch = schedule.name == "auto" || llvm::is_contained(llvm::split(schedule.compare, ","), "auto") ||
                      (schedule.name.empty() && !options.compile.sharding.plan.empty());
-    if (!maySearch && (schedule.placement != PlacementWish::Any || schedule.effort != schedule::Effort::Normal))
+    if (!maySearch && (schedule.placement || schedule.effort != schedule::Effort::Normal))
       return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'",
                            schedule.name.empty() ? "1f1b" : schedule.name);
     if (schedule.computeOnly && schedule.table.empty())

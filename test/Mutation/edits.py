@@ -336,7 +336,7 @@ EDITS = [
          "of a message all values have the bytes of the first", ["lit:Pipelines/report-bytes"]),
     Edit("programs-take-any-option", "lib/Driver/OptionTable.cpp", "!getOptionTable().getOption(id).hasFlag(flag)", "false",
          "options about models are passed over for a program", ["lit:Driver/options-of-programs"]),
-    Edit("shown-unsharded", "lib/Driver/ScheduleModel.cpp", "table.schedule.isForwardOnly ? model.run.get() : nullptr", "nullptr",
+    Edit("shown-unsharded", "lib/Compiler/StagedModel.cpp", "table.isForwardOnly ? run.get() : nullptr", "nullptr",
          "a schedule has the stages of the unsharded model, a run those of what it partitions", ["lit:Driver/schedule-model"]),
     Edit("differences-pass", "lib/Compiler/Compare.cpp", "difference.position < 0 && !isClose", "false",
          "--check never fails", ["lit:Driver/check"]),

@@ -77,6 +77,7 @@ public:
   /// Loads the model as it is in its file, and the plan. False after an error. `collectAllErrors`: goes on after what
   /// cannot be imported.
   bool load(bool collectAllErrors = false);
+  bool isLoaded() const;
 
   /// Takes the model through all phases up to `last` that it has not been through yet. False after an error.
   bool advance(Phase last);
@@ -154,7 +155,10 @@ public:
   /// Makes an error; returns false.
   bool fail(llvm::Error error, Blame blame = Blame::Input);
 
+  /// With what was chosen on the way; what a plan is read from is gone once that is read.
   const CompileOptions &getOptions() const;
+  /// As they were given, for the same model anew; a model on standard input that is a file has its path.
+  const CompileOptions &getGivenOptions() const;
   /// What was read of a plan and the options beside it; null: nothing is asked for. Precondition: the model is loaded.
   const spmd::Plan *getPlan() const;
 

@@ -6,10 +6,9 @@
 #ifndef CLEAVE_DRIVER_OPTIONS_H
 #define CLEAVE_DRIVER_OPTIONS_H
 
-#include "cleave/Compiler/Compilation.h"
+#include "cleave/Compiler/Schedule.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Runtime/CommandFiles.h"
-#include "cleave/Schedule/Search.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <map>
@@ -64,26 +63,12 @@ struct DimSizes {
   std::vector<std::map<std::string, int64_t>> getVariants() const;
 };
 
-/// Where `auto` may put stages.
-enum class PlacementWish { Any, Linear, Loop, V, Wave };
-constexpr llvm::StringLiteral kPlacementWishWords[] = {"any", "linear", "loop", "v", "wave"};
+/// Where `auto` may put stages: anywhere, or as schedule::Placement counts.
+constexpr llvm::StringLiteral kPlacementWords[] = {"any", "linear", "loop", "v", "wave"};
 
-/// What stands behind names: `F=1,I=1`.
-using NamedNumbers = std::map<std::string, double>;
-
-/// `cleave schedule`.
-struct ScheduleOptions {
-  /// Empty: the plan's, or 1f1b.
-  std::string name;
-  /// 0: not given.
-  uint64_t ranks = 0, microbatches = 0, chunks = 0, steps = 1;
-  NamedNumbers cost, memory;
-  std::vector<double> stageScale;
-  std::optional<double> latency, memoryLimit;
-  std::string costs, compare, table, draw, profile;
-  PlacementWish placement = PlacementWish::Any;
-  schedule::Effort effort = schedule::Effort::Normal;
-  schedule::MessageMode messages = schedule::MessageMode::Async;
+/// `cleave schedule`: which, and what is written of it.
+struct ScheduleCommand : ScheduleOptions {
+  std::string compare, table, draw;
   bool computeOnly = false;
 };
 
@@ -125,7 +110,7 @@ struct Options {
   std::string isa = "native";
   bool embedWeights = false;
   onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
-  ScheduleOptions schedule;
+  ScheduleCommand schedule;
 };
 
 /// The files that the command line names, those read and those written.
