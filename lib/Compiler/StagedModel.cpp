@@ -6,7 +6,8 @@
 //   table of `1f1b` on 4 ranks ──▶ 4 stages of the model ──▶ F, I, W of each, channels ──▶ times
 //
 // Times are those of the shapes of one microbatch: products and values are cut with the batch, weights are not. With a plan, schedules
-// without gradients get the stages that a run with that plan has, of the program that it partitions.
+// without gradients get the stages that a run with that plan has, of the program that it partitions: also where options
+// say how many ranks, microbatches and chunks there are, which then stand in the plan.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Schedule.h"
@@ -92,20 +93,21 @@ static bool mayRun(llvm::StringRef name) {
 }
 
 /// Takes the model through what a run does before it cuts stages. Error: why no run would get there.
-static llvm::Expected<std::unique_ptr<RunProgram>> partition(const Compilation &whole, const spmd::Plan &plan) {
+static llvm::Expected<std::unique_ptr<RunProgram>> partition(CompileOptions options, const ProgressHandler &tell) {
   auto run = std::make_unique<RunProgram>();
-  run->compilation = std::make_unique<Compilation>(whole.getGivenOptions());
-  run->compilation->tellProgress(whole.getProgress());
+  run->compilation = std::make_unique<Compilation>(std::move(options));
+  run->compilation->tellProgress(tell);
   mlir::func::FuncOp entry;
   if (run->compilation->load() && run->compilation->advance(Phase::Optimized))
     entry = run->compilation->getEntry();
   for (const Diagnostic &diagnostic : run->compilation->getDiagnostics())
     if (!entry && diagnostic.severity == Diagnostic::Severity::Error)
-      return makeError("{0}", diagnostic.formatText());
+      return makeError("{0}{1}", diagnostic.line ? diagnostic.formatPlace() + ": " : "", diagnostic.formatText());
   if (!entry)
     return makeError("it cannot be partitioned");
+  const spmd::Plan *plan = run->compilation->getPlan();
   llvm::Expected<pipe::StageCutter> cutter =
-      pipe::StageCutter::create(entry, pipe::DeviceRates::get(&plan), &*plan.pipeline);
+      pipe::StageCutter::create(entry, pipe::DeviceRates::get(plan), &*plan->pipeline);
   if (!cutter)
     return cutter.takeError();
   run->cutter = std::move(*cutter);
@@ -113,22 +115,27 @@ static llvm::Expected<std::unique_ptr<RunProgram>> partition(const Compilation &
   return run;
 }
 
-/// The program of a run where what is shown is one, or a note that says what is different.
+/// The program of a run with what options say in the plan's place; or a note that says why what is shown is none.
 static std::unique_ptr<RunProgram> findRun(const Compilation &whole, const ScheduleOptions &given,
                                            llvm::ArrayRef<std::string> names, std::vector<std::string> &notes) {
-  const spmd::Plan &plan = *whole.getPlan();
   if (llvm::none_of(names, mayRun))
     return nullptr;
+  CompileOptions options = whole.getGivenOptions();
   std::string reason;
-  if (given.ranks || given.microbatches || given.chunks || plan.mesh.empty() || !given.profile.empty())
-    reason = "as options say otherwise than the plan";
-  else if (whole.getGivenOptions().model == "-")
+  if (!given.profile.empty())
+    reason = "as its nodes are what was measured";
+  else if (options.model == "-")
     reason = "as standard input is read once";
   if (reason.empty()) {
-    llvm::Expected<std::unique_ptr<RunProgram>> run = partition(whole, plan);
+    options.pipeline = {given.ranks, given.microbatches, given.chunks};
+    bool isOther = given.ranks || given.microbatches || given.chunks;
+    llvm::Expected<std::unique_ptr<RunProgram>> run = partition(std::move(options), whole.getProgress());
+    if (run && isOther)
+      notes.push_back("stages are those of a run with what options say in the plan");
     if (run)
       return std::move(*run);
-    reason = "as a run with this plan is refused: " + llvm::toString(run.takeError());
+    reason = llvm::formatv("as a run with {0} is refused: {1}", isOther ? "these options" : "this plan",
+                           llvm::toString(run.takeError()));
   }
   notes.push_back("stages are those of the unsharded model, " + reason);
   return nullptr;
@@ -182,17 +189,18 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
   if (!applyProfile(compilation, entry, options.profile, state->forward.graph, state->profile))
     return nullptr;
   state->gradients = pipe::findGradients(state->forward.graph);
-  state->forward.options.latencyNs = options.latency.value_or(state->forward.options.latencyNs);
-  state->forward.options.microbatches = rates.microbatches;
   state->isPlanned = pipeline;
   if (pipeline) {
     state->wish = pipe::getPlacementWish(*pipeline);
     if (options.placement)
       state->wish.placement.reset();
     state->run = findRun(compilation, given, others.empty() ? llvm::ArrayRef(options.name) : others, state->notes);
-    if (state->run)
-      state->run->cutter.options = state->forward.options;
   }
+  for (pipe::StageCutter *known : {&state->forward, state->run ? &state->run->cutter : nullptr})
+    if (known) {
+      known->options.latencyNs = options.latency.value_or(known->options.latencyNs);
+      known->options.microbatches = rates.microbatches;
+    }
   state->training = state->forward;
   state->training.graph = pipe::addGradients(std::move(state->training.graph), state->gradients);
   return std::unique_ptr<StagedModel>(new StagedModel(std::move(state)));

@@ -238,6 +238,18 @@ std::vector<StringRef> cleave::driver::getWords(const Option &option) {
   return withField(options, option.getID(), [](const auto &field) { return wordsOf(field); });
 }
 
+/// The driver takes PTX of the least architecture on all later ones.
+static StringRef getTarget(DeviceKind device) {
+  switch (device) {
+  case DeviceKind::Host:
+    return "host";
+  case DeviceKind::Cuda:
+    return "cuda:sm_80";
+  case DeviceKind::CudaEmulated:
+    return "cuda:emulated";
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Parsing
 //===----------------------------------------------------------------------===//
@@ -271,7 +283,11 @@ public:
     options.remarks |= options.verbose;
     options.timePhases |= options.verbose;
     options.compile.sharding.checkBytes = options.check;
-    options.compile.dims = options.dims.getVariants().front();
+    options.compile.variants = options.dims.getVariants();
+    options.compile.dims = options.compile.variants.front();
+    options.compile.variants.erase(options.compile.variants.begin());
+    if (options.device != DeviceKind::Host)
+      options.compile.target = getTarget(options.device).str();
     bool needsModel = options.command != "schedule";
     if (needsModel && options.compile.model.empty())
       return "no model is named";
@@ -398,9 +414,9 @@ private:
       return "'--repeat 0': expected at least one call";
     bool isProgram =
         options.command != "run" || options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
-    if (!isProgram && options.precision != Precision::F32)
+    if (!isProgram && options.compile.precision != Precision::F32)
       return "'--precision' is about programs: use --executor=program";
-    if (!isProgram && options.allowed != Allowed::Nothing)
+    if (!isProgram && options.compile.allowed != Allowed::Nothing)
       return "'--allow' is about programs: use --device";
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";

@@ -6,6 +6,7 @@
 #ifndef CLEAVE_DRIVER_OPTIONS_H
 #define CLEAVE_DRIVER_OPTIONS_H
 
+#include "cleave/Compiler/Check.h"
 #include "cleave/Compiler/Schedule.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Runtime/CommandFiles.h"
@@ -31,28 +32,12 @@ enum ExitCode {
 enum class Color { Auto, Always, Never };
 constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
-/// What programs are compiled for.
+/// What `run` compiles programs for.
 enum class DeviceKind { Host, Cuda, CudaEmulated };
 constexpr llvm::StringLiteral kDeviceWords[] = {"host", "cuda", "cuda-emulated"};
 
-/// What floats of f32 are in programs.
-enum class Precision { F32, BF16, Split };
-constexpr llvm::StringLiteral kPrecisionWords[] = {"f32", "bf16", "split"};
-
-/// Who computes what a device has libraries for: these where they are found, or kernels alone.
-enum class LibraryUse { Auto, None };
-constexpr llvm::StringLiteral kLibraryUseWords[] = {"auto", "none"};
-
-/// What products on devices may do to the numbers that they multiply.
-enum class Allowed { Nothing, Tf32 };
-constexpr llvm::StringLiteral kAllowedWords[] = {"nothing", "tf32"};
-
 /// What collectives become in ONNX files.
 constexpr llvm::StringLiteral kCollectiveOpsWords[] = {"auto", "own"};
-
-/// Who runs a model.
-enum class ExecutorKind { Reference, Program };
-constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
 
 /// Sizes of dims as they were typed; several for one dim make variants.
 struct DimSizes {
@@ -82,16 +67,14 @@ struct Options {
   std::string command;
   /// What was given, by numbers of the table of options.
   std::vector<unsigned> given;
-  /// Its `dims` are those of the first variant.
+  /// Its `dims` are those of the first variant, its target is that of the device.
   CompileOptions compile;
   DimSizes dims;
   std::string value;  ///< explain: the value asked about, empty for all
   std::string output; ///< -o
   Emit emit;
-  /// By default to the program of one device, or of a pipeline to the programs of its ranks.
-  Phase getEmit(bool isPipelined = false) const {
-    return emit.phase.value_or(isPipelined ? Phase::PerRank : Phase::Optimized);
-  }
+  /// Where there is no pipeline, which goes further (Compilation::getLastPhase).
+  Phase getEmit() const { return emit.phase.value_or(Phase::Optimized); }
   std::string against; ///< --against MODEL
   std::string outputs, saveInputs;
   uint64_t seed = 0, repeat = 20;
@@ -102,13 +85,7 @@ struct Options {
   bool remarks = false, verbose = false, quiet = false, timePhases = false;
   bool json = false; ///< --json of inspect
   ExecutorKind executor = ExecutorKind::Reference;
-  std::string target = "host";
   DeviceKind device = DeviceKind::Host;
-  Precision precision = Precision::F32;
-  LibraryUse libraries = LibraryUse::Auto;
-  Allowed allowed = Allowed::Nothing;
-  std::string isa = "native";
-  bool embedWeights = false;
   onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
   ScheduleCommand schedule;
 };
