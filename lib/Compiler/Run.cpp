@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Run.h"
 
+#include "State.h"
+
 #include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
@@ -50,6 +52,7 @@ struct ModelRun::State {
 bool ModelRun::State::load() {
   if (!compilation.isLoaded() && !compilation.load())
     return false;
+  compilation.state->options.sharding.checkBytes |= options.checks;
   const std::string &model = compilation.getOptions().model;
   Phase phase = compilation.getPhase();
   isProgram = options.executor == ExecutorKind::Program || compilation.getOptions().target != "host";

@@ -121,6 +121,7 @@ static std::unique_ptr<RunProgram> findRun(const Compilation &whole, const Sched
   if (llvm::none_of(names, mayRun))
     return nullptr;
   CompileOptions options = whole.getGivenOptions();
+  options.dumpPhases.clear();
   std::string reason;
   if (!given.profile.empty())
     reason = "as its nodes are what was measured";

@@ -282,7 +282,6 @@ public:
     }
     options.remarks |= options.verbose;
     options.timePhases |= options.verbose;
-    options.compile.sharding.checkBytes = options.check;
     options.compile.variants = options.dims.getVariants();
     options.compile.dims = options.compile.variants.front();
     options.compile.variants.erase(options.compile.variants.begin());

@@ -151,6 +151,7 @@ public:
   };
 
 private:
+  friend class ModelRun;
   struct State;
   std::unique_ptr<State> state;
 };
