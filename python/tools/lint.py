@@ -50,10 +50,10 @@ EDGES = {
     "Pipelines": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                  "Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
-    "Compiler": "Program Runtime Support Sharding Plan Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference "
+    "Compiler": "Program Runtime Support Sharding Plan Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
                 "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines "
                 "Assembly",
-    "Driver": "Program Runtime Runner Support Plan Schedule Dialect/Nn/IR Reference Codegen Export Pipelines Compiler",
+    "Driver": "Program Runtime Runner Support Plan Schedule Export Pipelines Compiler",
 }
 # Libraries that are pure C++: no MLIR header may reach them.
 WITHOUT_MLIR = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", "Emulation", "Support", "Sharding", "Plan", "Solver",
