@@ -22,7 +22,7 @@ using namespace cleave;
 
 namespace {
 /// The partitioned program of one microbatch, of which a run with the plan cuts its stages.
-struct RunProgram {
+struct Partitioned {
   /// Owns the ops of the cutter.
   std::unique_ptr<Compilation> compilation;
   pipe::StageCutter cutter;
@@ -41,12 +41,14 @@ struct StagedModel::State {
   /// A plan says how the model becomes a pipeline.
   bool isPlanned = false;
   /// For schedules without gradients; null where no run is like what is shown: `notes` say why.
-  std::unique_ptr<RunProgram> run;
+  std::unique_ptr<Partitioned> run;
   /// How what is shown and what runs are related, for people.
   std::vector<std::string> notes;
 
   /// The program that a schedule is of. What training does on several devices is not modeled: its stages are those of the unsharded model.
-  const RunProgram *findRun(const schedule::Schedule &table) const { return table.isForwardOnly ? run.get() : nullptr; }
+  const Partitioned *findRun(const schedule::Schedule &table) const {
+    return table.isForwardOnly ? run.get() : nullptr;
+  }
 };
 
 /// What the plan says goes for what no option says.
@@ -93,8 +95,8 @@ static bool mayRun(llvm::StringRef name) {
 }
 
 /// Takes the model through what a run does before it cuts stages. Error: why no run would get there.
-static llvm::Expected<std::unique_ptr<RunProgram>> partition(CompileOptions options, const ProgressHandler &tell) {
-  auto run = std::make_unique<RunProgram>();
+static llvm::Expected<std::unique_ptr<Partitioned>> partition(CompileOptions options, const ProgressHandler &tell) {
+  auto run = std::make_unique<Partitioned>();
   run->compilation = std::make_unique<Compilation>(std::move(options));
   run->compilation->tellProgress(tell);
   mlir::func::FuncOp entry;
@@ -116,8 +118,8 @@ static llvm::Expected<std::unique_ptr<RunProgram>> partition(CompileOptions opti
 }
 
 /// The program of a run with what options say in the plan's place; or a note that says why what is shown is none.
-static std::unique_ptr<RunProgram> findRun(const Compilation &whole, const ScheduleOptions &given,
-                                           llvm::ArrayRef<std::string> names, std::vector<std::string> &notes) {
+static std::unique_ptr<Partitioned> findRun(const Compilation &whole, const ScheduleOptions &given,
+                                            llvm::ArrayRef<std::string> names, std::vector<std::string> &notes) {
   if (llvm::none_of(names, mayRun))
     return nullptr;
   CompileOptions options = whole.getGivenOptions();
@@ -130,7 +132,7 @@ static std::unique_ptr<RunProgram> findRun(const Compilation &whole, const Sched
   if (reason.empty()) {
     options.pipeline = {given.ranks, given.microbatches, given.chunks};
     bool isOther = given.ranks || given.microbatches || given.chunks;
-    llvm::Expected<std::unique_ptr<RunProgram>> run = partition(std::move(options), whole.getProgress());
+    llvm::Expected<std::unique_ptr<Partitioned>> run = partition(std::move(options), whole.getProgress());
     if (run && isOther)
       notes.push_back("stages are those of a run with what options say in the plan");
     if (run)
@@ -274,7 +276,7 @@ llvm::Expected<schedule::StageSplit> StagedModel::cut(schedule::CostedSchedule &
                      table.name);
   if (llvm::Error error = schedule::numberRanks(table, state->wish))
     return error;
-  const RunProgram *run = state->findRun(table);
+  const Partitioned *run = state->findRun(table);
   const pipe::StageCutter &cutter = run ? run->cutter : state->forward;
   llvm::ArrayRef<pipe::OpGradients> gradients = run ? run->gradients : state->gradients;
   llvm::Expected<schedule::StageSplit> split =
