@@ -7,7 +7,7 @@
 //
 // The second term is for what is small beside its neighbors: it is as wrong as they are. A tensor of small numbers has a small
 // scale, so that nothing is right only because it is small; where all of it is small because large terms cancel, rounding is
-// told from errors by a run in double (Check.cpp). Integers agree only if
+// told from errors by a run in double (CheckOutputs.cpp). Integers agree only if
 // they are equal, an infinity with itself, a NaN with any NaN.
 //
 //===----------------------------------------------------------------------===//

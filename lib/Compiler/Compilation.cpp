@@ -18,8 +18,6 @@
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
 
-#include <chrono>
-
 using namespace mlir;
 using namespace cleave;
 
@@ -91,7 +89,7 @@ bool Compilation::State::fail(llvm::Error error, Blame blame) {
 }
 
 Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
-    : options(std::move(options)), handler(std::move(handler)) {
+    : given(options), options(std::move(options)), handler(std::move(handler)) {
   DialectRegistry registry;
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
@@ -123,6 +121,7 @@ bool Compilation::load(bool collectAllErrors) {
   return static_cast<bool>(state->module);
 }
 
+bool Compilation::isLoaded() const { return static_cast<bool>(state->module); }
 bool Compilation::hasMesh() const { return state->hasMesh(); }
 bool Compilation::isPipelined() const { return state->isPipelined(); }
 bool Compilation::isOnnx() const { return state->hasOnnx; }
@@ -140,37 +139,8 @@ void Compilation::restartOnOneDevice(ModuleOp module) {
   useOneDevice();
 }
 
-void Compilation::narrowFloats() { state->options.sharding.narrowsFloats = true; }
-void Compilation::packWeights(int64_t width) { state->options.sharding.panelWidth = width; }
-void Compilation::useDevices(bool withLibraries) {
-  state->options.sharding.isForDevices = true;
-  state->options.sharding.usesLibraries = withLibraries;
-}
-
 void Compilation::tellProgress(ProgressHandler handler) { state->onProgress = std::move(handler); }
 const ProgressHandler &Compilation::getProgress() const { return state->onProgress; }
-
-std::unique_ptr<Assembly> Compilation::assemble(AssemblyOptions options) {
-  options.onProgress = getProgress();
-  Assembler assembler(std::move(options));
-  return addTo(assembler) ? assembler.take() : nullptr;
-}
-
-bool Compilation::addTo(Assembler &assembler) {
-  SmallVector<func::FuncOp, 4> functions = pipe::getRankFunctions(*state->module);
-  if (functions.empty())
-    functions = {getEntry()};
-  if (!functions.front())
-    return false;
-  std::vector<program::Dim> dims;
-  for (const auto &[name, size] : state->options.dims)
-    dims.push_back({name, size});
-  Telling telling(state->onProgress, "kernels");
-  auto start = std::chrono::steady_clock::now();
-  bool isAdded = assembler.add(functions, dims);
-  state->addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  return isAdded;
-}
 
 void Compilation::keepDecisions(spmd::Decisions *decisions) { state->handed.decisions = decisions; }
 
@@ -238,14 +208,27 @@ std::vector<std::pair<std::string, std::string>> Compilation::getFilesRead() con
 }
 
 ArrayRef<std::pair<std::string, double>> Compilation::getSeconds() const { return state->seconds; }
+double Compilation::getElapsedSeconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - state->start).count();
+}
 ArrayRef<cleave::Diagnostic> Compilation::getDiagnostics() const { return state->diagnostics; }
 std::optional<Blame> Compilation::getBlame() const { return state->worst; }
 void Compilation::report(const Diagnostic &diagnostic) { state->report(diagnostic); }
 bool Compilation::fail(llvm::Error error, Blame blame) { return state->fail(std::move(error), blame); }
 const CompileOptions &Compilation::getOptions() const { return state->options; }
+const CompileOptions &Compilation::getGivenOptions() const { return state->given; }
 const spmd::Plan *Compilation::getPlan() const { return state->plan.get(); }
 ModuleOp Compilation::getModule() const { return *state->module; }
 MLIRContext &Compilation::getContext() const { return *state->context; }
+
+std::string cleave::listFunctions(ModuleOp module) {
+  constexpr size_t most = 8;
+  std::string text;
+  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
+  for (func::FuncOp func : ArrayRef(functions).take_front(most))
+    text += (text.empty() ? "" : ", ") + quote(func.getName());
+  return text + (functions.size() > most ? llvm::formatv(" and {0} more", functions.size() - most).str() : "");
+}
 
 llvm::Expected<func::FuncOp> cleave::findEntry(ModuleOp module) {
   if (auto func = module.lookupSymbol<func::FuncOp>("main"))
@@ -253,7 +236,8 @@ llvm::Expected<func::FuncOp> cleave::findEntry(ModuleOp module) {
   auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
   if (functions.size() == 1)
     return functions.front();
-  return makeError("the module has {0} functions and none is called main", functions.size());
+  return makeError("the module has {0} functions and none is called main{1}", functions.size(),
+                   functions.empty() ? "" : ": --entry says which of " + listFunctions(module) + " is run");
 }
 
 func::FuncOp Compilation::getEntry() {

@@ -70,6 +70,36 @@ void Compilation::State::addDims(onnx::ImportOptions &import) {
     }
 }
 
+/// What was checked as it is written is checked again.
+bool Compilation::State::resizePipeline() {
+  auto [ranks, microbatches, chunks] = options.pipeline;
+  if (!plan || !plan->pipeline || !(ranks || microbatches || chunks))
+    return true;
+  auto resized = std::make_shared<spmd::Plan>(*plan);
+  spmd::PlanPipeline &pipeline = *resized->pipeline;
+  if (ranks) {
+    auto axis = llvm::find_if(resized->mesh, [&](const spmd::MeshAxis &known) { return known.name == pipeline.axis; });
+    if (axis == resized->mesh.end())
+      axis = resized->mesh.insert(axis, {pipeline.axis, 1, pipeline.axisPlace});
+    axis->size = static_cast<int64_t>(ranks);
+  }
+  if (microbatches) {
+    pipeline.microbatches = static_cast<int64_t>(microbatches);
+    pipeline.microbatchSize.reset();
+  }
+  if (chunks)
+    pipeline.chunks = static_cast<int64_t>(chunks);
+  spmd::PlanError error;
+  if (failed(spmd::checkPlan(*resized, error))) {
+    (void)spmd::emitError(context.get(), error);
+    return false;
+  }
+  handed.pipeline = plan = resized;
+  if (handed.plan)
+    handed.plan = plan;
+  return true;
+}
+
 /// A model may say itself how it is split, which counts where no plan does. It is asked when it is read for the first time.
 bool Compilation::State::takeDevicePlan(const onnx::ModelFile &model) {
   if (module || !onnx::hasDevicePlan(model.model))
@@ -169,8 +199,11 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
       import.inputValues.try_emplace(name, std::move(value));
   }
   settings = describeSettings(model->model.graph, import);
-  if (plan != given)
+  if (plan != given) {
     takeOrigin(*model);
+    if (!resizePipeline())
+      return nullptr;
+  }
   if (plan)
     keepNamed(*plan, model->model.graph, import.kept);
   OwningOpRef<ModuleOp> made = onnx::importOnnx(context.get(), *model, import);
@@ -292,8 +325,10 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
     handed.plan = plan;
   if (plan && plan->pipeline)
     handed.pipeline = plan;
+  if (!resizePipeline())
+    return nullptr;
   if (options.model == "-")
-    options.model = nameStandardInput();
+    given.model = options.model = nameStandardInput();
   std::shared_ptr<const MappedFile> file;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   if (llvm::Error error = open(options.model, file, buffer)) {
@@ -301,6 +336,11 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
     return nullptr;
   }
   hasOnnx = isChecked = file != nullptr;
+  if (hasOnnx && !options.entry.empty()) {
+    fail(makeError("--entry is about .mlir files; {0} is an ONNX model, which has one graph", options.model),
+         Blame::Options);
+    return nullptr;
+  }
   if (hasOnnx && !options.weights.empty()) {
     fail(makeError("--weights is about .mlir files; those of {0} lie in it or beside it", options.model),
          Blame::Options);

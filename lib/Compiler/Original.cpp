@@ -4,7 +4,7 @@
 // model is imported again as it was. What it is asked for by name and type must be what the file computes.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Compiler/Check.h"
+#include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"

@@ -7,10 +7,13 @@
 #include "State.h"
 
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Bytecode.h"
 #include "cleave/Support/Status.h"
+#include "cleave/Support/Suggest.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/SourceMgr.h"
@@ -34,6 +37,31 @@ llvm::Error Compilation::State::checkTypedShapes(ModuleOp module) {
     if (getInputTypes(*func)[it - names.begin()].getShape() != ArrayRef<int64_t>(shape))
       return makeError("input {0} of {1} has another shape than the one given", quote(name), options.model);
   }
+  return llvm::Error::success();
+}
+
+/// What the entry calls is in it by now.
+llvm::Error Compilation::State::keepEntry(ModuleOp module) {
+  if (options.entry.empty())
+    return llvm::Error::success();
+  auto entry = module.lookupSymbol<func::FuncOp>(options.entry);
+  if (!entry) {
+    auto names = llvm::map_to_vector(module.getOps<func::FuncOp>(), [](func::FuncOp func) { return func.getName(); });
+    return makeError("{0} has no function {1}, but {2}{3}", options.model, quote(options.entry),
+                     names.empty() ? "none at all" : listFunctions(module), suggestNames(options.entry, names));
+  }
+  if (!pipe::getRankFunctions(module).empty())
+    return makeError("{0} is {1} already: its functions are those of ranks, --entry comes too late", options.model,
+                     toString(cleave::getPhase(module)));
+  for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (func != entry)
+      func.erase();
+  // Parameters that only others had.
+  SymbolTableCollection tables;
+  SymbolUserMap users(tables, module);
+  for (auto param : llvm::make_early_inc_range(module.getOps<nn::ParamOp>()))
+    if (users.useEmpty(param))
+      param.erase();
   return llvm::Error::success();
 }
 
@@ -133,6 +161,10 @@ OwningOpRef<ModuleOp> Compilation::State::parseMlir(std::unique_ptr<llvm::Memory
   OwningOpRef<ModuleOp> parsed = parseSourceFile<ModuleOp>(sources, config);
   if (parsed && (failed(nn::inlineCalls(*parsed)) || failed(checkSignatures(*parsed))))
     return nullptr;
+  if (llvm::Error error = parsed ? keepEntry(*parsed) : llvm::Error::success()) {
+    fail(std::move(error), Blame::Options);
+    return nullptr;
+  }
   if (parsed && options.ignoreDigests)
     reference::dropDigests(*parsed);
   if (parsed && failed(reference::placeWeights(*parsed, options.model, options.weights)))

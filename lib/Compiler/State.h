@@ -12,6 +12,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <chrono>
 
 namespace cleave {
 
@@ -28,6 +29,8 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors);
   mlir::OwningOpRef<mlir::ModuleOp> importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
   bool takeDevicePlan(const onnx::ModelFile &model);
+  /// Gives the plan's pipeline the sizes of options. False after an error.
+  bool resizePipeline();
   void takeOrigin(const onnx::ModelFile &model);
   /// What decides shardings beside what a plan asks for: sizes of inputs, options.
   std::string describeSettings(const onnx::GraphProto &graph, const onnx::ImportOptions &import);
@@ -36,6 +39,8 @@ struct Compilation::State {
   void addDims(onnx::ImportOptions &import);
   mlir::OwningOpRef<mlir::ModuleOp> parseMlir(std::unique_ptr<llvm::MemoryBuffer> buffer);
   llvm::Error checkTypedShapes(mlir::ModuleOp module);
+  /// Leaves the function that options name, if they do.
+  llvm::Error keepEntry(mlir::ModuleOp module);
   bool hasMesh();
   /// The mesh that ranks of all stages have: the plan's, or else the module's; null: there is none.
   spmd::MeshAttr getWholeMesh();
@@ -71,6 +76,8 @@ struct Compilation::State {
   /// Shardings that stand in a file already are wishes; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
+  /// Adds an ordered module to a program, as the variant for the sizes of options. False after an error.
+  bool addTo(Assembler &assembler);
   bool runPhase(const PipelinePhase &step, bool isVerified);
   /// The program of one device with a stage on each op. Null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> assignStages();
@@ -83,11 +90,13 @@ struct Compilation::State {
   void keepRanges();
   llvm::Error dump(Phase phase);
 
-  CompileOptions options;
+  /// As given, and as they are on the way: a plan is read once, choices are added.
+  CompileOptions given, options;
   DiagnosticHandler handler;
   std::vector<Diagnostic> diagnostics;
   std::optional<Blame> worst;
   Blame current = Blame::Input;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   bool hasOnnx = false;
@@ -122,8 +131,10 @@ private:
 /// cannot be read. Errors: a size given for what the model lacks.
 llvm::Expected<std::optional<Outline>> outlineFile(const CompileOptions &options);
 
-/// The function that is run: `main`, or the only one.
+/// The function that is run: `main`, or the only one, as which one that options name is left.
 llvm::Expected<mlir::func::FuncOp> findEntry(mlir::ModuleOp module);
+/// Names of the functions of a module, the first of many.
+std::string listFunctions(mlir::ModuleOp module);
 
 /// Writes a module with its locations to `path`, or to standard output where it is empty. `check`, which only reads the
 /// module, runs beside: there is no file where it says no.

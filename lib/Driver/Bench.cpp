@@ -101,7 +101,7 @@ static bool compile(Session &session, Subject &subject) {
   if (!session.hasMesh())
     session.useOneDevice();
   const Options &options = session.getOptions();
-  if (Phase last = options.getEmit(session.isPipelined()); session.getPhase() < last && !session.advance(last))
+  if (Phase last = session.getLastPhase(); session.getPhase() < last && !session.advance(last))
     return false;
   mlir::func::FuncOp func = session.getEntry();
   if (!func)
@@ -113,7 +113,7 @@ static bool compile(Session &session, Subject &subject) {
     return session.Compilation::fail(inputs.takeError());
   for (const reference::Tensor &input : *inputs)
     subject.inputs.emplace_back(input.getBytes().begin(), input.getBytes().end());
-  subject.assembly = makeProgram(session, ".");
+  subject.assembly = session.makeProgram(".");
   return subject.assembly != nullptr;
 }
 

@@ -7,19 +7,12 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Check.h"
 
+#include "cleave/Compiler/Values.h"
 #include "llvm/Support/FormatVariadic.h"
 
-using namespace cleave;
-using reference::Tensor;
+#include <numeric>
 
-static std::string formatPosition(int64_t position, llvm::ArrayRef<int64_t> shape) {
-  llvm::SmallVector<int64_t> index(shape.size());
-  for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim >= 0; --dim) {
-    index[dim] = position % shape[dim];
-    position /= shape[dim];
-  }
-  return llvm::formatv("[{0:$[, ]}]", llvm::make_range(index.begin(), index.end()));
-}
+using namespace cleave;
 
 static std::string formatTolerance(const Tolerance &tolerance) {
   if (tolerance.ofRow > 0)
@@ -32,10 +25,9 @@ static std::string format(const NarrowCheck &narrow) {
   return llvm::formatv(", rms {0:e2}, on one device {1:e2}", narrow.ofRanks.rms, narrow.ofDevice.rms);
 }
 
-static void printApart(llvm::raw_ostream &os, const OutputCheck &found, const Tensor &got, const Tensor &want) {
-  auto [onRanks, onDevice] = formatApart(got, want, found.difference.position);
-  os << llvm::formatv("  at {0}: {1} on ranks, {2} on one device ({3})\n",
-                      formatPosition(found.difference.position, want.getShape()), onRanks, onDevice,
+static void printApart(llvm::raw_ostream &os, const OutputCheck &found) {
+  os << llvm::formatv("  at [{0:$[, ]}]: {1} on ranks, {2} on one device ({3})\n",
+                      llvm::make_range(found.index.begin(), found.index.end()), found.onRanks, found.onDevice,
                       formatTolerance(found.tolerance));
   if (found.rounding)
     os << llvm::formatv("  in double they differ by {0:e2}; rounding moves one device by {1:e2}, the ranks by {2:e2}\n",
@@ -44,24 +36,31 @@ static void printApart(llvm::raw_ostream &os, const OutputCheck &found, const Te
     os << "  cannot be run in double: " << found.problem << '\n';
 }
 
-bool cleave::driver::printChecks(llvm::raw_ostream &os, const Check &check, bool quiet) {
-  bool isRight = true;
-  for (auto [found, got, want] : llvm::zip_equal(checkOutputs(check), check.got, check.want)) {
-    isRight &= found.isRight();
+static llvm::StringRef getWord(Verdict verdict) {
+  switch (verdict) {
+  case Verdict::Ok:
+    return "ok";
+  case Verdict::IllConditioned:
+    return "ok, ill-conditioned here";
+  case Verdict::Differs:
+    return "DIFFERS";
+  }
+}
+
+bool cleave::driver::printChecks(llvm::raw_ostream &os, llvm::ArrayRef<OutputCheck> outputs, bool quiet) {
+  for (const OutputCheck &found : outputs) {
     if (quiet && found.isRight())
       continue;
-    os << llvm::formatv("check {0}: {1}, largest difference {2:e2}", found.name,
-                        found.isClose()          ? "ok"
-                        : found.isIllConditioned ? "ok, ill-conditioned here"
-                                                 : "DIFFERS",
+    os << llvm::formatv("check {0}: {1}, largest difference {2:e2}", found.name, getWord(found.getVerdict()),
                         found.difference.largest);
     if (found.narrow)
       os << format(*found.narrow);
     if (found.difference.nans)
-      os << llvm::formatv("; {0} of {1} elements are NaN on both", found.difference.nans, want.getNumElements());
+      os << llvm::formatv("; {0} of {1} elements are NaN on both", found.difference.nans,
+                          std::accumulate(found.shape.begin(), found.shape.end(), int64_t(1), std::multiplies<>()));
     os << '\n';
     if (!found.isClose() && found.difference.position >= 0)
-      printApart(os, found, got, want);
+      printApart(os, found);
   }
-  return isRight;
+  return llvm::all_of(outputs, [](const OutputCheck &found) { return found.isRight(); });
 }

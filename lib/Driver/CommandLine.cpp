@@ -161,8 +161,8 @@ static std::vector<StringRef> wordsOf(DeviceKind) {
 static std::vector<StringRef> wordsOf(onnx::CollectiveOps) {
   return {std::begin(kCollectiveOpsWords), std::end(kCollectiveOpsWords)};
 }
-static std::vector<StringRef> wordsOf(PlacementWish) {
-  return {std::begin(kPlacementWishWords), std::end(kPlacementWishWords)};
+static std::vector<StringRef> wordsOf(std::optional<schedule::Placement>) {
+  return {std::begin(kPlacementWords), std::end(kPlacementWords)};
 }
 static std::vector<StringRef> wordsOf(schedule::Effort) {
   return {std::begin(schedule::kEffortWords), std::end(schedule::kEffortWords)};
@@ -191,6 +191,15 @@ template <typename Enum> static std::string read(Enum &field, StringRef text) {
   if (index == words.size())
     return "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
   field = static_cast<Enum>(index);
+  return "";
+}
+
+/// The first of the words is none.
+static std::string read(std::optional<schedule::Placement> &field, StringRef text) {
+  std::vector<StringRef> words = wordsOf(field);
+  if (!llvm::is_contained(words, text))
+    return "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
+  field = schedule::parsePlacement(text);
   return "";
 }
 
@@ -271,8 +280,11 @@ public:
     }
     options.remarks |= options.verbose;
     options.timePhases |= options.verbose;
-    options.compile.sharding.checkBytes = options.check;
-    options.compile.dims = options.dims.getVariants().front();
+    options.compile.variants = options.dims.getVariants();
+    options.compile.dims = options.compile.variants.front();
+    options.compile.variants.erase(options.compile.variants.begin());
+    if (options.device != DeviceKind::Host)
+      options.compile.target = getTraits(options.device).target.str();
     bool needsModel = options.command != "schedule";
     if (needsModel && options.compile.model.empty())
       return "no model is named";
@@ -397,10 +409,11 @@ private:
                            toString(options.getEmit()));
     if (options.command == "bench" && options.repeat == 0)
       return "'--repeat 0': expected at least one call";
-    bool isProgram = options.command != "run" || options.runsProgram();
-    if (!isProgram && options.precision != Precision::F32)
+    bool isProgram =
+        options.command != "run" || options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
+    if (!isProgram && options.compile.precision != Precision::F32)
       return "'--precision' is about programs: use --executor=program";
-    if (!isProgram && options.allowed != codegen::Allowed::Nothing)
+    if (!isProgram && options.compile.allowed != codegen::Allowed::Nothing)
       return "'--allow' is about programs: use --device";
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";
@@ -413,7 +426,7 @@ private:
 
   /// Which shapes a schedule allows, it says itself.
   std::string checkSchedule() {
-    const ScheduleOptions &schedule = options.schedule;
+    const ScheduleCommand &schedule = options.schedule;
     if (options.compile.model.empty() && !options.compile.sharding.plan.empty())
       return llvm::formatv("'--plan {0}' is about a model, which is not named", options.compile.sharding.plan);
     if (options.compile.model.empty() && !schedule.profile.empty())
@@ -427,7 +440,7 @@ private:
           return llvm::formatv("'--cost': {0} takes {1}, which is negative", key, value);
     bool maySearch = schedule.name == "auto" || llvm::is_contained(llvm::split(schedule.compare, ","), "auto") ||
                      (schedule.name.empty() && !options.compile.sharding.plan.empty());
-    if (!maySearch && (schedule.placement != PlacementWish::Any || schedule.effort != schedule::Effort::Normal))
+    if (!maySearch && (schedule.placement || schedule.effort != schedule::Effort::Normal))
       return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'",
                            schedule.name.empty() ? "1f1b" : schedule.name);
     if (schedule.computeOnly && schedule.table.empty())

@@ -23,7 +23,7 @@ ExitCode cleave::driver::shardCommand(Session &session) {
     return session.getExitCode();
   if (options.getEmit() >= Phase::Annotated && !session.hasMesh())
     return session.fail(makeError("no mesh is given: use --mesh data=2,model=4, or a plan with one"), Blame::Options);
-  Phase last = options.getEmit(session.isPipelined());
+  Phase last = options.emit.phase.value_or(session.getLastPhase());
   bool isPartitioned = last >= Phase::Partitioned;
   std::optional<Report> report;
   // What is reported must be there before anything is written.

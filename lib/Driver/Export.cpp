@@ -4,6 +4,7 @@
 // one rank, and the file is the model in canonical form.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Compile.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Support/Status.h"
@@ -16,11 +17,7 @@ ExitCode cleave::driver::exportCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
-  if (!session.hasMesh())
-    session.useOneDevice();
-  if (!session.advance(session.isPipelined() ? Phase::PerRank : Phase::Optimized))
-    return session.getExitCode();
-  std::optional<Report> report = session.makeReport();
+  std::optional<Report> report = predictModel(session);
   if (!report)
     return session.getExitCode();
   onnx::ExportOptions exporting;

@@ -12,7 +12,7 @@ using namespace cleave::driver;
 runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   runtime::CommandFiles files;
   const CompileOptions &compile = options.compile;
-  const ScheduleOptions &schedule = options.schedule;
+  const ScheduleCommand &schedule = options.schedule;
   files.addInput("the model", compile.model);
   files.addInput("--plan", compile.sharding.plan);
   files.addInput("--cluster", compile.cluster);

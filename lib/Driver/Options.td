@@ -68,6 +68,7 @@ let Group = Model in {
 let Flags = [OfBenchedProgram] in
 defm dim : Value<"dim", "batch=8,seq=128", "dims", kEvery,
                  "sizes of symbolic dimensions; of several, batch=1,8,32, compile makes variants in one program">;
+defm entry : Value<"entry", "NAME", "compile.entry", kEvery, "the function of an .mlir file that is run, where it has several; main without it">;
 defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kEvery, "input tensors by their ONNX names; shapes come from them">;
 let Flags = [OfOnnxModel] in
 defm shape : Value<"shape", "NAME=8x128", "compile.shapes", kEvery,
@@ -104,22 +105,22 @@ def Programs : OptionGroup<"3a">, HelpText<"Programs">;
 let Group = Programs in {
 defm chunk_collectives : Value<"chunk-collectives", "N|auto", "compile.sharding.chunks", [Bench, Compile, Run, Shard],
                                "sends sums of products in N parts, or in as many as pay, one while the next is computed">;
-defm allow : Value<"allow", "WHAT", "allowed", [Compile, Run],
+defm allow : Value<"allow", "WHAT", "compile.allowed", [Compile, Run],
                    "tf32: products of f32 on CUDA devices take 10 bits of each fraction, for tensor cores; nothing without it">;
-def embed_weights : Switch<"embed-weights", "embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
+def embed_weights : Switch<"embed-weights", "compile.embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
 defm device : Value<"device", "DEVICE", "device", [Run],
                     "what a program runs on: host (without it), cuda, or cuda-emulated, a CUDA device that this machine plays">;
 defm executor : Value<"executor", "WHO", "executor", [Run],
                       "the evaluator, or the model compiled into a program first; reference without it">;
-defm isa : Value<"isa", "ISA", "isa", [Compile], "processor to compile for, as LLVM names it: native (default), x86-64-v3, ..; portable: "
+defm isa : Value<"isa", "ISA", "compile.isa", [Compile], "processor to compile for, as LLVM names it: native (default), x86-64-v3, ..; portable: "
                  "code for several, picked where it runs">;
-defm libraries : Value<"libraries", "HOW", "libraries", [Compile, Run],
+defm libraries : Value<"libraries", "HOW", "compile.libraries", [Compile, Run],
                        "of CUDA devices: auto (without it), cuBLASLt and cuDNN where they are found, or none, kernels of Cleave alone">;
-defm precision : Value<"precision", "HOW", "precision", [Bench, Compile, Run],
+defm precision : Value<"precision", "HOW", "compile.precision", [Bench, Compile, Run],
                        "f32 (without it) as the model says, or bf16: floats in memory have half the bytes, sums are f32">;
 let Flags = [OfBenchedProgram] in
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
-defm target : Value<"target", "TARGET", "target", [Compile],
+defm target : Value<"target", "TARGET", "compile.target", [Compile],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
 }
 

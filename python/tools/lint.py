@@ -52,11 +52,10 @@ EDGES = {
     "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                  "Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
-    "Compiler": "Program Runtime Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference "
+    "Compiler": "Program Runtime Support Sharding Plan Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
                 "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines "
                 "Assembly",
-    "Driver": "Program Runtime Runner Support Plan Schedule Dialect/Spmd/IR Dialect/Nn/IR Reference Codegen Dialect/Pipe/Transforms Export "
-              "Pipelines Compiler",
+    "Driver": "Program Runtime Runner Support Plan Schedule Export Pipelines Compiler",
 }
 # Libraries that are pure C++: no MLIR header may reach them.
 WITHOUT_MLIR = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", "Emulation", "Support", "Sharding", "Plan", "Solver",

@@ -18,7 +18,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Codegen/Guards.h"
-#include "cleave/Codegen/Codegen.h"
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
@@ -201,25 +200,14 @@ static std::string runProgramAndCompare(Compilation &compilation, const NpzArray
   if (std::string problem = getInputs(func, arrays, inputs); !problem.empty())
     return problem;
   compilation.useOneDevice();
-  AssemblyOptions options;
-  options.folder = "/";
-  std::string error;
-  std::unique_ptr<codegen::HostTarget> host = codegen::HostTarget::create("native", error);
-  if (way != Way::Emulated)
-    compilation.packWeights(codegen::getPanelWidth(*host, Float32Type::get(&compilation.getContext())));
-  if (way == Way::Emulated) {
-    compilation.useDevices(/*withLibraries=*/true);
-    options.devices = {"emulated"};
-    options.usesLibraries = true;
-  }
-  std::unique_ptr<Assembly> assembly = compilation.advance(Phase::Ordered) ? compilation.assemble(options) : nullptr;
+  std::unique_ptr<Assembly> assembly = compilation.makeProgram("/");
   if (!assembly)
     return "does not compile";
   test::GuardLog log;
   runtime::ExecutorOptions how;
   if (way == Way::Guards)
     how.makeDevice = [&] { return test::makeGuardedHost(assembly->program, log); };
-  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*assembly, options.folder, how);
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*assembly, "/", how);
   if (!executor)
     return llvm::toString(executor.takeError());
   llvm::Expected<SmallVector<Tensor>> outputs = runProgram(**executor, inputs, getOutputTypes(func));
@@ -248,6 +236,8 @@ static std::string runProgramCase(const Case &test, Way way) {
   options.inputs = test.arrays;
   for (auto &[name, array] : *arrays)
     readLength(name, array, options.dims);
+  if (way == Way::Emulated)
+    options.target = "cuda:emulated";
   Compilation compilation(options);
   bool isLoaded = compilation.load();
   std::string problem = isLoaded ? runProgramAndCompare(compilation, *arrays, test, way) : "", message;

@@ -1,27 +1,19 @@
 //===- Check.h - is a partitioned program right? ----------------*- C++ -*-===//
+//
+//   std::optional<cleave::CheckResult> checked = cleave::checkModel(compilation);
+//   for (const cleave::OutputCheck &output : checked->outputs)
+//     use(output.name, output.getVerdict(), output.difference.largest, output.tolerance);
+//
+// How outputs are judged stands in CheckOutputs.cpp.
+//
+//===----------------------------------------------------------------------===//
 #ifndef CLEAVE_COMPILER_CHECK_H
 #define CLEAVE_COMPILER_CHECK_H
 
 #include "cleave/Compiler/Compilation.h"
-#include "cleave/Compiler/Values.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
+#include "cleave/Compiler/Difference.h"
 
 namespace cleave {
-
-/// The model that a partitioned one was made from, for the shapes and values of its inputs, out of the file `path`. Null
-/// after an error, which is among the diagnostics, also where inputs or outputs are others.
-mlir::OwningOpRef<mlir::ModuleOp> loadOriginal(Compilation &partitioned, llvm::StringRef path);
-
-/// Two runs of one model with the same inputs, one tensor per argument and per result.
-struct Check {
-  mlir::func::FuncOp ranks, original;
-  llvm::ArrayRef<reference::Tensor> inputs, got, want; ///< `got` on ranks, `want` on one device
-  std::optional<double> rtol, atol;                    ///< as asked for; the defaults go by element type
-  std::optional<Tolerance> ofWide = {};                ///< default for f32, where what ran on ranks computes it in less
-  /// One device, computing in less, too; empty: not known. Then outputs are judged by how far this is from `want`.
-  llvm::ArrayRef<reference::Tensor> narrow = {};
-};
 
 /// How far rounding moves an output, by a run of both programs with every float an f64.
 struct Rounding {
@@ -35,12 +27,23 @@ struct NarrowCheck {
   bool isClose = false; ///< the ranks are not much farther
 };
 
+enum class Verdict {
+  Ok,
+  IllConditioned, ///< out of tolerance, but by no more than rounding does to the original itself
+  Differs,
+};
+
 /// What is found of one output.
 struct OutputCheck {
   std::string name;
+  std::vector<int64_t> shape;
   Tolerance tolerance;
   Difference difference;
-  /// Out of tolerance, but by no more than rounding does to the original itself (see Check.cpp).
+  /// Largest magnitude on one device.
+  double scale = 0;
+  /// Where `difference` is first out of tolerance, and what is there; empty: nowhere.
+  std::vector<int64_t> index;
+  std::string onRanks, onDevice;
   bool isIllConditioned = false;
   /// Of an output out of tolerance, where rounding could be the reason: how far it goes, or why that cannot be told.
   std::optional<Rounding> rounding;
@@ -49,11 +52,45 @@ struct OutputCheck {
   std::optional<NarrowCheck> narrow;
 
   bool isClose() const { return narrow ? narrow->isClose : difference.position < 0; }
-  bool isRight() const { return isClose() || isIllConditioned; }
+  Verdict getVerdict() const {
+    return isClose() ? Verdict::Ok : isIllConditioned ? Verdict::IllConditioned : Verdict::Differs;
+  }
+  bool isRight() const { return getVerdict() != Verdict::Differs; }
 };
 
-/// One entry per output.
-std::vector<OutputCheck> checkOutputs(const Check &check);
+/// Who runs a model: the evaluator, or a program that it is compiled into first.
+enum class ExecutorKind { Reference, Program };
+inline constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
+
+/// How a model is run, and what its outputs are held against.
+struct RunOptions {
+  /// On anything but the host it is always a program.
+  ExecutorKind executor = ExecutorKind::Reference;
+  /// How far the model goes; nothing: to the program of one device, or of a pipeline to those of its ranks.
+  std::optional<Phase> last = {};
+  /// Of inputs, where none are given.
+  uint64_t seed = 0;
+  /// Outputs will be checked, or a report made: both are about ranks.
+  bool checks = false, reports = false;
+  /// The model that a partitioned file was made from, to be checked against; empty: the model is not partitioned yet.
+  std::string against = {};
+  /// For all outputs, instead of those of their types.
+  std::optional<double> rtol = {}, atol = {};
+};
+
+struct CheckResult {
+  std::vector<OutputCheck> outputs;
+  /// Of the program that was run.
+  Report report;
+
+  bool isRight() const {
+    return llvm::all_of(outputs, [](const OutputCheck &output) { return output.isRight(); });
+  }
+};
+
+/// Runs a model on ranks and on one device, and holds each output of the one against the other. Loads it where it is not loaded yet. Nothing
+/// after an error, which is among the diagnostics; that outputs differ is none. Precondition: it has a mesh.
+std::optional<CheckResult> checkModel(Compilation &compilation, RunOptions options = {});
 
 } // namespace cleave
 

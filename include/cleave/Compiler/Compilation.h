@@ -17,13 +17,11 @@
 #define CLEAVE_COMPILER_COMPILATION_H
 
 #include "cleave/Assembly/Assembly.h"
+#include "cleave/Compiler/CompileOptions.h"
 #include "cleave/Compiler/Diagnostic.h"
-#include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Report.h"
 #include "llvm/Support/Error.h"
-#include <map>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 namespace mlir {
@@ -42,29 +40,6 @@ struct ExportSummary;
 
 namespace cleave {
 
-struct CompileOptions {
-  /// An .onnx file or an MLIR file (text or bytecode) at any phase; `-` is standard input.
-  std::string model;
-  /// Sizes of symbolic dims, and shapes of inputs whose dims have no name.
-  std::map<std::string, int64_t> dims;
-  std::map<std::string, std::vector<int64_t>> shapes;
-  /// An .npz file whose arrays say the shapes of inputs, and the values that shapes depend on; may be empty.
-  std::string inputs;
-  /// A folder in which the weights that an MLIR file refers to lie now; empty: where it says.
-  std::string weights;
-  /// The digests of weights that an MLIR file has are not held against what is in their files.
-  bool ignoreDigests = false;
-  /// What is written has the digests of samples of weights, not of all their bytes: these are not read.
-  bool sampleDigests = false;
-  /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
-  std::string cluster;
-  /// A rank that takes more than the memory of a device is an error, not a warning.
-  bool mustFit = false;
-  ShardOptions sharding;
-  /// A folder that gets a file per phase; empty: none.
-  std::string dumpPhases;
-};
-
 /// Whether a phase that is dumped may be in a file of this name: `3-propagated.mlir`.
 bool isDumpName(std::string_view name);
 
@@ -77,6 +52,7 @@ public:
   /// Loads the model as it is in its file, and the plan. False after an error. `collectAllErrors`: goes on after what
   /// cannot be imported.
   bool load(bool collectAllErrors = false);
+  bool isLoaded() const;
 
   /// Takes the model through all phases up to `last` that it has not been through yet. False after an error.
   bool advance(Phase last);
@@ -102,17 +78,10 @@ public:
   /// Counts a partitioned model. Nothing after an error: no function to be run.
   std::optional<Report> makeReport();
 
-  /// Stores floats as bf16 when kernels are formed.
-  void narrowFloats();
-  /// Packs weights into panels of that width when kernels are formed (codegen::getPanelWidth).
-  void packWeights(int64_t width);
-  /// Plans for kernels of devices, not of the host; with kernels of their own for what libraries of devices have.
-  void useDevices(bool withLibraries);
-
-  /// The program of an ordered module. Null after an error.
-  std::unique_ptr<Assembly> assemble(AssemblyOptions options);
-  /// Adds an ordered module to a program, as the variant for these sizes of dims. False after an error.
-  bool addTo(Assembler &assembler);
+  /// Takes a loaded model, which has a mesh, the rest of the way to the program that options ask for, with a variant for each of their
+  /// sizes; paths of weights are seen from `folder`. `digests`: weights in files have those of all their bytes, which are read for it; not
+  /// needed by who runs the program at once. Null after an error.
+  std::unique_ptr<Assembly> makeProgram(llvm::StringRef folder, bool digests = false);
 
   /// Sets the callback that receives progress messages: the phase that the model comes into, or how many kernels there are;
   /// an empty text between such.
@@ -142,8 +111,12 @@ public:
   /// How inputs are drawn that nobody gives (Values.h): as the model says before it is cut. Precondition: the model is loaded.
   const std::map<std::string, int64_t> &getInputRanges() const;
 
-  /// Seconds of each phase done, in order.
+  /// How far a model goes that is not compiled: to the program of one device, or of a pipeline to those of its ranks.
+  Phase getLastPhase() const { return isPipelined() ? Phase::PerRank : Phase::Optimized; }
+
+  /// Seconds of each phase done, in order, and since the compilation was made.
   llvm::ArrayRef<std::pair<std::string, double>> getSeconds() const;
+  double getElapsedSeconds() const;
 
   /// What came up so far, where no handler was given.
   llvm::ArrayRef<Diagnostic> getDiagnostics() const;
@@ -154,13 +127,16 @@ public:
   /// Makes an error; returns false.
   bool fail(llvm::Error error, Blame blame = Blame::Input);
 
+  /// With what was chosen on the way; what a plan is read from is gone once that is read.
   const CompileOptions &getOptions() const;
+  /// As they were given, for the same model anew; a model on standard input that is a file has its path.
+  const CompileOptions &getGivenOptions() const;
   /// What was read of a plan and the options beside it; null: nothing is asked for. Precondition: the model is loaded.
   const spmd::Plan *getPlan() const;
 
   /// For programs that use MLIR themselves. Precondition: the model is loaded.
   mlir::ModuleOp getModule() const;
-  /// The function that is run: `main`, or the only one. Null after an error.
+  /// The function that is run: the one that options name, `main`, or the only one. Null after an error, which lists them.
   mlir::func::FuncOp getEntry();
   mlir::MLIRContext &getContext() const;
 
@@ -175,6 +151,7 @@ public:
   };
 
 private:
+  friend class ModelRun;
   struct State;
   std::unique_ptr<State> state;
 };

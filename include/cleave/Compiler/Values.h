@@ -7,6 +7,7 @@
 #ifndef CLEAVE_COMPILER_VALUES_H
 #define CLEAVE_COMPILER_VALUES_H
 
+#include "cleave/Compiler/Difference.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -60,34 +61,13 @@ llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_
 /// Of a function that is all of a model.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed);
 
-/// Tolerances for comparing: |a - b| <= rtol * |b| + atol * largest |b| + ofRow * largest |b| in the row, along the
-/// last dim; a tensor with one element a row is one row.
-struct Tolerance {
-  double rtol = 0, atol = 0, ofRow = 0;
-};
-/// Where floats are stored as bf16 on the way, and nothing else is known of what that does (Check.h).
-constexpr Tolerance kNarrowTolerance{0, 0, 2e-2};
-/// For what computes products of f32 in three of bf16: each is off by 2^-16 at the most.
-constexpr Tolerance kSplitTolerance{0, 0, 2e-4};
 /// Defaults: exact for integers and bool; f64 1e-9, f32 1e-4, f16 3e-2, bf16 1e-1 (rtol), a tenth of that as atol.
 Tolerance getDefaultTolerance(mlir::Type elementType);
 
-/// How far two tensors are apart.
-struct Difference {
-  double largest = 0;      ///< largest |got - want|
-  double inTolerances = 0; ///< largest |got - want| divided by what is allowed there
-  int64_t position = -1;   ///< row-major index of the first element out of tolerance; -1: none
-  int64_t nans = 0;        ///< elements that are NaN on both sides
-};
 /// Precondition: equal shapes; both are floats, or of one type. NaN equals NaN, infinities equal themselves.
 Difference compare(const reference::Tensor &got, const reference::Tensor &want, Tolerance tolerance);
 
-/// How far all of a tensor is from another one. Elements that are not finite in both count for no number of these.
-struct Spread {
-  double rms = 0, largest = 0;       ///< of |got - want|
-  double rmsOfWanted = 0, scale = 0; ///< root mean square and largest of |want|
-  bool isFinite = true;              ///< what is not finite is so in `want` or in `other`, too
-};
+/// See Spread: elements that are not finite in both `got` and `want` count for no number of these.
 Spread getSpread(const reference::Tensor &got, const reference::Tensor &want, const reference::Tensor &other);
 
 /// An element; exact, for a long double has 64 bits of mantissa at least.

@@ -8,7 +8,7 @@ namespace cleave::driver {
 
 /// Prints a line per output, and more where one is out of tolerance; `quiet`: only about those that are wrong. True if
 /// all are right.
-bool printChecks(llvm::raw_ostream &os, const Check &check, bool quiet);
+bool printChecks(llvm::raw_ostream &os, llvm::ArrayRef<OutputCheck> outputs, bool quiet);
 
 } // namespace cleave::driver
 

@@ -6,11 +6,10 @@
 #ifndef CLEAVE_DRIVER_OPTIONS_H
 #define CLEAVE_DRIVER_OPTIONS_H
 
-#include "cleave/Codegen/Allowed.h"
-#include "cleave/Compiler/Compilation.h"
+#include "cleave/Compiler/Check.h"
+#include "cleave/Compiler/Schedule.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Runtime/CommandFiles.h"
-#include "cleave/Schedule/Search.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <map>
@@ -33,31 +32,17 @@ enum ExitCode {
 enum class Color { Auto, Always, Never };
 constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
-/// What a program runs on at once, and so is compiled for.
+/// What `run` compiles programs for.
 enum class DeviceKind { Host, Cuda, CudaEmulated };
 struct DeviceTraits {
-  llvm::StringLiteral word, target; ///< the target as --target would say it; empty: what that says
-  bool isEmulated;                  ///< this machine plays it
+  llvm::StringLiteral word, target; ///< the target as --target would say it
 };
 /// In the order of the enum. The driver of CUDA takes PTX of the least architecture on all later ones.
-constexpr DeviceTraits kDevices[] = {
-    {"host", "", false}, {"cuda", "cuda:sm_80", false}, {"cuda-emulated", "cuda:emulated", true}};
+constexpr DeviceTraits kDevices[] = {{"host", "host"}, {"cuda", "cuda:sm_80"}, {"cuda-emulated", "cuda:emulated"}};
 constexpr const DeviceTraits &getTraits(DeviceKind kind) { return kDevices[static_cast<unsigned>(kind)]; }
-
-/// What floats of f32 are in programs.
-enum class Precision { F32, BF16, Split };
-constexpr llvm::StringLiteral kPrecisionWords[] = {"f32", "bf16", "split"};
-
-/// Who computes what a device has libraries for: these where they are found, or kernels alone.
-enum class LibraryUse { Auto, None };
-constexpr llvm::StringLiteral kLibraryUseWords[] = {"auto", "none"};
 
 /// What collectives become in ONNX files.
 constexpr llvm::StringLiteral kCollectiveOpsWords[] = {"auto", "own"};
-
-/// Who runs a model.
-enum class ExecutorKind { Reference, Program };
-constexpr llvm::StringLiteral kExecutorWords[] = {"reference", "program"};
 
 /// Sizes of dims as they were typed; several for one dim make variants.
 struct DimSizes {
@@ -68,26 +53,12 @@ struct DimSizes {
   std::vector<std::map<std::string, int64_t>> getVariants() const;
 };
 
-/// Where `auto` may put stages.
-enum class PlacementWish { Any, Linear, Loop, V, Wave };
-constexpr llvm::StringLiteral kPlacementWishWords[] = {"any", "linear", "loop", "v", "wave"};
+/// Where `auto` may put stages: anywhere, or as schedule::Placement counts.
+constexpr llvm::StringLiteral kPlacementWords[] = {"any", "linear", "loop", "v", "wave"};
 
-/// What stands behind names: `F=1,I=1`.
-using NamedNumbers = std::map<std::string, double>;
-
-/// `cleave schedule`.
-struct ScheduleOptions {
-  /// Empty: the plan's, or 1f1b.
-  std::string name;
-  /// 0: not given.
-  uint64_t ranks = 0, microbatches = 0, chunks = 0, steps = 1;
-  NamedNumbers cost, memory;
-  std::vector<double> stageScale;
-  std::optional<double> latency, memoryLimit;
-  std::string costs, compare, table, draw, profile;
-  PlacementWish placement = PlacementWish::Any;
-  schedule::Effort effort = schedule::Effort::Normal;
-  schedule::MessageMode messages = schedule::MessageMode::Async;
+/// `cleave schedule`: which, and what is written of it.
+struct ScheduleCommand : ScheduleOptions {
+  std::string compare, table, draw;
   bool computeOnly = false;
 };
 
@@ -101,16 +72,14 @@ struct Options {
   std::string command;
   /// What was given, by numbers of the table of options.
   std::vector<unsigned> given;
-  /// Its `dims` are those of the first variant.
+  /// Its `dims` are those of the first variant, its target is that of the device.
   CompileOptions compile;
   DimSizes dims;
   std::string value;  ///< explain: the value asked about, empty for all
   std::string output; ///< -o
   Emit emit;
-  /// By default to the program of one device, or of a pipeline to the programs of its ranks.
-  Phase getEmit(bool isPipelined = false) const {
-    return emit.phase.value_or(isPipelined ? Phase::PerRank : Phase::Optimized);
-  }
+  /// Where there is no pipeline, which goes further (Compilation::getLastPhase).
+  Phase getEmit() const { return emit.phase.value_or(Phase::Optimized); }
   std::string against; ///< --against MODEL
   std::string outputs, saveInputs;
   uint64_t seed = 0, repeat = 20;
@@ -121,17 +90,9 @@ struct Options {
   bool remarks = false, verbose = false, quiet = false, timePhases = false;
   bool json = false; ///< --json of inspect
   ExecutorKind executor = ExecutorKind::Reference;
-  std::string target = "host";
   DeviceKind device = DeviceKind::Host;
-  Precision precision = Precision::F32;
-  LibraryUse libraries = LibraryUse::Auto;
-  codegen::Allowed allowed = codegen::Allowed::Nothing;
-  std::string isa = "native";
-  bool embedWeights = false;
-  /// `run` compiles the model into a program first: for a device there is no other way.
-  bool runsProgram() const { return executor == ExecutorKind::Program || device != DeviceKind::Host; }
   onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
-  ScheduleOptions schedule;
+  ScheduleCommand schedule;
 };
 
 /// The files that the command line names, those read and those written.

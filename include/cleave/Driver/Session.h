@@ -52,10 +52,6 @@ ExitCode exportCommand(Session &session);
 ExitCode benchCommand(Session &session);
 ExitCode scheduleCommand(Session &session);
 
-/// Takes the model that is loaded, which has a mesh, the rest of the way; paths of weights are seen from `folder`. Null
-/// after an error.
-std::unique_ptr<Assembly> makeProgram(Session &session, llvm::StringRef folder);
-
 } // namespace cleave::driver
 
 #endif // CLEAVE_DRIVER_SESSION_H

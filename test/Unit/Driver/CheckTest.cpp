@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Check.h"
 
+#include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -49,7 +50,7 @@ protected:
     EXPECT_TRUE(succeeded(reference::runGlobal(onDevice, inputs, want)));
     text.clear();
     llvm::raw_string_ostream os(text);
-    return printChecks(os, {onRanks, onDevice, inputs, got, want, tolerance, tolerance}, /*quiet=*/false);
+    return printChecks(os, checkOutputs({onRanks, onDevice, inputs, got, want, tolerance, tolerance}), /*quiet=*/false);
   }
   /// The same for bodies that give back constants.
   bool checkConstants(StringRef ranks, StringRef original, StringRef type,
@@ -143,7 +144,8 @@ TEST_F(CheckTest, BFloatIsHeldAgainstOneDevice) {
     SmallVector<Tensor> got = make(ranks), narrow = make(device), want = make(model);
     text.clear();
     llvm::raw_string_ostream os(text);
-    return printChecks(os, {func, func, want, got, want, std::nullopt, std::nullopt, kNarrowTolerance, narrow}, false);
+    return printChecks(
+        os, checkOutputs({func, func, want, got, want, std::nullopt, std::nullopt, kNarrowTolerance, narrow}), false);
   };
   // 3 % off, and so is one device, elsewhere.
   EXPECT_TRUE(checkNarrow("[1.03, 1.0, 1.0, 1.0]", "[1.0, 1.0, 0.97, 1.0]", "[1.0, 1.0, 1.0, 1.0]"));

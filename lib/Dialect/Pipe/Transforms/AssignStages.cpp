@@ -2,7 +2,7 @@
 //
 //   %a   %b   %c │ %d   %e │ %f        the function as a row of ops, cut where stages are best, or start by hand
 //
-// The decision is `splitStages`; here is what it decides on (StageGraph.h), and what is said about the answer.
+// The decision is `splitStages`, on what a StageCutter knows; here is what options say instead of a plan, and what is said about the answer.
 //
 //===----------------------------------------------------------------------===//
 #include "BatchDims.h"
@@ -11,7 +11,7 @@
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
-#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
+#include "cleave/Dialect/Pipe/Transforms/StageCutter.h"
 #include "cleave/Schedule/Schedule.h"
 
 namespace cleave::pipe {
@@ -32,11 +32,10 @@ struct AssignStages : pipe::impl::AssignStagesBase<AssignStages> {
 
 private:
   DeviceRates getRates() const;
-  LogicalResult makeOptions(schedule::SplitOptions &options);
-  LogicalResult assign(func::FuncOp func, const schedule::SplitOptions &options);
-  LogicalResult followPlan(schedule::SplitOptions &options);
-  LogicalResult addTogether(StageGraph &graph, Location loc);
-  FailureOr<std::vector<spmd::PlanStage>> getLines(Location loc);
+  FailureOr<std::vector<int32_t>> placeStages();
+  FailureOr<std::vector<int32_t>> followPlan();
+  LogicalResult followOptions(StageCutter &cutter, Location loc);
+  LogicalResult assign(func::FuncOp func, ArrayRef<int32_t> placement);
 
   /// Instead of options; null without one.
   spmd::PlanRef given;
@@ -60,14 +59,10 @@ DeviceRates AssignStages::getRates() const {
 }
 
 /// Errors of options are of the module: they have no place in it.
-LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
-  ModuleOp module = getOperation();
-  DeviceRates rates = getRates();
-  options.latencyNs = rates.getMessageNs();
-  options.bytesPerNs = rates.link.bytesPerNs;
-  options.overlapsSends = overlapSends;
+FailureOr<std::vector<int32_t>> AssignStages::placeStages() {
   if (given)
-    return followPlan(options);
+    return followPlan();
+  ModuleOp module = getOperation();
   int64_t stages = this->stages, ranks = this->ranks;
   StringRef placement = this->placement, objective = this->objective;
   std::optional<schedule::Placement> found = schedule::parsePlacement(placement);
@@ -83,64 +78,41 @@ LogicalResult AssignStages::makeOptions(schedule::SplitOptions &options) {
            << " ranks: linear has a stage on each, v two, wave an even number, loop any";
   if (objective != "throughput" && objective != "latency")
     return mlir::emitError(module.getLoc()) << "'" << objective << "' is not an objective: throughput, latency";
-  options.placement = schedule::placeStages(*found, static_cast<int32_t>(numRanks), static_cast<int32_t>(chunks));
-  options.objective = objective == "latency" ? schedule::SplitObjective::Latency : schedule::SplitObjective::Throughput;
-  options.microbatches = microbatches;
-  options.relays = relay;
-  options.memoryLimit = memoryLimit;
-  return success();
+  return schedule::placeStages(*found, static_cast<int32_t>(numRanks), static_cast<int32_t>(chunks));
 }
 
 /// Stages stand where the schedule has them, which is the one that pipe-schedule makes.
-LogicalResult AssignStages::followPlan(schedule::SplitOptions &options) {
+FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
   const spmd::PlanPipeline &pipeline = *given->pipeline;
-  ModuleOp module = getOperation();
-  int64_t count = getMicrobatches(module).value_or(1);
+  int64_t count = getMicrobatches(getOperation()).value_or(1);
   schedule::Shape shape{static_cast<int32_t>(given->findAxis(pipeline.axis)->size), static_cast<int32_t>(count),
                         static_cast<int32_t>(pipeline.countChunks())};
   llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementWish(pipeline));
   auto loc = FileLineColLoc::get(&getContext(), pipeline.place.file, pipeline.place.line, pipeline.place.column);
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());
-  options.placement = table->replicas.front().placement;
   if (pipeline.recompute != spmd::PlanRecompute::Never)
     return mlir::emitError(loc) << "'recompute' is about gradients, and there are none";
-  options.microbatches = count;
-  options.relays = pipeline.relays;
-  options.memoryLimit = pipeline.memoryLimit;
-  if (pipeline.balance == spmd::PlanBalance::Latency)
-    options.objective = schedule::SplitObjective::Latency;
-  return success();
-}
-
-/// Users of a parameter that the plan names stay on one rank.
-LogicalResult AssignStages::addTogether(StageGraph &graph, Location loc) {
-  if (!given)
-    return success();
-  for (const spmd::PlanPattern &pattern : given->pipeline->together) {
-    llvm::Expected<std::vector<uint32_t>> users = findUsers(graph, pattern);
-    if (!users)
-      return mlir::emitError(loc) << llvm::toString(users.takeError());
-    graph.problem.together.push_back(std::move(*users));
-  }
-  return success();
+  return table->replicas.front().placement;
 }
 
 /// A stage starts with the function, each further one at the first op of a node. Nothing by hand: no lines.
-FailureOr<std::vector<spmd::PlanStage>> AssignStages::getLines(Location loc) {
-  std::vector<spmd::PlanStage> lines;
-  if (given)
-    return given->pipeline->stages;
+LogicalResult AssignStages::followOptions(StageCutter &cutter, Location loc) {
+  cutter.options.objective =
+      objective == "latency" ? schedule::SplitObjective::Latency : schedule::SplitObjective::Throughput;
+  cutter.options.microbatches = microbatches;
+  cutter.options.relays = relay;
+  cutter.options.memoryLimit = memoryLimit;
   if (starts.empty())
-    return lines;
+    return success();
   int64_t stages = this->stages;
   if (starts.size() + 1 != static_cast<size_t>(stages))
     return mlir::emitError(loc) << stages << " stages have " << stages - 1 << " starts behind the first, got "
                                 << starts.size();
-  lines.emplace_back();
+  cutter.lines.emplace_back();
   for (const std::string &start : starts)
-    lines.push_back({spmd::PlanStage::Kind::First, {start, {}}, {}});
-  return lines;
+    cutter.lines.push_back({spmd::PlanStage::Kind::First, {start, {}}, {}});
+  return success();
 }
 
 /// What people want to know of a stage; the last one sends nothing.
@@ -180,20 +152,23 @@ static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph
 }
 
 /// Nothing is written before the whole answer is known.
-LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptions &options) {
+LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placement) {
   DeviceRates rates = getRates();
-  StageGraph graph = makeStageGraph(func, rates);
-  FailureOr<std::vector<spmd::PlanStage>> lines = getLines(func.getLoc());
-  if (failed(lines) || failed(addTogether(graph, func.getLoc())))
+  llvm::Expected<StageCutter> cutter = StageCutter::create(func, rates, given ? &*given->pipeline : nullptr);
+  if (!cutter)
+    return mlir::emitError(func.getLoc()) << llvm::toString(cutter.takeError());
+  const StageGraph &graph = cutter->graph;
+  cutter->options.overlapsSends = overlapSends;
+  cutter->options.microbatches = getMicrobatches(getOperation()).value_or(1);
+  if (!given && failed(followOptions(*cutter, func.getLoc())))
     return failure();
-  spmd::StageNames said = given ? given->pipeline->said : spmd::StageNames();
-  if (std::vector<std::string> unknown = findUnknown(graph, said); !unknown.empty())
+  if (std::vector<std::string> unknown = findUnknown(graph, cutter->said); !unknown.empty())
     mlir::emitWarning(func.getLoc()) << "the model says in which stage '" << unknown.front() << "' is"
                                      << (unknown.size() > 1 ? ", and " + std::to_string(unknown.size() - 1) + " more"
                                                             : "")
                                      << ", and no op is called so: stages follow from nodes";
   StageFault fault;
-  llvm::Expected<schedule::StageSplit> answer = cutStages(graph, *lines, options, said, &fault);
+  llvm::Expected<schedule::StageSplit> answer = cutter->cut(placement, &fault);
   if (!answer) {
     InFlightDiagnostic error = mlir::emitError(toLoc(fault.place, fault.loop ? fault.loop->getLoc() : func.getLoc()))
                                << llvm::toString(answer.takeError());
@@ -203,8 +178,7 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
   }
   for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))
     setStage(op, stage);
-  getOperation()->setAttr(PipeDialect::kCutsAttr,
-                          describeCuts(&getContext(), graph, *answer, options.placement, rates));
+  getOperation()->setAttr(PipeDialect::kCutsAttr, describeCuts(&getContext(), graph, *answer, placement, rates));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no cuts are faster than " << answer->boundNs << " ns";
@@ -215,11 +189,11 @@ LogicalResult AssignStages::assign(func::FuncOp func, const schedule::SplitOptio
 }
 
 void AssignStages::runOnOperation() {
-  schedule::SplitOptions options;
-  if (failed(makeOptions(options)))
+  FailureOr<std::vector<int32_t>> placement = placeStages();
+  if (failed(placement))
     return signalPassFailure();
   for (auto func : getOperation().getOps<func::FuncOp>())
-    if (!func.isExternal() && failed(assign(func, options)))
+    if (!func.isExternal() && failed(assign(func, *placement)))
       return signalPassFailure();
   getOperation()->removeAttr(kNodesAttr);
 }

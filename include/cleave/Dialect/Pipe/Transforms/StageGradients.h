@@ -1,4 +1,4 @@
-//===- ScheduleGradients.h - what gradients of a model take -----*- C++ -*-===//
+//===- StageGradients.h - what gradients of a model take --------*- C++ -*-===//
 //
 // A product costs its F once more for each operand that needs a gradient: W for one that is made of parameters, I for any
 // other. Attention is two products forward and four backward: I takes twice its F. Everything else costs its F once: I, or
@@ -9,12 +9,12 @@
 // between, W's share of the gradients of results waits for it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DRIVER_SCHEDULEGRADIENTS_H
-#define CLEAVE_LIB_DRIVER_SCHEDULEGRADIENTS_H
+#ifndef CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRADIENTS_H
+#define CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRADIENTS_H
 
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 
-namespace cleave::driver {
+namespace cleave::pipe {
 
 /// Of one op and microbatch.
 struct OpGradients {
@@ -26,7 +26,7 @@ struct OpGradients {
 };
 
 /// Per op of the graph.
-std::vector<OpGradients> findGradients(const pipe::StageGraph &graph);
+std::vector<OpGradients> findGradients(const StageGraph &graph);
 
 /// Of one stage and microbatch: times, and how I and W change what is held after F.
 struct StageGradients {
@@ -37,13 +37,13 @@ struct StageGradients {
 };
 
 /// The same graph, with the time of an op's F, I and W together.
-pipe::StageGraph addGradients(pipe::StageGraph graph, llvm::ArrayRef<OpGradients> ops);
+StageGraph addGradients(StageGraph graph, llvm::ArrayRef<OpGradients> ops);
 
 /// Sums over the ops of each stage. `liveBytes` is the most that its values take at a time, those that later stages read
 /// until its end.
-std::vector<StageGradients> sumGradients(const pipe::StageGraph &graph, llvm::ArrayRef<OpGradients> ops,
+std::vector<StageGradients> sumGradients(const StageGraph &graph, llvm::ArrayRef<OpGradients> ops,
                                          llvm::ArrayRef<int32_t> stageOf, size_t numStages);
 
-} // namespace cleave::driver
+} // namespace cleave::pipe
 
-#endif // CLEAVE_LIB_DRIVER_SCHEDULEGRADIENTS_H
+#endif // CLEAVE_DIALECT_PIPE_TRANSFORMS_STAGEGRADIENTS_H

@@ -1,4 +1,4 @@
-//===- Check.cpp - is a partitioned program right? ------------------------===//
+//===- CheckOutputs.cpp - what two runs of one model say ------------------===//
 //
 // Ranks add in another order than one device does, so results differ by rounding. Mostly that is far below the
 // tolerance; where a model cancels what it computed (1e8 + x - 1e8) it is not, and the original is as far from the truth
@@ -20,7 +20,7 @@
 // an output that is exact by chance on one device does not have.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Compiler/Check.h"
+#include "cleave/Compiler/CheckOutputs.h"
 
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/IR/Diagnostics.h"
@@ -130,6 +130,16 @@ static NarrowCheck checkNarrow(const Tensor &ranks, const Tensor &device, const 
   return check;
 }
 
+/// Of an element, by its row-major position.
+static std::vector<int64_t> unfold(int64_t position, ArrayRef<int64_t> shape) {
+  std::vector<int64_t> index(shape.size());
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim >= 0; --dim) {
+    index[dim] = position % shape[dim];
+    position /= shape[dim];
+  }
+  return index;
+}
+
 OutputCheck Checker::run(unsigned index, std::string name) {
   OutputCheck found;
   found.name = std::move(name);
@@ -140,6 +150,13 @@ OutputCheck Checker::run(unsigned index, std::string name) {
   found.difference = compare(check.got[index], check.want[index], found.tolerance);
   if (!check.narrow.empty() && !check.rtol && !check.atol)
     found.narrow = checkNarrow(check.got[index], check.narrow[index], check.want[index]);
+  const Tensor &want = check.want[index];
+  found.shape = want.getShape().vec();
+  found.scale = getSpread(want, want, want).scale;
+  if (found.difference.position >= 0) {
+    found.index = unfold(found.difference.position, found.shape);
+    std::tie(found.onRanks, found.onDevice) = formatApart(check.got[index], want, found.difference.position);
+  }
   if (!found.isClose() && !found.narrow && canRound(check.original))
     measureRounding(index, found);
   return found;

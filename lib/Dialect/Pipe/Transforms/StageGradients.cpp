@@ -1,4 +1,4 @@
-//===- ScheduleGradients.cpp - what gradients of a model take -------------===//
+//===- StageGradients.cpp - what gradients of a model take ----------------===//
 //
 // One walk over the ops in their order: what a value is made of is known when its users come.
 //
@@ -9,7 +9,7 @@
 // indices and conditions; the result where a derivative is written with it; all operands of everything else.
 //
 //===----------------------------------------------------------------------===//
-#include "ScheduleGradients.h"
+#include "cleave/Dialect/Pipe/Transforms/StageGradients.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
@@ -18,7 +18,7 @@
 
 using namespace mlir;
 using namespace cleave;
-using namespace cleave::driver;
+using namespace cleave::pipe;
 
 namespace {
 /// What a value is made of, as far as gradients go.
@@ -33,7 +33,7 @@ enum class Rule : uint8_t { Product, Attention, Linear, FromResult, FromOperands
 
 class GradientFinder {
 public:
-  explicit GradientFinder(const pipe::StageGraph &graph) : graph(graph) {}
+  explicit GradientFinder(const StageGraph &graph) : graph(graph) {}
   std::vector<OpGradients> run();
 
 private:
@@ -47,7 +47,7 @@ private:
       reads.push_back(number->second);
   }
 
-  const pipe::StageGraph &graph;
+  const StageGraph &graph;
   DenseMap<Value, uint32_t> numbers;
   DenseMap<Value, Origin> origins;
   DenseSet<Value> constants;
@@ -164,19 +164,16 @@ std::vector<OpGradients> GradientFinder::run() {
   return all;
 }
 
-std::vector<OpGradients> cleave::driver::findGradients(const pipe::StageGraph &graph) {
-  return GradientFinder(graph).run();
-}
+std::vector<OpGradients> cleave::pipe::findGradients(const StageGraph &graph) { return GradientFinder(graph).run(); }
 
-pipe::StageGraph cleave::driver::addGradients(pipe::StageGraph graph, ArrayRef<OpGradients> ops) {
+StageGraph cleave::pipe::addGradients(StageGraph graph, ArrayRef<OpGradients> ops) {
   for (auto [op, gradients] : llvm::zip_equal(graph.problem.ops, ops))
     op.ns += std::llround(gradients.inputGradNs + gradients.weightGradNs);
   return graph;
 }
 
 /// A value is made where its producer stands and, in its stage, gone behind its last user; what later stages read stays.
-static void findLiveBytes(const pipe::StageGraph &graph, ArrayRef<int32_t> stageOf,
-                          std::vector<StageGradients> &stages) {
+static void findLiveBytes(const StageGraph &graph, ArrayRef<int32_t> stageOf, std::vector<StageGradients> &stages) {
   constexpr uint32_t never = UINT32_MAX;
   std::vector<std::vector<uint32_t>> madeBy(graph.ops.size()), endsAt(graph.ops.size());
   for (auto [number, value] : llvm::enumerate(graph.problem.values)) {
@@ -200,8 +197,8 @@ static void findLiveBytes(const pipe::StageGraph &graph, ArrayRef<int32_t> stage
   }
 }
 
-std::vector<StageGradients> cleave::driver::sumGradients(const pipe::StageGraph &graph, ArrayRef<OpGradients> ops,
-                                                         ArrayRef<int32_t> stageOf, size_t numStages) {
+std::vector<StageGradients> cleave::pipe::sumGradients(const StageGraph &graph, ArrayRef<OpGradients> ops,
+                                                       ArrayRef<int32_t> stageOf, size_t numStages) {
   std::vector<StageGradients> stages(numStages);
   // What each stage keeps until W, and until I.
   std::vector<DenseSet<uint32_t>> forWeights(numStages), forInputs(numStages);

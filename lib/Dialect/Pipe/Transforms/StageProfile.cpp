@@ -1,4 +1,4 @@
-//===- ScheduleProfile.cpp - measured times of a model's nodes ------------===//
+//===- StageProfile.cpp - measured times of a model's nodes ---------------===//
 //
 // An op may be made of several nodes, and a node may have become several ops:
 //
@@ -8,26 +8,25 @@
 //           c ── op 2          c is not named: op 2 keeps its modeled time
 //
 //===----------------------------------------------------------------------===//
-#include "ScheduleModel.h"
+#include "cleave/Dialect/Pipe/Transforms/StageProfile.h"
 
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Plan/NamePattern.h"
 #include "cleave/Schedule/Profile.h"
-#include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
+#include "cleave/Support/Suggest.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <cmath>
 
 using namespace cleave;
-using namespace cleave::driver;
+using namespace cleave::pipe;
 
 /// Node -> its ops, in the order of the model; none of a node of which a constant is left.
 using NodeOps = llvm::MapVector<llvm::StringRef, llvm::SmallVector<uint32_t, 1>>;
 
-static NodeOps findNodes(mlir::func::FuncOp entry, const pipe::StageGraph &graph) {
+static NodeOps findNodes(mlir::func::FuncOp func, const StageGraph &graph) {
   NodeOps nodes;
-  for (mlir::Operation &op : entry.getBody().front())
+  for (mlir::Operation &op : func.getBody().front())
     for (const spmd::NodeInfo &info : spmd::getNodeInfos(&op))
       if (!info.node.empty())
         nodes[info.node];
@@ -40,7 +39,7 @@ static NodeOps findNodes(mlir::func::FuncOp entry, const pipe::StageGraph &graph
 }
 
 /// Adds the node's time to its ops.
-static void share(double ns, llvm::ArrayRef<uint32_t> ops, const pipe::StageGraph &graph,
+static void share(double ns, llvm::ArrayRef<uint32_t> ops, const StageGraph &graph,
                   llvm::MapVector<uint32_t, double> &measured) {
   double sum = 0;
   for (uint32_t op : ops)
@@ -49,38 +48,28 @@ static void share(double ns, llvm::ArrayRef<uint32_t> ops, const pipe::StageGrap
     measured[op] += ns * (sum > 0 ? static_cast<double>(graph.problem.ops[op].ns) / sum : 1.0 / ops.size());
 }
 
-bool cleave::driver::applyProfile(Session &session, mlir::func::FuncOp entry, llvm::StringRef path,
-                                  ScheduleModel &model) {
-  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
-  if (!file) {
-    session.fail(file.takeError());
-    return false;
-  }
+llvm::FailureOr<std::string> cleave::pipe::applyProfile(mlir::func::FuncOp func, llvm::StringRef path,
+                                                        llvm::StringRef text, StageGraph &graph) {
   auto getLoc = [&](schedule::ProfilePlace place) {
-    return mlir::FileLineColLoc::get(entry.getContext(), path, place.line, place.column);
+    return mlir::FileLineColLoc::get(func.getContext(), path, place.line, place.column);
   };
   std::vector<schedule::ProfileEntry> entries;
-  if (auto problem = schedule::readProfile((*file)->getBytes(), entries)) {
-    mlir::emitError(getLoc(problem->place)) << problem->message;
-    return false;
-  }
-  NodeOps nodes = findNodes(entry, model.graph);
+  if (auto problem = schedule::readProfile(text, entries))
+    return mlir::emitError(getLoc(problem->place)) << problem->message;
+  NodeOps nodes = findNodes(func, graph);
   llvm::SmallVector<llvm::StringRef> names(llvm::make_first_range(nodes));
   llvm::MapVector<uint32_t, double> measured;
   size_t numNamed = 0, numTimed = llvm::count_if(nodes, [](const auto &node) { return !node.second.empty(); });
   for (const schedule::ProfileEntry &known : entries) {
     auto found = nodes.find(known.node);
-    if (found == nodes.end()) {
-      mlir::emitError(getLoc(known.place))
-          << "no node is called " << quote(known.node) << suggestNames(known.node, names);
-      return false;
-    }
-    share(known.ns, found->second, model.graph, measured);
+    if (found == nodes.end())
+      return mlir::emitError(getLoc(known.place))
+             << "no node is called " << quote(known.node) << suggestNames(known.node, names);
+    share(known.ns, found->second, graph, measured);
     numNamed += !found->second.empty();
   }
   for (auto [op, ns] : measured)
-    model.graph.problem.ops[op].ns = std::llround(ns);
-  model.profile =
-      llvm::formatv("times of {0} of {1} nodes are those of {2}, the others are modeled", numNamed, numTimed, path);
-  return true;
+    graph.problem.ops[op].ns = std::llround(ns);
+  return llvm::formatv("times of {0} of {1} nodes are those of {2}, the others are modeled", numNamed, numTimed, path)
+      .str();
 }

@@ -1,0 +1,106 @@
+//===- Schedule.h - what each rank of a pipeline does, and when -*- C++ -*-===//
+//
+//   cleave::ScheduleOptions options;
+//   options.name = "1f1b", options.ranks = 4, options.microbatches = 8;
+//   if (std::optional<cleave::ScheduleResult> made = cleave::scheduleModel(compilation, options))
+//     double ns = made->simulation.makespan;
+//
+// A schedule by itself, of given costs, needs no model: `makeSchedule`. Several schedules of one model share what is known of it: a
+// StagedModel.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_COMPILER_SCHEDULE_H
+#define CLEAVE_COMPILER_SCHEDULE_H
+
+#include "cleave/Compiler/Compilation.h"
+#include "cleave/Schedule/Place.h"
+#include "cleave/Schedule/Search.h"
+#include "cleave/Schedule/StageSplit.h"
+#include "cleave/Schedule/Text.h"
+#include <variant>
+
+namespace cleave {
+
+/// What stands behind names: `F=1,I=1`.
+using NamedNumbers = std::map<std::string, double>;
+
+/// Which schedule, of what. Of a model, a plan says what stands here not.
+struct ScheduleOptions {
+  /// A schedule by name, `auto`, or the path of a table; empty: the plan's, or `1f1b`.
+  std::string name;
+  /// 0: not given.
+  uint64_t ranks = 0, microbatches = 0, chunks = 0, steps = 1;
+  /// Times of a rank's whole share (F, I, W, overlap), and what F takes and I and W release of memory.
+  NamedNumbers cost, memory;
+  /// Factors of the times of stages; empty: none.
+  std::vector<double> stageScale;
+  /// Of a hop, and of each rank.
+  std::optional<double> latency, memoryLimit;
+  /// Files of costs by stage and channel, and of measured times of a model's nodes; may be empty.
+  std::string costs, profile;
+  /// Where `auto` may put stages; nothing: anywhere.
+  std::optional<schedule::Placement> placement;
+  schedule::Effort effort = schedule::Effort::Normal;
+  schedule::MessageMode messages = schedule::MessageMode::Async;
+  /// Of searches.
+  uint64_t seed = 0;
+};
+
+/// A schedule that has passed all checks, with all that is known of it.
+struct ScheduleResult {
+  schedule::Schedule table; ///< with messages
+  schedule::Costs costs;
+  /// What a search says of itself, for the report; empty for other schedules.
+  llvm::json::Object search;
+  schedule::LowerBound bound;
+  schedule::CheckResult checked;
+  schedule::Simulation simulation;
+  /// The stages of a model; nothing without one.
+  std::optional<schedule::StageSplit> split;
+  /// What is to be known of the times and stages of a model, for people.
+  std::vector<std::string> notes;
+};
+
+/// A result, or an error.
+template <typename T> using OrDiagnostic = std::variant<T, Diagnostic>;
+
+/// What a model's stages are cut from, and what its plan says of them.
+class StagedModel {
+public:
+  /// Loads the model, where it is not loaded yet, and fills in what options leave to the plan: ranks, microbatches, chunks, and the
+  /// schedule, which is the one that runs where the plan names none. `others`: schedules that it will be cut for besides that one. Null after
+  /// an error, which is among the diagnostics.
+  static std::unique_ptr<StagedModel> create(Compilation &compilation, ScheduleOptions &options,
+                                             llvm::ArrayRef<std::string> others = {});
+  ~StagedModel();
+
+  /// Cuts the model into the stages of `table`, which stand as planned, which then has the channels and costs of the model, in
+  /// nanoseconds and bytes. What I and W take, and what is kept for them: StageGradients.h.
+  llvm::Expected<schedule::StageSplit> cut(schedule::CostedSchedule &table) const;
+
+  /// Which times were measured, for people; empty: none.
+  const std::string &getProfile() const;
+  /// How the stages of `table` and those of a run are related, for people.
+  std::vector<std::string> getNotes(const schedule::Schedule &table) const;
+  /// Where the plan wants stages to be; without it where the schedule has them, or `auto` finds best.
+  const schedule::PlacementWish &getWish() const;
+
+private:
+  struct State;
+  explicit StagedModel(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+/// From a name, or a file, to times: checked whatever it comes from, and simulated. Shapes that a schedule does not have are errors of options;
+/// tables that are wrong, and memory that does not suffice, of the input.
+OrDiagnostic<ScheduleResult> makeSchedule(const ScheduleOptions &options, const StagedModel *model = nullptr);
+
+/// What is wrong with the sizes of `options`, for any schedule by name; nothing: they may be right.
+std::optional<Diagnostic> checkScheduleSizes(const ScheduleOptions &options);
+
+/// The schedule of a model: both of the above. Nothing after an error, which is among the diagnostics.
+std::optional<ScheduleResult> scheduleModel(Compilation &compilation, ScheduleOptions options);
+
+} // namespace cleave
+
+#endif // CLEAVE_COMPILER_SCHEDULE_H

@@ -1,0 +1,290 @@
+//===- StagedModel.cpp - a model's stages under a schedule ----------------===//
+//
+// The schedule says how many stages there are and where each stands; the model is cut into as many, exactly
+// (StageSplit.h), and gives them times, and channels their bytes:
+//
+//   table of `1f1b` on 4 ranks ──▶ 4 stages of the model ──▶ F, I, W of each, channels ──▶ times
+//
+// Times are those of the shapes of one microbatch: products and values are cut with the batch, weights are not. With a plan, schedules
+// without gradients get the stages that a run with that plan has, of the program that it partitions: also where options
+// say how many ranks, microbatches and chunks there are, which then stand in the plan.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Schedule.h"
+#include "cleave/Dialect/Pipe/Transforms/StageCutter.h"
+#include "cleave/Dialect/Pipe/Transforms/StageGradients.h"
+#include "cleave/Dialect/Pipe/Transforms/StageProfile.h"
+#include "cleave/Plan/Plan.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+
+using namespace cleave;
+
+namespace {
+/// The partitioned program of one microbatch, of which a run with the plan cuts its stages.
+struct Partitioned {
+  /// Owns the ops of the cutter.
+  std::unique_ptr<Compilation> compilation;
+  pipe::StageCutter cutter;
+  /// None, op by op.
+  std::vector<pipe::OpGradients> gradients;
+};
+} // namespace
+
+struct StagedModel::State {
+  /// Of the unsharded model: with times of F, and of all that training does.
+  pipe::StageCutter forward, training;
+  /// Per op.
+  std::vector<pipe::OpGradients> gradients;
+  schedule::PlacementWish wish;
+  std::string profile;
+  /// A plan says how the model becomes a pipeline.
+  bool isPlanned = false;
+  /// For schedules without gradients; null where no run is like what is shown: `notes` say why.
+  std::unique_ptr<Partitioned> run;
+  /// How what is shown and what runs are related, for people.
+  std::vector<std::string> notes;
+
+  /// The program that a schedule is of. What training does on several devices is not modeled: its stages are those of the unsharded model.
+  const Partitioned *findRun(const schedule::Schedule &table) const {
+    return table.isForwardOnly ? run.get() : nullptr;
+  }
+};
+
+/// What the plan says goes for what no option says.
+static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, ScheduleOptions &options,
+                                std::vector<std::string> &notes) {
+  const spmd::PlanPipeline &pipeline = *plan.pipeline;
+  const spmd::MeshAxis *axis = plan.findAxis(pipeline.axis);
+  if (!options.ranks && !axis)
+    return makeError("the plan has no mesh with the pipeline's axis '{0}': how many ranks it has is said by --ranks",
+                     pipeline.axis);
+  if (!options.ranks)
+    options.ranks = axis->size;
+  if (!options.microbatches && pipeline.microbatchSize)
+    return makeError("the plan gives a microbatch_size: here --microbatches is needed");
+  if (!options.microbatches)
+    options.microbatches = *pipeline.microbatches;
+  if (!options.chunks && pipeline.chunks > 1)
+    options.chunks = pipeline.chunks;
+  bool isNamed = !options.name.empty() || !pipeline.schedule.empty();
+  if (options.name.empty())
+    options.name = pipeline.schedule;
+  if (options.name.empty() && !areSeveral) {
+    schedule::Shape shape{static_cast<int32_t>(options.ranks), static_cast<int32_t>(options.microbatches),
+                          static_cast<int32_t>(options.chunks ? options.chunks : pipeline.countChunks())};
+    options.name = pipe::getRunSchedule("", shape, pipe::getPlacementWish(pipeline)).str();
+  }
+  // Where a model runs so many stages are on a rank, and here the same.
+  if (!options.chunks && options.name == "circular")
+    options.chunks = pipeline.countChunks();
+  if (!isNamed && !areSeveral)
+    notes.push_back(
+        llvm::formatv("the plan names no schedule: {0}, by which a run goes; --schedule shows others", options.name));
+  if (pipeline.recompute != spmd::PlanRecompute::Never)
+    return makeError("'recompute' of a pipeline is not followed yet");
+  return llvm::Error::success();
+}
+
+/// Without gradients, as far as names tell: a file may say anything.
+static bool mayRun(llvm::StringRef name) {
+  if (name.ends_with(".csv") || name.ends_with(".json"))
+    return true;
+  return llvm::any_of(schedule::getGenerators(),
+                      [&](const schedule::GeneratorInfo &known) { return known.isForwardOnly && known.name == name; });
+}
+
+/// Takes the model through what a run does before it cuts stages. Error: why no run would get there.
+static llvm::Expected<std::unique_ptr<Partitioned>> partition(CompileOptions options, const ProgressHandler &tell) {
+  auto run = std::make_unique<Partitioned>();
+  run->compilation = std::make_unique<Compilation>(std::move(options));
+  run->compilation->tellProgress(tell);
+  mlir::func::FuncOp entry;
+  if (run->compilation->load() && run->compilation->advance(Phase::Optimized))
+    entry = run->compilation->getEntry();
+  for (const Diagnostic &diagnostic : run->compilation->getDiagnostics())
+    if (!entry && diagnostic.severity == Diagnostic::Severity::Error)
+      return makeError("{0}{1}", diagnostic.line ? diagnostic.formatPlace() + ": " : "", diagnostic.formatText());
+  if (!entry)
+    return makeError("it cannot be partitioned");
+  const spmd::Plan *plan = run->compilation->getPlan();
+  llvm::Expected<pipe::StageCutter> cutter =
+      pipe::StageCutter::create(entry, pipe::DeviceRates::get(plan), &*plan->pipeline);
+  if (!cutter)
+    return cutter.takeError();
+  run->cutter = std::move(*cutter);
+  run->gradients.resize(run->cutter.graph.ops.size());
+  return run;
+}
+
+/// The program of a run with what options say in the plan's place; or a note that says why what is shown is none.
+static std::unique_ptr<Partitioned> findRun(const Compilation &whole, const ScheduleOptions &given,
+                                            llvm::ArrayRef<std::string> names, std::vector<std::string> &notes) {
+  if (llvm::none_of(names, mayRun))
+    return nullptr;
+  CompileOptions options = whole.getGivenOptions();
+  options.dumpPhases.clear();
+  std::string reason;
+  if (!given.profile.empty())
+    reason = "as its nodes are what was measured";
+  else if (options.model == "-")
+    reason = "as standard input is read once";
+  if (reason.empty()) {
+    options.pipeline = {given.ranks, given.microbatches, given.chunks};
+    bool isOther = given.ranks || given.microbatches || given.chunks;
+    llvm::Expected<std::unique_ptr<Partitioned>> run = partition(std::move(options), whole.getProgress());
+    if (run && isOther)
+      notes.push_back("stages are those of a run with what options say in the plan");
+    if (run)
+      return std::move(*run);
+    reason = llvm::formatv("as a run with {0} is refused: {1}", isOther ? "these options" : "this plan",
+                           llvm::toString(run.takeError()));
+  }
+  notes.push_back("stages are those of the unsharded model, " + reason);
+  return nullptr;
+}
+
+/// Gives nodes their measured times, where there are some. False after an error.
+static bool applyProfile(Compilation &compilation, mlir::func::FuncOp entry, llvm::StringRef path,
+                         pipe::StageGraph &graph, std::string &said) {
+  if (path.empty())
+    return true;
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
+  if (!file)
+    return compilation.fail(file.takeError());
+  llvm::FailureOr<std::string> applied = pipe::applyProfile(entry, path, (*file)->getBytes(), graph);
+  if (succeeded(applied))
+    said = std::move(*applied);
+  return succeeded(applied);
+}
+
+std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, ScheduleOptions &options,
+                                                 llvm::ArrayRef<std::string> others) {
+  if (!compilation.isLoaded() && !compilation.load())
+    return nullptr;
+  auto fail = [&](llvm::Error error, Blame blame = Blame::Input) {
+    compilation.fail(std::move(error), blame);
+    return nullptr;
+  };
+  const spmd::Plan *plan = compilation.getPlan();
+  const spmd::PlanPipeline *pipeline = plan && plan->pipeline ? &*plan->pipeline : nullptr;
+  auto state = std::make_unique<State>();
+  const ScheduleOptions given = options;
+  if (pipeline)
+    if (llvm::Error error = takeFromPlan(*plan, !others.empty(), options, state->notes))
+      return fail(std::move(error));
+  if (!options.ranks || !options.microbatches)
+    return fail(makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
+                          "'pipeline' of a plan"),
+                Blame::Options);
+  // Wishes of the plan stand in the canonical form; nothing is cut along other axes yet.
+  mlir::func::FuncOp entry = compilation.getPhase() < Phase::Canonical && !compilation.advance(Phase::Canonical)
+                                 ? mlir::func::FuncOp()
+                                 : compilation.getEntry();
+  if (!entry)
+    return nullptr;
+  pipe::DeviceRates rates = pipe::DeviceRates::get(plan);
+  rates.microbatches = static_cast<int64_t>(options.microbatches);
+  llvm::Expected<pipe::StageCutter> cutter = pipe::StageCutter::create(entry, rates, pipeline);
+  if (!cutter)
+    return fail(cutter.takeError());
+  state->forward = std::move(*cutter);
+  if (!applyProfile(compilation, entry, options.profile, state->forward.graph, state->profile))
+    return nullptr;
+  state->gradients = pipe::findGradients(state->forward.graph);
+  state->isPlanned = pipeline;
+  if (pipeline) {
+    state->wish = pipe::getPlacementWish(*pipeline);
+    if (options.placement)
+      state->wish.placement.reset();
+    state->run = findRun(compilation, given, others.empty() ? llvm::ArrayRef(options.name) : others, state->notes);
+  }
+  for (pipe::StageCutter *known : {&state->forward, state->run ? &state->run->cutter : nullptr})
+    if (known) {
+      known->options.latencyNs = options.latency.value_or(known->options.latencyNs);
+      known->options.microbatches = rates.microbatches;
+    }
+  state->training = state->forward;
+  state->training.graph = pipe::addGradients(std::move(state->training.graph), state->gradients);
+  return std::unique_ptr<StagedModel>(new StagedModel(std::move(state)));
+}
+
+StagedModel::StagedModel(std::unique_ptr<State> state) : state(std::move(state)) {}
+StagedModel::~StagedModel() = default;
+
+const std::string &StagedModel::getProfile() const { return state->profile; }
+const schedule::PlacementWish &StagedModel::getWish() const { return state->wish; }
+
+std::vector<std::string> StagedModel::getNotes(const schedule::Schedule &table) const {
+  std::vector<std::string> notes;
+  if (!state->profile.empty())
+    notes.push_back(state->profile);
+  llvm::append_range(notes, state->notes);
+  if (state->isPlanned && !table.isForwardOnly)
+    notes.push_back("a schedule of training, with stages of the unsharded model: a run goes without gradients");
+  return notes;
+}
+
+/// One channel for each pair of stages on different ranks; those between neighbors on one rank stay, so that all work
+/// of a microbatch keeps its order.
+static void setChannels(const pipe::StageCutter &cutter, const schedule::StageSplit &split, schedule::Schedule &table) {
+  double latency = cutter.options.latencyNs;
+  std::map<std::pair<int32_t, int32_t>, schedule::Channel> channels;
+  for (int32_t stage = 1; stage < table.numStages; ++stage)
+    channels[{stage, stage - 1}] = {stage - 1, stage, latency, 0, {}};
+  for (auto [from, stage] : llvm::enumerate(split.stages))
+    for (const schedule::StageSend &send : stage.sends) {
+      int32_t sender = static_cast<int32_t>(from);
+      schedule::Channel &channel =
+          channels.try_emplace({send.to, sender}, schedule::Channel{sender, send.to, latency, 0, {}}).first->second;
+      channel.bytes += send.bytes;
+      channel.values.push_back(cutter.graph.problem.values[send.value].name);
+    }
+  table.channels.clear();
+  for (auto &[key, channel] : channels)
+    table.channels.push_back(std::move(channel));
+}
+
+/// A limit is one of a device: what parameters leave of it. Without gradients F takes what is live at a time, and messages
+/// that wait.
+static void setCosts(const schedule::SplitOptions &options, llvm::ArrayRef<pipe::StageGradients> sums,
+                     const schedule::StageSplit &split, const schedule::Schedule &table, schedule::Costs &costs) {
+  costs = schedule::Costs::uniform(static_cast<int32_t>(split.stages.size()), 1);
+  costs.unit = "ns";
+  costs.bandwidth = options.bytesPerNs;
+  costs.memoryByte = table.isForwardOnly ? 1 : 0;
+  for (auto [stage, sum] : llvm::enumerate(sums)) {
+    costs.forward[stage] = sum.forwardNs;
+    costs.inputGrad[stage] = sum.inputGradNs;
+    costs.weightGrad[stage] = sum.weightGradNs;
+    costs.memoryForward[stage] = table.isForwardOnly ? sum.liveBytes : sum.keptBytes;
+    costs.memoryInputGrad[stage] = sum.inputGradBytes;
+    costs.memoryWeightGrad[stage] = sum.weightGradBytes;
+  }
+  if (!options.memoryLimit)
+    return;
+  costs.memoryLimit.assign(table.numRanks, static_cast<double>(options.memoryLimit));
+  for (auto [rank, stage] : llvm::zip_equal(table.replicas.front().placement, split.stages))
+    costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
+}
+
+llvm::Expected<schedule::StageSplit> StagedModel::cut(schedule::CostedSchedule &costed) const {
+  schedule::Schedule &table = costed.schedule;
+  if (table.replicas.size() != 1)
+    return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
+                     "not shown yet",
+                     table.name);
+  if (llvm::Error error = schedule::numberRanks(table, state->wish))
+    return error;
+  const Partitioned *run = state->findRun(table);
+  const pipe::StageCutter &cutter = run ? run->cutter : state->forward;
+  llvm::ArrayRef<pipe::OpGradients> gradients = run ? run->gradients : state->gradients;
+  llvm::Expected<schedule::StageSplit> split =
+      (table.isForwardOnly ? cutter : state->training).cut(table.replicas.front().placement);
+  if (!split)
+    return split;
+  setChannels(cutter, *split, table);
+  setCosts(cutter.options, pipe::sumGradients(cutter.graph, gradients, split->stageOf, split->stages.size()), *split,
+           table, costed.costs);
+  return split;
+}
