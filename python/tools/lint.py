@@ -40,7 +40,7 @@ EDGES = {
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR",
     "Dialect/Exec/Transforms": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Codegen Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Support Plan Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
                                "Dialect/Nn/Transforms Dialect/Spmd/Transforms",
