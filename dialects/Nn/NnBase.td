@@ -88,6 +88,7 @@ class Nn_FormBy<string form, code declaration = [{}]> : NativeOpTrait<"Formed", 
   let cppNamespace = "::cleave::nn";
 }
 class Nn_Form<string form> : Nn_FormBy<form>;
+class Nn_SumForm<string form> : Nn_FormBy<form, "int64_t countSummed(unsigned operand);">;
 class Nn_RowForm<code dims, string form = "Row">
     : Nn_FormBy<form, "::llvm::SmallVector<int64_t> getRowDims() { return " # dims # "; }">;
 
@@ -105,8 +106,19 @@ def Nn_Pointwise : Nn_ElementwiseBy<[{
 
 // The result holds the operands' numbers: a random index stays an index through such ops.
 def Nn_KeepsNumbers : NativeOpTrait<"KeepsNumbers"> { let cppNamespace = "::cleave::nn"; }
+// The result holds the operand's numbers in a type to compute with.
+def Nn_ConvertsNumbers : NativeOpTrait<"ConvertsNumbers"> { let cppNamespace = "::cleave::nn"; }
+// One instruction makes a vector of the result.
+def Nn_OneInstruction : NativeOpTrait<"OneInstruction"> { let cppNamespace = "::cleave::nn"; }
 // Much more work than the result has elements: the importer folds such an op on small operands only.
 def Nn_Laborious : NativeOpTrait<"Laborious"> { let cppNamespace = "::cleave::nn"; }
+// What it does to dims, and to several operands at once (NnInterfaces.td). `Nn_Gentle`: in whatever operand.
+def Nn_MovesDims : DeclareOpInterfaceMethods<Nn_MovesDimsOpInterface>;
+def Nn_Reorder : DeclareOpInterfaceMethods<Nn_ReorderOpInterface, ["reorder"]>;
+def Nn_ReorderSome : DeclareOpInterfaceMethods<Nn_ReorderOpInterface, ["canReorder", "reorder"]>;
+def Nn_Stack : DeclareOpInterfaceMethods<Nn_StackOpInterface>;
+defvar Nn_Gentle = Nn_GentleOpInterface;
+def Nn_GentleInSome : DeclareOpInterfaceMethods<Nn_GentleOpInterface, ["isGentle"]>;
 // Takes the operand `indices` as places.
 def Nn_Lookup : DeclareOpInterfaceMethods<Nn_LookupOpInterface>;
 

@@ -9,7 +9,7 @@
 
 include "NnBase.td"
 
-def Nn_LoopOp : Nn_OpBase<"loop", [Pure, IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments]> {
+def Nn_LoopOp : Nn_OpBase<"loop", [Pure, IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments, LoopOpInterface]> {
   let summary = "a body that runs again and again";
   let description = [{
     The body takes what the loop carries, which is `initial` in the first iteration and what the iteration before yielded in
@@ -47,6 +47,10 @@ def Nn_LoopOp : Nn_OpBase<"loop", [Pure, IsolatedFromAbove, SingleBlock, AttrSiz
     ::llvm::MutableArrayRef<::mlir::BlockArgument> getCarried() { return getBody().getArguments().take_front(getInitial().size()); }
     ::llvm::MutableArrayRef<::mlir::BlockArgument> getTaken() { return getBody().getArguments().drop_front(getInitial().size()); }
     YieldOp getYield();
+    ::mlir::OperandRange getNext();
+    ::mlir::Value getNextCondition();
+    ::mlir::Operation *makeLike(::mlir::OpBuilder &builder, ::mlir::TypeRange results, ::mlir::Value condition, ::mlir::ValueRange initial, ::mlir::ValueRange captured);
+    void makeEnd(::mlir::OpBuilder &builder, ::mlir::Value condition, ::mlir::ValueRange next);
     /// The iterations for which decisions are made: all of them where that is known, else kAssumedTimes or the count, if that is less.
     int64_t getPricedTimes();
     /// How often the body runs where nobody knows.

@@ -17,6 +17,8 @@ def Nn_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::cleave::spmd::SpmdDialect"];
   let extraClassDeclaration = [{
+    /// What passes of spmd ask of this dialect.
+    void addProgram();
     // The names of nodes and tensors are in cleave/Dialect/Spmd/IR/Names.h, which what decides about shardings reads.
     /// Argument attribute of the entry function: the elements that the model was imported for. Shapes were computed from
     /// them, so no other elements may be given.

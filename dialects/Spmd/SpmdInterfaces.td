@@ -29,6 +29,33 @@ def PartitionOpInterface : OpInterface<"PartitionOpInterface"> {
     }]>];
 }
 
+def LoopOpInterface : OpInterface<"LoopOpInterface"> {
+  let cppNamespace = "::cleave::spmd";
+  let description = [{
+    An op whose body runs again and again. The body is one block, which sees nothing of what is around it: its arguments are what the
+    loop carries, `initial` in the first iteration and `next` of the one before in the others, and then what it captured. Results are
+    what it carries in the end. With a condition, `next_condition` of an iteration says whether there is another one.
+  }];
+  let methods = [
+    InterfaceMethod<"The body.", "::mlir::Region &", "getBody">,
+    InterfaceMethod<"What the loop carries, before.", "::mlir::OperandRange", "getInitial">,
+    InterfaceMethod<"What it captures.", "::mlir::OperandRange", "getCaptured">,
+    InterfaceMethod<"Arguments of the body: what it carries.", "::llvm::MutableArrayRef<::mlir::BlockArgument>", "getCarried">,
+    InterfaceMethod<"Arguments of the body: what it captured.", "::llvm::MutableArrayRef<::mlir::BlockArgument>", "getTaken">,
+    InterfaceMethod<"What an iteration hands to the next one.", "::mlir::OperandRange", "getNext">,
+    InterfaceMethod<"The condition of the first iteration; null: there is none.", "::mlir::Value", "getCondition">,
+    InterfaceMethod<"The condition of the next iteration.", "::mlir::Value", "getNextCondition">,
+    InterfaceMethod<[{
+      The iterations for which decisions are made: all of them where that is known.
+    }], "int64_t", "getPricedTimes">,
+    InterfaceMethod<"The same loop on other values; its body is an empty block, which the caller fills.", "::mlir::Operation *", "makeLike",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::TypeRange":$results, "::mlir::Value":$condition,
+           "::mlir::ValueRange":$initial, "::mlir::ValueRange":$captured)>,
+    InterfaceMethod<"The end of a body of such a loop, where the builder stands.", "void", "makeEnd",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$condition, "::mlir::ValueRange":$next)>,
+  ];
+}
+
 def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::cleave::spmd";
   let description = [{

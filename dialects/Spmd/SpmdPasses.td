@@ -108,7 +108,7 @@ def Partition : Spmd_Pass<"spmd-partition"> {
     ```
   }];
   let options = Spmd_Options<kPartitionOptions>.List;
-  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
 }
 
 def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {
@@ -149,7 +149,7 @@ def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
                         "what a kernel takes to start, of what a collective takes to begin; 0: nothing">,
                  Option<"memoryShare", "memory-share", "double", "0",
                         "what reading or writing a byte takes, of what a collective takes to begin; 0: nothing">];
-  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
 }
 
 def VerifyPhase : Spmd_Pass<"spmd-verify-phase"> {

@@ -34,39 +34,32 @@ int32_t ProgramTables::addFile(const MappedFile &file) {
 
 /// Says where the bytes are.
 LogicalResult ProgramTables::fill(program::Weight &weight, nn::ParamOp param, Attribute value) {
-  if (auto elements = dyn_cast<ElementsAttr>(value)) {
-    FailureOr<reference::Tensor> tensor = reference::Tensor::fromAttr(elements);
-    if (failed(tensor))
-      return param.emitOpError("has a value that is not a dense attribute of its type's size");
-    ArrayRef<char> bytes = tensor->getBytes();
-    weight.splat = elements.isSplat() && !bytes.empty();
-    size_t length = weight.splat ? bytes.size() / tensor->getNumElements() : bytes.size();
-    weight.embedded = made->bytes.emplace_back(bytes.data(), length);
-    weight.length = length;
-    return success();
-  }
-  auto attr = dyn_cast<nn::WeightAttr>(value);
-  if (!attr)
-    return param.emitOpError() << "has neither elements nor a place in a file, but " << value;
-  FailureOr<reference::WeightFiles::Range> range = weightFiles.locate(param, attr);
-  if (failed(range))
+  FailureOr<reference::WeightPiece> piece = weightFiles.read(param, value);
+  if (failed(piece))
     return failure();
-  weight.length = range->bytes.size();
-  if (options.embedsWeights || !range->file->isOnDisk()) {
-    weight.embedded = range->bytes;
-    made->files.push_back(range->file);
+  weight.length = piece->bytes.size();
+  if (!piece->file) {
+    weight.splat = piece->isSplat;
+    weight.embedded = made->bytes.emplace_back(piece->bytes.data(), piece->bytes.size());
     return success();
   }
-  weight.file = addFile(*range->file);
+  reference::WeightFiles::Range range{{piece->bytes.data(), piece->bytes.size()}, piece->file};
+  if (options.embedsWeights || !range.file->isOnDisk()) {
+    weight.embedded = range.bytes;
+    made->files.push_back(range.file);
+    return success();
+  }
+  auto attr = cast<nn::WeightAttr>(value);
+  weight.file = addFile(*range.file);
   weight.offset = attr.getOffset();
-  weight.digest = attr.getDigest().empty() ? digestSample(*range->file, {range->bytes.data(), range->bytes.size()})
-                                           : attr.getDigest().take_front(16).str();
+  weight.digest =
+      attr.getDigest().empty() ? digestSample(*range.file, piece->bytes) : attr.getDigest().take_front(16).str();
   if (!options.digestsWeights)
     return success();
   // Variants share weights.
-  auto [known, isNew] = blocks.try_emplace({range->file.get(), weight.offset, weight.length});
+  auto [known, isNew] = blocks.try_emplace({range.file.get(), weight.offset, weight.length});
   if (isNew) {
-    FailureOr<std::vector<uint64_t>> digests = weightFiles.digest(param, attr, *range);
+    FailureOr<std::vector<uint64_t>> digests = weightFiles.digest(param, attr, range);
     if (failed(digests))
       return failure();
     known->second = std::move(*digests);

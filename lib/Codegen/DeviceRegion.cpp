@@ -41,7 +41,7 @@ static void mergeReducedDims(nn::ReduceOp op) {
   llvm::append_range(merged, shape.drop_front(dims.back() + 1));
   OpBuilder b(op);
   Composer c(b, op);
-  Value result = c.reduce(op.getKind(), c.reshape(op.getInput(), merged), {dims.front()});
+  Value result = c.reduce(op.getKind(), c.reshape(op.getInput(), merged), {dims.front()}, /*keepDims=*/true);
   op.replaceAllUsesWith(c.reshape(result, getShape(op)));
   op.erase();
 }

@@ -96,7 +96,8 @@ static Operation *divide(nn::ReduceOp op, int64_t blocks) {
   llvm::append_range(divided, shape.drop_front(end));
   OpBuilder b(op);
   Composer c(b, op);
-  Value partial = c.reduce(op.getKind(), c.reshape(c.widen(op.getInput()), divided), {first + 1});
+  Value partial =
+      c.reduce(op.getKind(), c.reshape(c.toCompute(op.getInput()), divided), {first + 1}, /*keepDims=*/true);
   divided.erase(divided.begin() + first + 1);
   partial = c.reshape(partial, divided);
   // Of dims before the group those that were reduced before; behind it the group's parts.
@@ -104,7 +105,7 @@ static Operation *divide(nn::ReduceOp op, int64_t blocks) {
   llvm::copy_if(op.getDims(), std::back_inserter(dims), [&, first = first](int64_t dim) { return dim < first; });
   if (isAlone)
     dims = {first};
-  Value whole = c.reduce(op.getKind(), partial, dims);
+  Value whole = c.reduce(op.getKind(), partial, dims, /*keepDims=*/true);
   op.replaceAllUsesWith(c.cast(c.reshape(whole, getShape(op.getResult())), getElementType(op.getResult())));
   op.erase();
   return partial.getDefiningOp();
@@ -144,13 +145,13 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
                                                 op.getRightAttr(), /*seen=*/Value(), b.getI64IntegerAttr(part));
   auto zeros = [&](int64_t positions) {
     auto type = RankedTensorType::get({count, 1, positions, 1}, compute);
-    return c.make<nn::ConstantOp>(DenseElementsAttr::get(type, b.getZeroAttr(compute)));
+    return c.literal(DenseElementsAttr::get(type, b.getZeroAttr(compute)));
   };
   auto whole = RankedTensorType::get({count, 1, 1, shape.back()}, compute);
-  Value result = c.make<nn::AttentionOp>(whole, zeros(1), zeros(parts),
-                                         c.reshape(first.getSums(), {count, 1, parts, shape.back()}),
-                                         c.reshape(first.getLogs(), {count, 1, 1, parts}), b.getF64FloatAttr(1),
-                                         UnitAttr(), IntegerAttr(), FloatAttr(), IntegerAttr(), IntegerAttr());
+  Value result = c.createTyped<nn::AttentionOp>(whole, zeros(1), zeros(parts),
+                                                c.reshape(first.getSums(), {count, 1, parts, shape.back()}),
+                                                c.reshape(first.getLogs(), {count, 1, 1, parts}), b.getF64FloatAttr(1),
+                                                UnitAttr(), IntegerAttr(), FloatAttr(), IntegerAttr(), IntegerAttr());
   result = c.reshape(result, getShape(op.getResult()));
   op.replaceAllUsesWith(c.cast(result, getElementType(op.getResult())));
   op.erase();

@@ -17,10 +17,10 @@ using Relation = ElementBuilder::Relation;
 /// `x`, where it is not centered, over its root mean square along `dims`.
 static Value normalize(Composer &c, Value x, ArrayRef<int64_t> dims, double epsilon, bool isCentered) {
   if (isCentered)
-    x = c.make<nn::SubOp>(x, c.reduce(nn::ReduceKind::Mean, x, dims));
-  Value variance = c.reduce(nn::ReduceKind::Mean, c.make<nn::MulOp>(x, x), dims);
-  Value shifted = c.make<nn::AddOp>(variance, c.number(getElementType(x), epsilon));
-  return c.make<nn::MulOp>(x, c.make<nn::ReciprocalOp>(c.make<nn::SqrtOp>(shifted)));
+    x = c.sub(x, c.mean(x, dims, /*keepDims=*/true));
+  Value variance = c.mean(c.square(x), dims, /*keepDims=*/true);
+  Value shifted = c.add(variance, epsilon);
+  return c.mul(x, c.reciprocal(c.sqrt(shifted)));
 }
 
 /// Layer and RMS normalization: the dims from `dim` on.
@@ -28,11 +28,11 @@ static Value normalizeRows(OpBuilder &b, Operation *op, Value input, Value scale
                            double epsilon, bool isCentered) {
   Composer c(b, op);
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(dim, getShape(input).size()));
-  Value y = normalize(c, c.widen(input), dims, epsilon, isCentered);
+  Value y = normalize(c, c.toCompute(input), dims, epsilon, isCentered);
   if (scale)
-    y = c.make<nn::MulOp>(y, c.widen(scale));
+    y = c.mul(y, c.toCompute(scale));
   if (bias)
-    y = c.make<nn::AddOp>(y, c.widen(bias));
+    y = c.add(y, c.toCompute(bias));
   return c.cast(y, getElementType(op->getResult(0)));
 }
 
@@ -49,19 +49,18 @@ static Value expandRmsNorm(OpBuilder &b, nn::RmsNormOp op) {
 static Value alongChannels(Composer &c, Value vector, size_t rank) {
   SmallVector<int64_t> shape(rank - 1, 1);
   shape[0] = getShape(vector)[0];
-  return c.widen(c.reshape(vector, shape));
+  return c.toCompute(c.reshape(vector, shape));
 }
 
 /// Statistics are given: elementwise, with one factor a channel.
 static Value expandBatchNorm(OpBuilder &b, nn::BatchNormOp op) {
   Composer c(b, op);
   size_t rank = getShape(op.getInput()).size();
-  Value x = c.widen(op.getInput()), variance = alongChannels(c, op.getVariance(), rank);
-  Value deviation = c.make<nn::SqrtOp>(
-      c.make<nn::AddOp>(variance, c.number(getElementType(variance), op.getEpsilon().convertToDouble())));
-  Value factor = c.make<nn::DivOp>(alongChannels(c, op.getScale(), rank), deviation);
-  Value centered = c.make<nn::SubOp>(x, alongChannels(c, op.getMean(), rank));
-  Value y = c.make<nn::AddOp>(c.make<nn::MulOp>(centered, factor), alongChannels(c, op.getBias(), rank));
+  Value x = c.toCompute(op.getInput()), variance = alongChannels(c, op.getVariance(), rank);
+  Value deviation = c.sqrt(c.add(variance, op.getEpsilon().convertToDouble()));
+  Value factor = c.div(alongChannels(c, op.getScale(), rank), deviation);
+  Value centered = c.sub(x, alongChannels(c, op.getMean(), rank));
+  Value y = c.add(c.mul(centered, factor), alongChannels(c, op.getBias(), rank));
   return c.cast(y, getElementType(op.getResult()));
 }
 
@@ -70,10 +69,10 @@ static Value expandGroupNorm(OpBuilder &b, nn::GroupNormOp op) {
   Composer c(b, op);
   ArrayRef<int64_t> shape = getShape(op.getInput());
   int64_t groups = op.getGroups(), length = shape[1] / groups * countElements(shape.drop_front(2));
-  Value x = c.reshape(c.widen(op.getInput()), {shape[0], groups, length});
+  Value x = c.reshape(c.toCompute(op.getInput()), {shape[0], groups, length});
   Value y = c.reshape(normalize(c, x, {2}, op.getEpsilon().convertToDouble(), true), shape);
-  y = c.make<nn::MulOp>(y, alongChannels(c, op.getScale(), shape.size()));
-  y = c.make<nn::AddOp>(y, alongChannels(c, op.getBias(), shape.size()));
+  y = c.mul(y, alongChannels(c, op.getScale(), shape.size()));
+  y = c.add(y, alongChannels(c, op.getBias(), shape.size()));
   return c.cast(y, getElementType(op.getResult()));
 }
 

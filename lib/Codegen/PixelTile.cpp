@@ -158,8 +158,7 @@ int64_t PixelTile::getActive(Value member, int64_t vector) const {
 /// True if what follows is a few instructions a vector: then there is no loop around it.
 bool PixelTile::isCheap() const {
   return llvm::all_of(op->getBlock()->without_terminator(), [&](Operation &other) {
-    return &other == op || !getForms().find(&other)->element ||
-           isa<nn::AddOp, nn::SubOp, nn::MulOp, nn::ReluOp, nn::MaxOp, nn::MinOp>(other);
+    return &other == op || !getForms().find(&other)->element || other.hasTrait<nn::OneInstruction>();
   });
 }
 

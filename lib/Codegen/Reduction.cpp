@@ -96,7 +96,7 @@ static Value expandReduce(OpBuilder &b, nn::ReduceOp op) {
   if (op.getKeepDims())
     return {};
   Composer c(b, op);
-  return c.reshape(c.reduce(op.getKind(), op.getInput(), op.getDims()), getShape(op.getResult()));
+  return c.reshape(c.reduce(op.getKind(), op.getInput(), op.getDims(), /*keepDims=*/true), getShape(op.getResult()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -147,11 +147,10 @@ static Value finishArg(Emitter &e, Operation *op, ValueRange best) {
 template <bool isLog, typename OpT> static Value expandSoftmax(OpBuilder &b, OpT op) {
   Composer c(b, op);
   int64_t dim = op.getDim();
-  Value x = c.widen(op.getInput());
-  Value shifted = c.make<nn::SubOp>(x, c.reduce(nn::ReduceKind::Max, x, {dim}));
-  Value exp = c.make<nn::ExpOp>(shifted), sum = c.reduce(nn::ReduceKind::Sum, exp, {dim});
-  Value y = isLog ? c.make<nn::SubOp>(shifted, c.make<nn::LogOp>(sum))
-                  : c.make<nn::MulOp>(exp, c.make<nn::ReciprocalOp>(sum));
+  Value x = c.toCompute(op.getInput());
+  Value shifted = c.sub(x, c.reduce(nn::ReduceKind::Max, x, {dim}, /*keepDims=*/true));
+  Value exp = c.exp(shifted), sum = c.sum(exp, {dim}, /*keepDims=*/true);
+  Value y = isLog ? c.sub(shifted, c.log(sum)) : c.mul(exp, c.reciprocal(sum));
   return c.cast(y, getElementType(op.getResult()));
 }
 

@@ -33,29 +33,16 @@ using reference::Tensor;
 
 /// True if `op` turns the numbers of `type` into floats, or bytes into wider integers.
 static bool isConversion(Operation *op, Type type) {
-  if (isa<nn::DequantizeOp>(op))
-    return true;
-  auto cast = dyn_cast<nn::CastOp>(op);
-  if (!cast || type.isInteger(1) || isa<FloatType>(type))
+  if (!op->hasTrait<nn::ConvertsNumbers>() || type.isInteger(1))
     return false;
-  Type to = getElementTypeOrSelf(cast.getType());
+  Type to = getElementTypeOrSelf(op->getResult(0));
   return isa<FloatType>(to) || (type.isInteger(8) && to.getIntOrFloatBitWidth() > 8);
 }
 
-/// How many products an einsum or convolution adds up per element of its result, by the dims of its operand `use`.
-static int64_t getFanIn(OpOperand &use) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(use.get().getType()).getShape();
-  int64_t fanIn = 1;
-  if (auto einsum = dyn_cast<nn::EinsumOp>(use.getOwner())) {
-    nn::EinsumTerms terms = *nn::parseEinsum(einsum.getEquation());
-    for (auto [letter, extent] : llvm::zip_equal(terms.inputs[use.getOperandNumber()], shape))
-      fanIn *= terms.result.contains(letter) ? 1 : extent;
-    return fanIn;
-  }
-  auto transposed = dyn_cast<nn::ConvTransposeOp>(use.getOwner());
-  for (int64_t extent : transposed ? shape.drop_front(2) : shape.drop_front())
-    fanIn *= extent;
-  return transposed ? fanIn * shape[0] / transposed.getGroups() : fanIn;
+/// True if the op adds up products of its operands, of which the second is the weight.
+static bool addsProducts(Operation *op) {
+  auto formed = dyn_cast<nn::FormOpInterface>(op);
+  return formed && (formed.getForm() == nn::Form::Contraction || formed.getForm() == nn::Form::Convolution);
 }
 
 namespace {
@@ -109,10 +96,10 @@ static Uses findUses(Value argument) {
       } else if (converts || op->hasTrait<nn::KeepsNumbers>()) {
         if (seen.insert(op->getResult(0)).second)
           todo.emplace_back(op->getResult(0), isConverted || converts);
-      } else if (isa<nn::EinsumOp, nn::ConvOp, nn::ConvTransposeOp>(op)) {
+      } else if (addsProducts(op)) {
         uses.areActivation |= use.getOperandNumber() == 0;
         if (use.getOperandNumber() == 1)
-          uses.fanIn = std::max(uses.fanIn, getFanIn(use));
+          uses.fanIn = std::max(uses.fanIn, cast<nn::FormOpInterface>(op).countSummed(1));
         uses.areElse |= !isConverted;
       } else {
         uses.areElse |= !isConverted;

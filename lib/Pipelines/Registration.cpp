@@ -23,6 +23,9 @@
 
 void cleave::registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::func::FuncDialect, nn::NnDialect, spmd::SpmdDialect, exec::ExecDialect, pipe::PipeDialect>();
+  // Passes of spmd make ops of the dialect that they split, also where a file has none of it.
+  registry.addExtension(
+      +[](mlir::MLIRContext *context, spmd::SpmdDialect *) { context->loadDialect<nn::NnDialect>(); });
 }
 
 void cleave::setUpTool(const char *tool) {

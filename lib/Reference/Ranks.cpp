@@ -7,20 +7,13 @@
 #include "Ranks.h"
 
 #include "Loops.h"
+#include "cleave/Dialect/Spmd/IR/ShardBox.h"
 #include <limits>
 #include <map>
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::reference;
-
-SmallVector<int64_t> cleave::reference::getCroppedShape(ArrayRef<int64_t> global, spmd::ShardingAttr sharding,
-                                                        int64_t rank) {
-  SmallVector<int64_t> shape = sharding.getLocalShape(global), offset = sharding.getOffset(global, rank);
-  for (size_t dim = 0; dim < shape.size(); ++dim)
-    shape[dim] = std::min(shape[dim], std::max<int64_t>(global[dim] - offset[dim], 0));
-  return shape;
-}
 
 Tensor cleave::reference::fill(RankedTensorType type, TypedAttr number) {
   Tensor result = Tensor::zeros(type);
@@ -47,15 +40,14 @@ PerRank cleave::reference::takeShards(const Tensor &global, spmd::ShardingAttr s
   std::map<SmallVector<int64_t>, Tensor> shards; // by offset
   PerRank result;
   for (int64_t rank = 0, count = sharding.getMesh().getNumRanks(); rank < count; ++rank) {
-    SmallVector<int64_t> offset = sharding.getOffset(global.getShape(), rank);
-    auto [entry, isNew] = shards.try_emplace(offset);
+    spmd::ShardBox box = spmd::getShardBox(sharding, global.getShape(), rank);
+    auto [entry, isNew] = shards.try_emplace(box.start);
     if (isNew && global.getShape() == ArrayRef<int64_t>(local)) {
       entry->second = global;
     } else if (isNew) {
-      SmallVector<int64_t> cropped = getCroppedShape(global.getShape(), sharding, rank);
       auto type = RankedTensorType::get(local, global.getElementType());
-      entry->second = cropped == local ? Tensor::zeros(type) : makePadding(type);
-      copyBox(cropped, global, offset, entry->second, zeros);
+      entry->second = box.isPadded() ? makePadding(type) : Tensor::zeros(type);
+      copyBox(box.present, global, box.start, entry->second, zeros);
     }
     result.push_back(entry->second);
   }

@@ -20,9 +20,6 @@ Tensor makePadding(mlir::RankedTensorType type);
 /// group has the value, and the others what changes nothing when it is combined with it.
 PerRank takeShards(const Tensor &global, spmd::ShardingAttr sharding);
 
-/// Size of rank `rank`'s shard without padding.
-llvm::SmallVector<int64_t> getCroppedShape(llvm::ArrayRef<int64_t> global, spmd::ShardingAttr sharding, int64_t rank);
-
 /// What each group of ranks has after combining their tensors, in the order of their index.
 PerRank combineGroups(const PerRank &inputs, const spmd::RankGroups &groups, spmd::ReductionKind kind);
 /// A tensor that changes nothing when it is combined with another one.

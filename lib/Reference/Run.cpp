@@ -9,6 +9,7 @@
 
 #include "Kernels.h"
 #include "Loops.h"
+#include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 
 using namespace mlir;
@@ -96,20 +97,16 @@ LogicalResult Interpreter::load(nn::LoadOp op) {
   FailureOr<Tensor> whole = params.get(op.getParam());
   if (failed(whole))
     return failure();
+  FailureOr<nn::LoadedBox> box = nn::getLoadedBox(op, params.getParam(op.getParam()), mesh);
+  if (failed(box))
+    return op.emitOpError() << "cannot be evaluated: " << *op.getSharding()
+                            << " is not a sharding of the parameter over the mesh of the module";
   if (op.isPart()) {
-    Tensor part = Tensor::zeros(RankedTensorType::get(*op.getSizes(), whole->getElementType()));
-    copyBox(*op.getSizes(), *whole, *op.getStarts(), part, SmallVector<int64_t>(part.getShape().size(), 0));
+    Tensor part = Tensor::zeros(RankedTensorType::get(box->sizes, whole->getElementType()));
+    copyBox(box->sizes, *whole, box->starts, part, SmallVector<int64_t>(box->sizes.size(), 0));
     whole = part;
   }
-  PerRank shards(numRanks, *whole);
-  if (std::optional<Attribute> attr = op.getSharding()) {
-    auto sharding = dyn_cast<spmd::ShardingAttr>(*attr);
-    if (!sharding || sharding.getMesh() != mesh || sharding.getDims().size() != whole->getShape().size())
-      return op.emitOpError() << "cannot be evaluated: " << *attr
-                              << " is not a sharding of the parameter over the mesh "
-                              << "of the module";
-    shards = takeShards(*whole, sharding);
-  }
+  PerRank shards = box->sharding ? takeShards(*whole, box->sharding) : PerRank(numRanks, *whole);
   if (shards.front().getType() != getPlainType(op.getResult().getType()))
     return op.emitOpError() << "loads " << shards.front().getType() << ", not " << op.getResult().getType();
   values[op.getResult()] = std::move(shards);

@@ -5,6 +5,7 @@
 // is partial, one rank of each group gets the value and the others nothing (0 for a sum); a partial result is combined.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Spmd/IR/ShardBox.h"
 #include "cleave/Reference/Evaluator.h"
 
 #include "Loops.h"
@@ -98,14 +99,14 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
     ofRanks =
         combineGroups(ofRanks, sharding.getMesh().getRankGroups(sharding.getPartial()), sharding.getPartialKind());
   for (auto [rank, tensor] : llvm::enumerate(ofRanks)) {
-    SmallVector<int64_t> offset = sharding.getOffset(shape, rank);
-    if (tensor.getShape() != ArrayRef<int64_t>(sharding.getLocalShape(shape)))
+    spmd::ShardBox box = spmd::getShardBox(sharding, shape, rank);
+    if (tensor.getShape() != ArrayRef(box.extents))
       return emitResultError(func, index)
              << "gives " << tensor.getType() << " as result " << index << ", which is not a shard of " << type;
-    Tensor piece = crop(tensor, getCroppedShape(shape, sharding, rank));
-    auto [entry, isNew] = placed.try_emplace(offset, rank, piece);
+    Tensor piece = crop(tensor, box.present);
+    auto [entry, isNew] = placed.try_emplace(box.start, rank, piece);
     if (isNew) {
-      copyBox(piece.getShape(), piece, SmallVector<int64_t>(shape.size(), 0), result, offset);
+      copyBox(piece.getShape(), piece, SmallVector<int64_t>(shape.size(), 0), result, box.start);
       continue;
     }
     int64_t position = findDifference(entry->second.second, piece);

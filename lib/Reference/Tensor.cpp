@@ -79,6 +79,12 @@ static void fill(Tensor &result, ArrayRef<char> element) {
     std::memcpy(bytes.data() + done, bytes.data(), std::min(done, bytes.size() - done));
 }
 
+Tensor Tensor::filled(RankedTensorType type, ArrayRef<char> element) {
+  Tensor result = zeros(type);
+  fill(result, element);
+  return result;
+}
+
 /// Attributes hold elements in three ways: bool as bits, equal elements as one, all others as they are in memory.
 FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
   auto type = dyn_cast<RankedTensorType>(attr.getType());

@@ -84,6 +84,38 @@ FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAtt
   return range;
 }
 
+Tensor WeightPiece::toTensor() const {
+  if (file)
+    return Tensor::fromBytes(type, bytes, file);
+  return isSplat ? Tensor::filled(type, bytes) : elements;
+}
+
+/// Of equal elements one is looked at, however many there are.
+static FailureOr<WeightPiece> readElements(nn::ParamOp param, RankedTensorType type, ElementsAttr value) {
+  auto dense = dyn_cast<DenseElementsAttr>(Attribute(value));
+  bool isRepeated = dense && dense.isSplat() && dense.getNumElements() > 1;
+  auto one = RankedTensorType::get({1}, type.getElementType());
+  FailureOr<Tensor> elements = Tensor::fromAttr(isRepeated ? dense.resizeSplat(one) : value);
+  if (failed(elements))
+    return LogicalResult(param.emitOpError("has a value that is not a dense attribute of its type's size"));
+  WeightPiece piece{type, elements->getBytes(), false, nullptr, *elements};
+  piece.isSplat = value.isSplat() && !piece.bytes.empty();
+  return piece;
+}
+
+FailureOr<WeightPiece> WeightFiles::read(nn::ParamOp param, Attribute piece, bool checksAll) {
+  RankedTensorType type = nn::getPieceType(param);
+  if (auto elements = dyn_cast<ElementsAttr>(piece))
+    return readElements(param, type, elements);
+  auto weight = dyn_cast<nn::WeightAttr>(piece);
+  if (!weight)
+    return param.emitOpError() << "has neither elements nor a place in a file, but " << piece;
+  FailureOr<Range> range = checksAll ? find(param, weight) : locate(param, weight);
+  if (failed(range))
+    return failure();
+  return WeightPiece{type, {range->bytes.data(), range->bytes.size()}, false, range->file, {}};
+}
+
 /// Calls `change` with each reference to a file.
 static LogicalResult changeWeights(ModuleOp module, function_ref<nn::WeightAttr(nn::ParamOp, nn::WeightAttr)> change) {
   for (auto param : module.getOps<nn::ParamOp>()) {

@@ -42,7 +42,7 @@ EDGES = {
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR",
     "Dialect/Exec/Transforms": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Support Plan Schedule Cost Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
                                "Dialect/Nn/Transforms Dialect/Spmd/Transforms",

@@ -5,8 +5,8 @@ PARTITION, SOLVER = "CleavePartitionTests", "CleaveSolverTests"
 FORMS = "lib/Dialect/Nn/Partition/"
 
 EDITS = [
-    Edit("uneven-positions-of-a-shard", FORMS + "LocalBuilder.cpp", "isLess(positions, position(globalExtent))",
-         "isLess(positions, position(shape[dim]))", "a shard looks for padding behind its own end", [PARTITION]),
+    Edit("uneven-positions-of-a-shard", FORMS + "LocalBuilder.cpp", "lt(positions, position(globalExtent))",
+         "lt(positions, position(shape[dim]))", "a shard looks for padding behind its own end", [PARTITION]),
     Edit("uneven-reduction", FORMS + "Reduction.cpp", "build.maskOperand(context.operands[0], 0, getDims(), getKind())",
          "context.operands[0]", "sums and extrema look at padding", [PARTITION]),
     Edit("uneven-search", FORMS + "Reduction.cpp", "build.maskOperand(context.operands[0], 0, dim, getKind())",

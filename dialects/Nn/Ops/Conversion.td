@@ -11,7 +11,7 @@ def Nn_Rounding : I32EnumAttr<"Rounding", "to which neighbor a number is rounded
 }
 def Nn_RoundingAttr : EnumAttr<Nn_Dialect, Nn_Rounding, "rounding"> { let assemblyFormat = "$value"; }
 
-def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ClonePartition]> {
+def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ConvertsNumbers, Nn_MovesDims, Nn_Gentle, Nn_ClonePartition]> {
   let summary = "conversion to the element type of the result";
   let description = [{
     Floats round to nearest even, floats to integers truncate toward zero, numbers to bool test for zero. With
@@ -67,7 +67,7 @@ def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let hasVerifier = 1;
 }
 
-def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
+def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_Form<"Map">, Nn_ConvertsNumbers, Nn_Stack, Nn_ClonePartition]> {
   let summary = "`(x - zero_point) * scale`";
   let description = [{
     `scale` and `zero_point` are as those of nn.quantize.

@@ -9,7 +9,7 @@
 
 include "NnBase.td"
 
-def Nn_ConvOp : Nn_Op<"conv", [Nn_Form<"Convolution">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_ConvOp : Nn_Op<"conv", [Nn_SumForm<"Convolution">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "convolution (cross-correlation) with optional bias";
   let description = [{
     `weight` is [channels out, channels in / groups, kernel...]; `bias` one number per output channel.
@@ -27,7 +27,7 @@ def Nn_ConvOp : Nn_Op<"conv", [Nn_Form<"Convolution">, Nn_InferTypes, Nn_Laborio
                          `dilations` $dilations `groups` $groups attr-dict `:` functional-type(operands, results)}];
 }
 
-def Nn_ConvTransposeOp : Nn_Op<"conv_transpose", [Nn_Form<"Convolution">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_ConvTransposeOp : Nn_Op<"conv_transpose", [Nn_SumForm<"Convolution">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "transposed convolution with optional bias";
   let description = [{
     `weight` is [channels in, channels out / groups, kernel...]. Result extent = stride * (n - 1) + output padding +

@@ -8,8 +8,8 @@
 
 include "NnBase.td"
 
-class Nn_Unary<string mnemonic, Type type, string formula, Trait infer = Nn_InferElementwise, Trait kind = Nn_Pointwise>
-    : Nn_Op<mnemonic, [kind, infer, Nn_ClonePartition]> {
+class Nn_Unary<string mnemonic, Type type, string formula, Trait infer = Nn_InferElementwise, Trait kind = Nn_Pointwise, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat(traits, [kind, infer, Nn_ClonePartition])> {
   let summary = formula;
   let description = formula # ", per element.\n\nExample: `%y = nn." # mnemonic # " %x : (tensor<8xf32>) -> tensor<8xf32>`";
   let arguments = (ins type:$input);
@@ -59,7 +59,7 @@ def Nn_AtanhOp : Nn_Unary<"atanh", Nn_FloatTensor, "atanh">;
 def Nn_FloorOp : Nn_Unary<"floor", Nn_FloatTensor, "largest integer not above `x`">;
 def Nn_CeilOp : Nn_Unary<"ceil", Nn_FloatTensor, "smallest integer not below `x`">;
 def Nn_RoundOp : Nn_Unary<"round", Nn_FloatTensor, "nearest integer, halves to even">;
-def Nn_ReluOp : Nn_Unary<"relu", Nn_NumberTensor, "`max(x, 0)`">;
+def Nn_ReluOp : Nn_Unary<"relu", Nn_NumberTensor, "`max(x, 0)`", traits=[Nn_OneInstruction]>;
 def Nn_SigmoidOp : Nn_Unary<"sigmoid", Nn_FloatTensor, "`1 / (1 + e^-x)`">;
 def Nn_SiluOp : Nn_Unary<"silu", Nn_FloatTensor, "`x * sigmoid(x)`">;
 def Nn_SoftplusOp : Nn_Unary<"softplus", Nn_FloatTensor, "`log(1 + e^x)`">;
@@ -87,13 +87,13 @@ def Nn_HardSwishOp : Nn_Unary<"hard_swish", Nn_FloatTensor, "`x * hard_sigmoid(x
 // Binary
 //===----------------------------------------------------------------------===//
 
-def Nn_AddOp : Nn_Binary<"add", Nn_NumberTensor, "`x + y`", [Commutative], kind=Nn_Elementwise>;
-def Nn_SubOp : Nn_Binary<"sub", Nn_NumberTensor, "`x - y`", kind=Nn_Elementwise>;
-def Nn_MulOp : Nn_Binary<"mul", Nn_NumberTensor, "`x * y`", [Commutative], kind=Nn_Elementwise>;
+def Nn_AddOp : Nn_Binary<"add", Nn_NumberTensor, "`x + y`", [Commutative, Nn_OneInstruction, Nn_GentleInSome], kind=Nn_Elementwise>;
+def Nn_SubOp : Nn_Binary<"sub", Nn_NumberTensor, "`x - y`", [Nn_OneInstruction, Nn_GentleInSome], kind=Nn_Elementwise>;
+def Nn_MulOp : Nn_Binary<"mul", Nn_NumberTensor, "`x * y`", [Commutative, Nn_OneInstruction], kind=Nn_Elementwise>;
 def Nn_DivOp : Nn_Binary<"div", Nn_NumberTensor, "`x / y`, toward zero for integers", kind=Nn_Elementwise, partition=Nn_OwnPartition>;
 def Nn_PowOp : Nn_Binary<"pow", Nn_NumberTensor, "`x ^ y`">;
-def Nn_MinOp : Nn_Binary<"min", Nn_NumberTensor, "the smaller one; NaN wins", [Commutative], kind=Nn_Elementwise>;
-def Nn_MaxOp : Nn_Binary<"max", Nn_NumberTensor, "the larger one; NaN wins", [Commutative], kind=Nn_Elementwise>;
+def Nn_MinOp : Nn_Binary<"min", Nn_NumberTensor, "the smaller one; NaN wins", [Commutative, Nn_OneInstruction, Nn_Gentle], kind=Nn_Elementwise>;
+def Nn_MaxOp : Nn_Binary<"max", Nn_NumberTensor, "the larger one; NaN wins", [Commutative, Nn_OneInstruction, Nn_Gentle], kind=Nn_Elementwise>;
 def Nn_PreluOp : Nn_Binary<"prelu", Nn_NumberTensor, "`x` where not negative, else `x * y`">;
 def Nn_BitwiseAndOp : Nn_Binary<"bitwise_and", Nn_IntegerTensor, "bitwise and", [Commutative]>;
 def Nn_BitwiseOrOp : Nn_Binary<"bitwise_or", Nn_IntegerTensor, "bitwise or", [Commutative]>;

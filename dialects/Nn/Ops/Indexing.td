@@ -8,7 +8,7 @@
 
 include "NnBase.td"
 
-def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
   let summary = "slices of a table along a dim, by index";
   let description = [{
     Result dims: those of `input` before `dim`, those of `indices`, those of `input` after.

@@ -12,7 +12,7 @@ def Nn_ReduceKind : I32EnumAttr<"ReduceKind", "what a reduction computes", [
 }
 def Nn_ReduceKindAttr : EnumAttr<Nn_Dialect, Nn_ReduceKind, "reduce_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_ReduceOp : Nn_Op<"reduce", [Nn_RowForm<"::llvm::to_vector(getDims())">, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_ReduceOp : Nn_Op<"reduce", [Nn_RowForm<"::llvm::to_vector(getDims())">, Nn_InferTypes, Nn_ReorderSome, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
   let summary = "sum, mean, product, maximum or minimum over dims";
   let description = [{
     The reduced dims stay with size 1 where `keep_dims`, else they go. Over no elements: 0, NaN, 1, -inf, inf.
@@ -38,7 +38,8 @@ def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_RowForm<"{int64_t(getDim())}">, Nn_
   let assemblyFormat = "`` $kind $input `dim` $dim (`keep_dims` $keepDims^)? (`last` $last^)? attr-dict `:` functional-type(operands, results)";
 }
 
-class Nn_SoftmaxLike<string mnemonic, string formula> : Nn_Op<mnemonic, [Nn_RowForm<"{int64_t(getDim())}">, Nn_InferTypes, Nn_OwnPartition]> {
+class Nn_SoftmaxLike<string mnemonic, string formula, list<Trait> traits = []>
+    : Nn_Op<mnemonic, !listconcat(traits, [Nn_RowForm<"{int64_t(getDim())}">, Nn_InferTypes, Nn_Reorder, Nn_OwnPartition])> {
   let summary = formula;
   let description = formula # [{ along one dim, computed with the maximum subtracted.
 
@@ -49,7 +50,7 @@ class Nn_SoftmaxLike<string mnemonic, string formula> : Nn_Op<mnemonic, [Nn_RowF
   let results = (outs Nn_FloatTensor:$result);
   let assemblyFormat = "$input `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
-def Nn_SoftmaxOp : Nn_SoftmaxLike<"softmax", "`e^x / sum(e^x)`">;
+def Nn_SoftmaxOp : Nn_SoftmaxLike<"softmax", "`e^x / sum(e^x)`", [Nn_Stack]>;
 def Nn_LogSoftmaxOp : Nn_SoftmaxLike<"log_softmax", "`x - log(sum(e^x))`">;
 
 def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_RowForm<"{int64_t(getDim())}", "Scan">, Nn_InferTypes, Nn_OwnPartition]> {

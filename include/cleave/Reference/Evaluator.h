@@ -28,12 +28,14 @@ public:
   explicit ParamStore(mlir::ModuleOp module) : module(module) {}
   /// The whole parameter; an error (file missing, too short, another one) is emitted at the parameter.
   mlir::FailureOr<Tensor> get(llvm::StringRef name);
+  /// Null if there is none of that name.
+  nn::ParamOp getParam(llvm::StringRef name);
 
 private:
   mlir::FailureOr<Tensor> load(llvm::StringRef name);
 
   mlir::ModuleOp module;
-  llvm::StringMap<mlir::Operation *> params;
+  llvm::StringMap<nn::ParamOp> params;
   llvm::StringMap<Tensor> loaded;
   WeightFiles files;
 };

@@ -26,6 +26,8 @@ public:
   static bool fits(mlir::RankedTensorType type);
   /// Zeros of `type`; its encoding is dropped. Precondition: it fits.
   static Tensor zeros(mlir::RankedTensorType type);
+  /// Copies of one element, given by its bytes. Precondition: they fit.
+  static Tensor filled(mlir::RankedTensorType type, llvm::ArrayRef<char> element);
   /// The elements of an attribute (dense, splat or resource); fails for other ones and if they do not fit.
   static mlir::FailureOr<Tensor> fromAttr(mlir::ElementsAttr attr);
   /// Wraps bytes that `owner` keeps alive (a mapped file). Precondition: `bytes` has the type's size.

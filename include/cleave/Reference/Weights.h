@@ -3,11 +3,26 @@
 #define CLEAVE_REFERENCE_WEIGHTS_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Reference/Tensor.h"
 #include "cleave/Support/File.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace cleave::reference {
+
+/// A piece of a parameter (cleave/Dialect/Nn/IR/Pieces.h), whether it stands in the module or in a file.
+struct WeightPiece {
+  mlir::RankedTensorType type;
+  /// All bytes, or those of one element where the module says that all are equal.
+  llvm::ArrayRef<char> bytes;
+  bool isSplat = false;
+  /// The file that keeps the bytes; null where the module has them, of which `elements` is then a copy.
+  std::shared_ptr<const MappedFile> file;
+  Tensor elements;
+
+  /// All elements; those of a file where they lie. Precondition: they fit into memory.
+  Tensor toTensor() const;
+};
 
 /// Files of weights, each mapped once, however many parameters it holds.
 class WeightFiles {
@@ -17,6 +32,10 @@ public:
     llvm::StringRef bytes;
     std::shared_ptr<const MappedFile> file;
   };
+
+  /// One of `nn::getPieces(param)`. Errors are emitted at the parameter: it is no dense attribute and no place in a file, or what
+  /// `locate` says, and with `checksAll` `find`.
+  mlir::FailureOr<WeightPiece> read(nn::ParamOp param, mlir::Attribute piece, bool checksAll = false);
 
   /// What `weight` of `param` refers to. Errors are emitted at the parameter: the file cannot be opened, is too short,
   /// or is not the one that the weight was taken from (its size, or the digest of these bytes, is another). All bytes are read

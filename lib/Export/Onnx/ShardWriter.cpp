@@ -19,17 +19,16 @@ using namespace cleave;
 using namespace cleave::onnx;
 
 namespace {
-/// Where the elements of a piece of a parameter are: in a file, or in memory.
+/// A piece of a parameter as it is written from: where all elements are equal, as many of them as one write takes.
 struct Source {
-  reference::WeightFiles::Range range;
-  reference::Tensor elements;
-  bool isSplat = false;
-  Type elementType;
-};
+  reference::WeightPiece piece;
+  std::vector<char> repeated;
 
-/// A rank's box of a parameter: in each dim where it begins, how much of it is there, and how much it takes with padding.
-struct ShardBox {
-  SmallVector<int64_t> start, present, extents;
+  explicit Source(const reference::WeightPiece &piece) : piece(piece) {
+    constexpr int64_t most = 1 << 16;
+    for (int64_t i = 0; piece.isSplat && i < std::min(piece.type.getNumElements(), most); ++i)
+      repeated.insert(repeated.end(), piece.bytes.begin(), piece.bytes.end());
+  }
 };
 } // namespace
 
@@ -38,52 +37,28 @@ ShardWriter::ShardWriter(ModuleOp module) {
     params[param.getSymName()] = param;
 }
 
-/// The box of the parameter or of its part, cut by the load's sharding.
-static ShardBox getBox(nn::LoadOp load, nn::ParamOp param, int64_t rank) {
-  ArrayRef<int64_t> whole = cast<RankedTensorType>(param.getType()).getShape();
-  ShardBox box;
-  box.start.assign(whole.size(), 0);
-  SmallVector<int64_t> shape(whole);
-  if (auto starts = load.getStarts()) {
-    box.start.assign(starts->begin(), starts->end());
-    shape.assign(load.getSizes()->begin(), load.getSizes()->end());
-  }
-  auto sharding = dyn_cast_if_present<spmd::ShardingAttr>(load.getShardingAttr());
-  box.extents = sharding ? sharding.getLocalShape(shape) : shape;
-  SmallVector<int64_t> offset = sharding ? sharding.getOffset(shape, rank) : SmallVector<int64_t>(shape.size(), 0);
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    box.start[dim] += offset[dim];
-    box.present.push_back(std::clamp<int64_t>(shape[dim] - offset[dim], 0, box.extents[dim]));
-  }
-  return box;
-}
-
 static int64_t product(ArrayRef<int64_t> extents) { return llvm::product_of(extents); }
 
 /// `count` bytes at `offset` of a source, as ONNX has them.
 static void copy(const Source &source, int64_t offset, int64_t count, llvm::raw_ostream &os) {
-  ArrayRef<char> held;
-  int64_t base = 0, most = 1 << 20;
-  if (source.range.file)
-    base = source.range.file->getOffset(ArrayRef<char>(source.range.bytes.data(), source.range.bytes.size()));
-  else
-    held = source.elements.getBytes();
-  if (source.isSplat)
-    most = held.size();
+  const reference::WeightPiece &piece = source.piece;
+  int64_t most = piece.isSplat ? source.repeated.size() : 1 << 20;
   std::vector<char> buffer;
   for (int64_t done = 0; done < count; done += buffer.size()) {
     buffer.resize(std::min<int64_t>(count - done, most));
-    if (source.range.file)
-      source.range.file->copy(base + offset + done, buffer);
+    if (piece.file)
+      piece.file->copy(piece.file->getOffset(piece.bytes) + offset + done, buffer);
+    else if (piece.isSplat)
+      std::copy_n(source.repeated.begin(), buffer.size(), buffer.begin());
     else
-      llvm::copy(held.slice(source.isSplat ? 0 : offset + done, buffer.size()), buffer.begin());
-    encodeSigns(buffer, source.elementType);
+      llvm::copy(piece.bytes.slice(offset + done, buffer.size()), buffer.begin());
+    encodeSigns(buffer, piece.type.getElementType());
     os.write(buffer.data(), buffer.size());
   }
 }
 
 /// Dim `dim` on of a box; `offset` is that of its row in the source, in elements.
-static void writeBox(const Source &source, ArrayRef<int64_t> shape, const ShardBox &box, int64_t elementBytes,
+static void writeBox(const Source &source, ArrayRef<int64_t> shape, const spmd::ShardBox &box, int64_t elementBytes,
                      size_t dim, int64_t offset, llvm::raw_ostream &os) {
   ArrayRef<int64_t> behind = shape.drop_front(dim), present = ArrayRef(box.present).drop_front(dim);
   ArrayRef<int64_t> extents = ArrayRef(box.extents).drop_front(dim);
@@ -101,52 +76,40 @@ static void writeBox(const Source &source, ArrayRef<int64_t> shape, const ShardB
   os.write_zeros((extents.front() - present.front()) * product(extents.drop_front()) * elementBytes);
 }
 
-/// That a weight's file is wrong has been emitted.
-static llvm::Error makeToldError() { return makeError("a weight cannot be read"); }
+llvm::Expected<reference::WeightPiece> ShardWriter::find(nn::ParamOp param, int64_t index, Attribute value) {
+  if (auto found = known.find({param, index}); found != known.end())
+    return found->second;
+  FailureOr<reference::WeightPiece> piece = files.read(param, value, /*checksAll=*/true);
+  // What is wrong has been emitted.
+  if (failed(piece))
+    return makeError("a weight cannot be read");
+  if (piece->file)
+    known[{param, index}] = *piece;
+  return *piece;
+}
 
 llvm::Error ShardWriter::write(nn::LoadOp load, int64_t rank, llvm::raw_ostream &os) {
   nn::ParamOp param = params.lookup(load.getParam());
-  ShardBox box = getBox(load, param, rank);
+  FailureOr<nn::LoadedBox> loaded = nn::getLoadedBox(load, param, spmd::getMesh(load));
+  if (failed(loaded))
+    return makeError("a weight is loaded by no sharding of it");
+  spmd::ShardBox box = loaded->getShard(rank);
   RankedTensorType type = nn::getPieceType(param);
   int64_t elementBytes = reference::getElementBytes(type.getElementType());
   SmallVector<Attribute> pieces = nn::getPieces(param);
-  auto writePiece = [&](int64_t index, const ShardBox &inside) -> llvm::Error {
-    Source source;
-    source.elementType = type.getElementType();
-    if (auto weight = dyn_cast<nn::WeightAttr>(pieces[index])) {
-      auto [known, isNew] = ranges.try_emplace({param, index});
-      if (isNew) {
-        FailureOr<reference::WeightFiles::Range> found = files.find(param, weight);
-        if (failed(found))
-          return makeToldError();
-        known->second = *found;
-      }
-      source.range = known->second;
-    } else {
-      auto elements = cast<ElementsAttr>(pieces[index]);
-      auto dense = dyn_cast<DenseElementsAttr>(Attribute(elements));
-      source.isSplat = dense && dense.isSplat();
-      // One row of equal elements is written again and again.
-      constexpr int64_t most = 1 << 16;
-      int64_t count = std::min(type.getNumElements(), most);
-      FailureOr<reference::Tensor> tensor = reference::Tensor::fromAttr(
-          source.isSplat ? ElementsAttr(dense.resizeSplat(RankedTensorType::get({count}, type.getElementType())))
-                         : elements);
-      if (failed(tensor)) {
-        param.emitOpError("has a value that is not a dense attribute of its type's size");
-        return makeToldError();
-      }
-      source.elements = *tensor;
-    }
-    writeBox(source, type.getShape(), inside, elementBytes, 0, 0, os);
+  auto writePiece = [&](int64_t index, const spmd::ShardBox &inside) -> llvm::Error {
+    llvm::Expected<reference::WeightPiece> piece = find(param, index, pieces[index]);
+    if (!piece)
+      return piece.takeError();
+    writeBox(Source(*piece), type.getShape(), inside, elementBytes, 0, 0, os);
     return llvm::Error::success();
   };
   if (!nn::isStack(param))
     return writePiece(0, box);
   // A stack's first dim counts its parts.
-  ShardBox inside{llvm::to_vector(ArrayRef(box.start).drop_front()),
-                  llvm::to_vector(ArrayRef(box.present).drop_front()),
-                  llvm::to_vector(ArrayRef(box.extents).drop_front())};
+  spmd::ShardBox inside{llvm::to_vector(ArrayRef(box.start).drop_front()),
+                        llvm::to_vector(ArrayRef(box.present).drop_front()),
+                        llvm::to_vector(ArrayRef(box.extents).drop_front())};
   for (int64_t part = 0; part < box.present.front(); ++part)
     if (llvm::Error error = writePiece(box.start.front() + part, inside))
       return error;

@@ -17,10 +17,12 @@ public:
   llvm::Error write(nn::LoadOp load, int64_t rank, llvm::raw_ostream &os);
 
 private:
+  llvm::Expected<reference::WeightPiece> find(nn::ParamOp param, int64_t index, mlir::Attribute piece);
+
   llvm::StringMap<nn::ParamOp> params;
   reference::WeightFiles files;
-  /// Ranges that were looked up, with their digests, by parameter and piece.
-  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, reference::WeightFiles::Range> ranges;
+  /// Pieces in files that were looked up, with their digests, by parameter and number.
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, reference::WeightPiece> known;
 };
 
 } // namespace cleave::onnx

@@ -9,8 +9,8 @@
 //   found   1 0 1 1     running count before it   0 1 1 2     place   0 4 1 2
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 
 #include <cmath>
 
@@ -22,7 +22,7 @@ using namespace cleave::onnx;
 constexpr int64_t kMostChosen = 1024;
 
 Value cleave::onnx::compactRows(NodeContext &node, Value rows, Value found, double rest) {
-  Composer f(node);
+  nn::Composer &f = node;
   Shape shape = NodeContext::shape(rows);
   Value ones = node.cast(found, f.i64());
   Value before = node.create<nn::CumsumOp>(ones, 0, /*exclusive=*/true, /*reverse=*/false);
@@ -37,7 +37,7 @@ Value cleave::onnx::compactRows(NodeContext &node, Value rows, Value found, doub
 }
 
 Value cleave::onnx::countRows(NodeContext &node, Value found) {
-  Composer f(node);
+  nn::Composer &f = node;
   return f.sum(node.cast(found, f.i64()), Ints{0});
 }
 
@@ -47,7 +47,7 @@ Value cleave::onnx::countRows(NodeContext &node, Value found) {
 
 /// Low corner, high corner and area of each box, [batch, n, 5].
 static Value tabulateBoxes(NodeContext &node, bool isCentered) {
-  Composer f(node);
+  nn::Composer &f = node;
   auto number = [&](int64_t i) { return node.sliceDim(node.operand(0), 2, i, 1); };
   SmallVector<Value> low, high;
   for (int64_t dim : {0, 1}) {
@@ -62,7 +62,7 @@ static Value tabulateBoxes(NodeContext &node, bool isCentered) {
 
 /// Numbers of boxes by sample and class in the order of their choice, [batch, classes, most]; -1 where there is none left.
 static Value chooseBoxes(NodeContext &node, Value table, int64_t most) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value left = node.operand(1);
   Shape shape = NodeContext::shape(left);
   int64_t batch = shape[0], count = shape[2];
@@ -92,7 +92,7 @@ static Value chooseBoxes(NodeContext &node, Value table, int64_t most) {
 }
 
 void cleave::onnx::suppressWithinBound(NodeContext &node, int64_t most, bool isCentered) {
-  Composer f(node);
+  nn::Composer &f = node;
   Shape shape = NodeContext::shape(node.operand(1));
   int64_t batch = shape[0], classes = shape[1], each = std::min(most, shape[2]), rows = batch * classes * each;
   if (!node.check(each <= kMostChosen, "chooses " + Twine(each) +
@@ -116,7 +116,7 @@ void cleave::onnx::suppressWithinBound(NodeContext &node, int64_t most, bool isC
 /// Elements in ascending order, each with its place, the first of equal ones first. `ofSorted`: which of those that differ each is.
 /// Without `isSorted`, they are counted by where they are first.
 void cleave::onnx::findUniqueWithinBound(NodeContext &node, bool isSorted) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   int64_t count = ShapedType::getNumElements(NodeContext::shape(x));
   x = node.reshape(x, {count});
@@ -158,7 +158,7 @@ void cleave::onnx::findUniqueWithinBound(NodeContext &node, bool isSorted) {
 
 /// Places [rank, n], of which the columns that are found come first; all in row-major order.
 void cleave::onnx::findNonZeroWithinBound(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   Shape shape = NodeContext::shape(x);
   int64_t count = ShapedType::getNumElements(shape), rank = shape.size();

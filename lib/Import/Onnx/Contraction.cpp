@@ -274,10 +274,26 @@ static void importQGemm(NodeContext &node) {
   node.result(0, node.createTyped<nn::QuantizeOp>(type, real, node.reshape(node.operand(7), {}), zero, 0));
 }
 
+//===----------------------------------------------------------------------===//
+// Where rows go
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> findGemmRows(NodeContext &node, unsigned operand, int64_t dim) {
+  return operand == 0 && dim == node.intAttr("transA", 0) ? std::optional<int64_t>(0) : std::nullopt;
+}
+
+/// A product has rows of either side, but of the dim that is summed over.
+static std::optional<int64_t> findProductRows(NodeContext &node, unsigned operand, int64_t dim) {
+  int64_t rank = NodeContext::rank(node.operand(operand)), made = NodeContext::rank(node.getResults().front());
+  int64_t summed = operand == 0 ? rank - 1 : rank - 2;
+  bool isMatrix = NodeContext::rank(node.operand(1 - operand)) >= 2 && rank >= 2;
+  return isMatrix && dim != summed ? std::optional(dim + made - rank) : std::nullopt;
+}
+
 void cleave::onnx::registerContraction(Registry &registry) {
   registry.add("Einsum", 12, {1, Arity::kAny}, importEinsum);
-  registry.add("Gemm", 6, {2, 3}, importGemm);
-  registry.add("MatMul", 1, {2, 2}, importMatMul);
+  registry.add("Gemm", 6, {2, 3}, importGemm).follow(findGemmRows);
+  registry.add("MatMul", 1, {2, 2}, importMatMul).follow(findProductRows);
   registry.add("com.microsoft.QGemm", {6, 9}, importQGemm);
   registry.add("MatMulInteger", 10, {2, 4}, importMatMulInteger);
   registry.add("QLinearMatMul", 10, {8, 8}, importQLinearMatMul);

@@ -3,6 +3,7 @@
 // Scale and zero point are scalars, vectors along an axis, or (opset 21 on) one per block of elements along it.
 //
 //===----------------------------------------------------------------------===//
+#include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
 
@@ -201,7 +202,7 @@ static void importQLinearConcat(NodeContext &node) {
 
 void cleave::onnx::registerConversion(Registry &registry) {
   registry.add("BitCast", 26, {1, 1}, importBitCast);
-  registry.add("Cast", 6, {1, 1}, importCast);
+  registry.add("Cast", 6, {1, 1}, importCast).follow(findBroadcastRows);
   registry.add("CastLike", 15, {2, 2}, importCastLike);
   registry.add("DequantizeLinear", 10, {2, 3}, importDequantizeLinear);
   registry.add("com.microsoft.QLinearConcat", {5, Arity::kAny}, importQLinearConcat);

@@ -4,8 +4,8 @@
 // reduction over the spatial dims.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -236,7 +236,7 @@ static void importPool(NodeContext &node, nn::PoolKind kind, const PoolOptions &
 ///
 ///   x [n, c, h, w] -> [n, c, oh, kh, ow, kw] -> [n, c, oh, ow, kh * kw] -> arg_reduce
 static Value findMaxima(NodeContext &node, const Window &window, Shape result, bool isColumnMajor) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   Shape shape = NodeContext::shape(x);
   Type type = NodeContext::elementType(x);
@@ -302,7 +302,7 @@ static void importMaxPool(NodeContext &node) {
 /// Puts each element where its index says, into zeros. Indices count in the shape that the window's numbers give; a
 /// larger one that is asked for has more zeros behind.
 static void importMaxUnpool(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0), index = node.operand(1);
   Ints kernel = node.intsAttr("kernel_shape").value_or(Ints());
   Shape shape = NodeContext::shape(x);
@@ -337,7 +337,6 @@ static void importMaxUnpool(NodeContext &node) {
 
 /// Blocks add up where they overlap: a transposed convolution whose weight has a one for each place in the block.
 static void importCol2Im(NodeContext &node) {
-  Composer f(node);
   Value x = node.operand(0);
   Ints image = node.constantInts(1), block = node.constantInts(2);
   size_t spatial = block.size();
@@ -368,7 +367,7 @@ static void importCol2Im(NodeContext &node) {
   SmallVector<double> ones(inner * inner, 0);
   for (int64_t i = 0; i < inner; ++i)
     ones[i * inner + i] = 1;
-  Value weight = f.table(NodeContext::elementType(x), weightShape, ones);
+  Value weight = node.table(NodeContext::elementType(x), weightShape, ones);
   Value y = node.create<nn::ConvTransposeOp>(node.reshape(x, apart), weight, Value(), window->strides, window->padsLow,
                                              window->padsHigh, window->dilations, extra, 1);
   node.result(0, node.reshape(y, result));
@@ -413,16 +412,16 @@ static void importGlobalLpPool(NodeContext &node) {
 }
 
 void cleave::onnx::registerConvolution(Registry &registry) {
-  registry.add("AveragePool", {1, 1}, importAveragePool);
+  registry.add("AveragePool", {1, 1}, importAveragePool).follow(findSamples);
   registry.add("Col2Im", 18, {3, 3}, importCol2Im);
-  registry.add("Conv", 1, {2, 3}, importConv);
+  registry.add("Conv", 1, {2, 3}, importConv).follow(findSamples);
   registry.add("ConvInteger", 10, {2, 4}, importConvInteger);
-  registry.add("ConvTranspose", 1, {2, 3}, importConvTranspose);
-  registry.add("GlobalAveragePool", {1, 1}, importGlobalPool<nn::ReduceKind::Mean>);
+  registry.add("ConvTranspose", 1, {2, 3}, importConvTranspose).follow(findSamples);
+  registry.add("GlobalAveragePool", {1, 1}, importGlobalPool<nn::ReduceKind::Mean>).follow(findSamples);
   registry.add("GlobalLpPool", 2, {1, 1}, importGlobalLpPool);
-  registry.add("GlobalMaxPool", {1, 1}, importGlobalPool<nn::ReduceKind::Max>);
+  registry.add("GlobalMaxPool", {1, 1}, importGlobalPool<nn::ReduceKind::Max>).follow(findSamples);
   registry.add("LpPool", 2, {1, 1}, importLpPool);
-  registry.add("MaxPool", 1, {1, 1, 2}, importMaxPool);
+  registry.add("MaxPool", 1, {1, 1, 2}, importMaxPool).follow(findSamples);
   registry.add("MaxUnpool", 9, {2, 3}, importMaxUnpool);
   registry.add("QLinearConv", 10, {8, 9}, importQLinearConv);
 }

@@ -3,6 +3,7 @@
 // Shapes are static, so what asks for a shape gives a constant; ConstantFolder carries such constants on.
 //
 //===----------------------------------------------------------------------===//
+#include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
 
@@ -147,13 +148,25 @@ static void importEyeLike(NodeContext &node) {
   node.result(0, node.cast(isDiagonal, type));
 }
 
+//===----------------------------------------------------------------------===//
+// Where rows go
+//===----------------------------------------------------------------------===//
+
+/// The extents are the operand's elements.
+static std::optional<int64_t> findExtent(NodeContext &, int64_t element) { return element; }
+
+/// From 0 on, in steps of 1.
+static std::optional<int64_t> findRange(NodeContext &node, int64_t element) {
+  return node.constantInt(0) == 0 && node.constantInt(2) == 1 ? std::optional(element) : std::nullopt;
+}
+
 void cleave::onnx::registerData(Registry &registry) {
   Arity one{1, 1};
   registry.add("Constant", {0, 0}, importConstant);
-  registry.add("ConstantOfShape", 9, one, importConstantOfShape);
+  registry.add("ConstantOfShape", 9, one, importConstantOfShape).sizedBy(0, findExtent);
   registry.add("EyeLike", 9, one, importEyeLike);
-  registry.add("Identity", {1, 1, 1, /*takesLists=*/true}, importIdentity);
-  registry.add("Range", 11, {3, 3}, importRange);
+  registry.add("Identity", {1, 1, 1, /*takesLists=*/true}, importIdentity).follow(findBroadcastRows);
+  registry.add("Range", 11, {3, 3}, importRange).sizedBy(1, findRange);
   registry.add("Shape", one, importShape);
   registry.add("Size", one, importSize);
 }

@@ -5,6 +5,7 @@
 // Bounds and slopes become constants of the operand's type, so that nothing is computed in another one.
 //
 //===----------------------------------------------------------------------===//
+#include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
 
@@ -196,8 +197,21 @@ static void importPRelu(NodeContext &node) {
     node.result(0, y);
 }
 
-void cleave::onnx::registerElementwise(Registry &registry) {
+namespace {
+/// Rows of each operand are rows of the result.
+struct ByElement {
+  Registry &all;
+
+  void add(StringRef opType, unsigned sinceVersion, Arity arity, ImportFn import) {
+    all.add(opType, sinceVersion, arity, import).follow(findBroadcastRows);
+  }
+  void add(StringRef opType, Arity arity, ImportFn import) { add(opType, 1, arity, import); }
+};
+} // namespace
+
+void cleave::onnx::registerElementwise(Registry &all) {
   Arity one{1, 1}, two{2, 2}, many{1, Arity::kAny};
+  ByElement registry{all};
   registry.add("Abs", one, importUnary<nn::AbsOp>);
   registry.add("Acos", one, importUnary<nn::AcosOp>);
   registry.add("Acosh", one, importUnary<nn::AcoshOp>);
@@ -270,7 +284,7 @@ void cleave::onnx::registerElementwise(Registry &registry) {
   registry.add("HardSigmoid", 6, one, importHardSigmoid);
   registry.add("HardSwish", 14, one, importUnary<nn::HardSwishOp>);
   registry.add("LeakyRelu", 6, one, importLeakyRelu);
-  registry.add("PRelu", 6, {2, 2}, importPRelu);
+  all.add("PRelu", 6, {2, 2}, importPRelu); // a slope may be for each channel
   registry.add("Relu", 6, one, importUnary<nn::ReluOp>);
   registry.add("Selu", 6, one, importSelu);
   registry.add("Sigmoid", 6, one, importUnary<nn::SigmoidOp>);

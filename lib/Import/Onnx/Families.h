@@ -30,6 +30,10 @@ Value compactRows(NodeContext &node, Value rows, Value found, double rest);
 /// How many are.
 Value countRows(NodeContext &node, Value found);
 
+/// `FindRowsFn` of ops whose result is that of broadcast operands, and of those whose samples are dim 0 of the first operand. (PaddedRows.cpp)
+std::optional<int64_t> findBroadcastRows(NodeContext &node, unsigned operand, int64_t dim);
+std::optional<int64_t> findSamples(NodeContext &node, unsigned operand, int64_t dim);
+
 /// What a reduction is over. (Reduction.cpp)
 struct ReducedDims {
   Ints dims;

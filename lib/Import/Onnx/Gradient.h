@@ -12,7 +12,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_GRADIENT_H
 #define CLEAVE_LIB_IMPORT_ONNX_GRADIENT_H
 
-#include "Composer.h"
+#include "NodeContext.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace cleave::onnx {
@@ -44,7 +44,7 @@ public:
   Value zerosLike(Value value) { return node.broadcast(node.scalarLike(value, 0), NodeContext::shape(value)); }
 
   NodeContext &node;
-  Composer f;
+  nn::Composer &f;
 
 private:
   mlir::Operation *op;

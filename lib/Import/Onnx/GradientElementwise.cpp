@@ -20,7 +20,7 @@ using namespace cleave::onnx;
 
 /// The slopes of functions of one variable that have one without attributes; null for others.
 static Value getSlope(Derivative &d, Operation *op, Value x, Value y) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value one = d.node.scalarLike(x, 1);
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](nn::AbsOp) { return d.node.create<nn::SignOp>(x); })
@@ -52,7 +52,7 @@ static Value getSlope(Derivative &d, Operation *op, Value x, Value y) {
 
 /// gelu(x) = x Phi(x), with slope Phi(x) + x phi(x), or the derivative of its tanh form, `x (1 + t) / 2` with t = tanh(u).
 static Value getGeluSlope(Derivative &d, nn::GeluOp gelu, Value x) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   if (!gelu.getTanh()) {
     Value density = f.mul(f.exp(f.mul(f.square(x), -0.5)), 1 / std::sqrt(2 * M_PI));
     Value share = f.mul(f.add(d.node.create<nn::ErfOp>(f.mul(x, std::sqrt(0.5))), 1), 0.5);
@@ -66,7 +66,7 @@ static Value getGeluSlope(Derivative &d, nn::GeluOp gelu, Value x) {
 
 /// Functions that are put together of pieces: the gradient of x.
 static Value bend(Derivative &d, Operation *op, Value x, Value y, Value g) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value zero = d.node.scalarLike(x, 0);
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](nn::ReluOp) { return f.select(f.gt(x, 0), g, zero); })
@@ -86,7 +86,7 @@ static Value bend(Derivative &d, Operation *op, Value x, Value y, Value g) {
 
 /// x ^ y; where the exponent is 0, so is the slope, though x ^ -1 may be infinite.
 static void differentiatePow(Derivative &d, Value x, Value y) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value g = d.gradient();
   if (d.wants(x)) {
     Value slope = f.mul(y, f.pow(x, f.sub(y, 1)));
@@ -98,7 +98,7 @@ static void differentiatePow(Derivative &d, Value x, Value y) {
 
 /// The larger one takes all. `wins` is gt for max, lt for min.
 template <typename WinsOp> static void differentiateChoice(Derivative &d, Value x, Value y) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value g = d.gradient(), half = f.select(f.eq(x, y), f.mul(g, 0.5), d.node.scalarLike(g, 0));
   d.give(x, f.select(d.node.create<WinsOp>(x, y), g, half));
   d.give(y, f.select(d.node.create<WinsOp>(y, x), g, half));
@@ -107,7 +107,7 @@ template <typename WinsOp> static void differentiateChoice(Derivative &d, Value 
 static bool differentiateBinary(Derivative &d, Operation *op) {
   if (op->getNumOperands() != 2)
     return false;
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value g = d.gradient(), x = d.operand(0), y = d.operand(1);
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case([&](nn::AddOp) { return d.give(x, g), d.give(y, g), true; })
@@ -139,7 +139,7 @@ static bool differentiateBinary(Derivative &d, Operation *op) {
 }
 
 bool cleave::onnx::differentiateElementwise(Derivative &d, Operation *op) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value g = d.gradient();
   if (isa<nn::SignOp, nn::FloorOp, nn::CeilOp, nn::RoundOp>(op))
     return true;

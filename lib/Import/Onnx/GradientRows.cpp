@@ -67,7 +67,7 @@ static Value keepDims(Derivative &d, Value value, Shape dims, bool areKept) {
 
 /// Of several largest elements each has an equal share.
 static bool differentiateReduce(Derivative &d, nn::ReduceOp reduce) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value x = d.operand(0);
   Shape dims = reduce.getDims(), shape = NodeContext::shape(x);
   Value g = keepDims(d, d.gradient(), dims, reduce.getKeepDims());
@@ -112,7 +112,7 @@ static Value widen(Derivative &d, Value value) {
 /// Of the norm over `dims`, centered (layer norm) or not (RMS norm).
 static bool differentiateNorm(Derivative &d, Value input, Value scale, Value bias, Shape dims, double epsilon,
                               bool isCentered) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value x = widen(d, input), g = widen(d, d.gradient());
   if (isCentered)
     x = f.sub(x, f.mean(x, dims, /*keepDims=*/true));
@@ -129,7 +129,7 @@ static bool differentiateNorm(Derivative &d, Value input, Value scale, Value bia
 
 /// With statistics that are given: all are per channel, dim 1.
 static bool differentiateBatchNorm(Derivative &d, nn::BatchNormOp norm) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value input = norm.getInput(), g = widen(d, d.gradient());
   Ints channel(NodeContext::rank(input), 1), others;
   channel[1] = NodeContext::shape(input)[1];
@@ -153,7 +153,7 @@ static bool differentiateBatchNorm(Derivative &d, nn::BatchNormOp norm) {
 }
 
 bool cleave::onnx::differentiateRows(Derivative &d, Operation *op) {
-  Composer &f = d.f;
+  nn::Composer &f = d.f;
   Value g = d.gradient();
   auto from = [&](int64_t dim) { return llvm::to_vector(llvm::seq<int64_t>(dim, NodeContext::rank(d.operand(0)))); };
   return llvm::TypeSwitch<Operation *, bool>(op)

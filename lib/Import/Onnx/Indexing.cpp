@@ -162,12 +162,34 @@ static void importTensorScatter(NodeContext &node) {
   node.result(0, node.create<nn::ScatterElementsOp>(nn::ScatterKind::Set, past, place, update, axis));
 }
 
+//===----------------------------------------------------------------------===//
+// Where rows go
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> findGatheredRows(NodeContext &at, unsigned operand, int64_t dim) {
+  int64_t rank = NodeContext::rank(at.operand(0)), indices = NodeContext::rank(at.operand(1));
+  int64_t axis = at.axis(at.intAttr("axis", 0), rank);
+  if (operand == 1)
+    return axis + dim;
+  return axis == dim ? std::nullopt : std::optional(dim < axis ? dim : dim + indices - 1);
+}
+
+static std::optional<int64_t> findRowsOfTuples(NodeContext &node, unsigned operand, int64_t dim) {
+  bool isTuple = operand != 1 || dim + 1 >= NodeContext::rank(node.operand(1));
+  return isTuple ? std::nullopt : std::optional(dim);
+}
+
+static std::optional<int64_t> findRowsOfElements(NodeContext &node, unsigned operand, int64_t dim) {
+  bool isAlong = operand != 1 && node.axis(node.intAttr("axis", 0), NodeContext::rank(node.operand(operand))) == dim;
+  return isAlong ? std::nullopt : findBroadcastRows(node, operand, dim);
+}
+
 void cleave::onnx::registerIndexing(Registry &registry) {
   Arity two{2, 2}, three{3, 3};
   registry.add("Compress", 9, two, importCompress);
-  registry.add("Gather", two, importGatherLike<nn::GatherOp>);
-  registry.add("GatherElements", 11, two, importGatherLike<nn::GatherElementsOp>);
-  registry.add("GatherND", 11, two, importGatherNd);
+  registry.add("Gather", two, importGatherLike<nn::GatherOp>).follow(findGatheredRows);
+  registry.add("GatherElements", 11, two, importGatherLike<nn::GatherElementsOp>).follow(findRowsOfElements);
+  registry.add("GatherND", 11, two, importGatherNd).follow(findRowsOfTuples);
   registry.add("NonZero", 9, {1, 1}, importNonZero);
   registry.add("OneHot", 9, three, importOneHot);
   registry.add("ReverseSequence", 10, two, importReverseSequence);

@@ -4,8 +4,8 @@
 // numbers, which become constants. Trees are in Trees.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 using namespace mlir;
@@ -13,7 +13,7 @@ using namespace cleave;
 using namespace cleave::onnx;
 
 Value cleave::onnx::applyTransform(NodeContext &node, Value scores, StringRef name) {
-  Composer f(node);
+  nn::Composer &f = node;
   if (name == "NONE")
     return scores;
   if (name == "LOGISTIC")
@@ -26,7 +26,7 @@ Value cleave::onnx::applyTransform(NodeContext &node, Value scores, StringRef na
 
 /// Elements of the last dim, by a list of places.
 static void importArrayFeatureExtractor(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0), places = node.operand(1);
   int64_t count = ShapedType::getNumElements(NodeContext::shape(places)), rank = NodeContext::rank(x);
   if (!node.check(rank > 0, "the input is a scalar"))
@@ -37,7 +37,7 @@ static void importArrayFeatureExtractor(NodeContext &node) {
 
 /// 1 above the threshold, else 0, in the input's type.
 static void importBinarizer(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   double threshold = node.floatAttr("threshold", 0);
   node.result(0, node.cast(f.gt(x, node.scalarLike(x, threshold)), NodeContext::elementType(x)));
@@ -45,7 +45,7 @@ static void importBinarizer(NodeContext &node) {
 
 /// `x / norm(x)` per row, and x where that is 0.
 static void importNormalizer(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.cast(node.operand(0), f.f32());
   StringRef norm = node.stringAttr("norm", StringRef("MAX"));
   if (!node.check(NodeContext::rank(x) == 1 || NodeContext::rank(x) == 2, "the input must have 1 or 2 dims"))
@@ -65,14 +65,14 @@ static void importNormalizer(NodeContext &node) {
 
 /// `(x - offset) * scale`, of one number or one per feature each.
 static void importScaler(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.cast(node.operand(0), f.f32());
   auto numbers = [&](StringRef name, double fallback) -> Value {
     SmallVector<double> list = node.floatsAttr(name).value_or(SmallVector<double>{fallback});
     bool fits = list.size() == 1 || (NodeContext::rank(x) > 0 && int64_t(list.size()) == NodeContext::shape(x).back());
     if (!node.check(fits, "attribute '" + name + "' does not have one number, or one per feature"))
       return {};
-    return f.table(f.f32(), {int64_t(list.size())}, list);
+    return node.table(f.f32(), {int64_t(list.size())}, list);
   };
   Value offset = numbers("offset", 0), scale = numbers("scale", 1);
   node.result(0, f.mul(f.sub(x, offset), scale));
@@ -84,7 +84,7 @@ static void importScaler(NodeContext &node) {
 
 /// `x W^T + b`, [samples, rows]; one row per class or target.
 static Value applyLinear(NodeContext &node, int64_t rows) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.cast(node.operand(0), f.f32());
   if (NodeContext::rank(x) == 1)
     x = node.unsqueeze(x, {0});
@@ -95,8 +95,8 @@ static Value applyLinear(NodeContext &node, int64_t rows) {
                       (!bias || int64_t(bias->size()) == rows),
                   "coefficients or intercepts are not those of " + Twine(rows) + " rows of features"))
     return {};
-  Value y = f.einsum({x, f.table(f.f32(), {rows, NodeContext::shape(x)[1]}, weights)}, "nf,cf->nc");
-  return bias ? f.add(y, f.table(f.f32(), {rows}, *bias)) : y;
+  Value y = f.einsum({x, node.table(f.f32(), {rows, NodeContext::shape(x)[1]}, weights)}, "nf,cf->nc");
+  return bias ? f.add(y, node.table(f.f32(), {rows}, *bias)) : y;
 }
 
 /// One result per target.
@@ -109,7 +109,7 @@ static void importLinearRegressor(NodeContext &node) {
 /// The label of the largest score. One row of coefficients with two labels is the score of the second: the first has the
 /// rest.
 static void importLinearClassifier(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   node.check(!node.hasAttr("classlabels_strings"), "labels that are strings are not supported");
   std::optional<Ints> labels = node.intsAttr("classlabels_ints");
   StringRef after = node.stringAttr("post_transform", StringRef("NONE"));

@@ -10,8 +10,8 @@
 // shard. Long sequences would make long programs, and are refused.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "GraphImporter.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -24,7 +24,7 @@ using namespace cleave::onnx;
 constexpr int64_t kMaxSteps = 256;
 
 static void importCausalConv(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0), weight = node.operand(1), past = node.operand(3);
   StringRef activation = node.stringAttr("activation", StringRef("none"));
   Shape shape = NodeContext::shape(x), kernel = NodeContext::shape(weight);
@@ -64,7 +64,7 @@ private:
   Value step(int64_t step);
 
   NodeContext &node;
-  Composer f;
+  nn::Composer &f;
   Type type;
   Value query, key, value, decay, beta, state;
   int64_t heads = 0, kvHeads = 0;
@@ -179,7 +179,7 @@ static Value modify(NodeContext &node, StringRef name, Value value) {
 
 /// Without graphs it is plain attention.
 static void importFlexAttention(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value q = node.operand(0), k = node.operand(1), v = node.operand(2);
   if (!node.check(NodeContext::rank(q) == 4 && NodeContext::rank(k) == 4 && NodeContext::rank(v) == 4,
                   "Q, K and V must have 4 dims"))

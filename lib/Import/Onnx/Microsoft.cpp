@@ -5,8 +5,8 @@
 // onnxruntime's ContribOperators.md and its CPU kernels.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -33,14 +33,14 @@ static void importFastGelu(NodeContext &node) {
 
 /// `x * sigmoid(alpha * x)`
 static void importQuickGelu(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   node.result(0, f.mul(x, f.sigmoid(f.mul(x, node.floatAttr("alpha", 1.702f)))));
 }
 
 /// The first half of the last dim times the Gelu of the second.
 static void importBiasSplitGelu(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = f.add(node.operand(0), node.operand(1));
   int64_t dim = NodeContext::rank(x) - 1;
   if (node.failed() ||
@@ -54,7 +54,7 @@ static void importBiasSplitGelu(NodeContext &node) {
 /// What products and convolutions are followed by, by its ONNX name; `first` and `second` are its parameters, if given.
 static Value activate(NodeContext &node, StringRef name, Value x, std::optional<double> first,
                       std::optional<double> second) {
-  Composer f(node);
+  nn::Composer &f = node;
   if (name.empty())
     return x;
   if (name == "Relu")
@@ -89,7 +89,7 @@ static Value activate(NodeContext &node, StringRef name, Value x, std::optional<
 /// Operands: x, skip, scale, then shift (not of the simplified form) and bias. Results: the norm, two for training, and
 /// the sum that is normalized. The skip may lack batch dims.
 static void importSkipNorm(NodeContext &node, bool isSimplified) {
-  Composer f(node);
+  nn::Composer &f = node;
   double epsilon = node.floatAttr("epsilon", 1e-12f);
   Value sum = f.add(node.operand(0), node.operand(1));
   sum = withBias(node, sum, node.operand(isSimplified ? 3 : 4));
@@ -117,11 +117,11 @@ static void importRmsNorm(NodeContext &node) {
 /// Operands: ids, segments, tables of words, positions and segments, scale, shift, mask, position ids. The second result
 /// is the number of tokens per sample, which is 0 where no mask is given.
 static void importEmbedLayerNorm(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value ids = node.operand(0), segments = node.operand(1), mask = node.operand(7), positions = node.operand(8);
   double epsilon = node.floatAttr("epsilon", 1e-12f);
   node.ignoreAttr("mask_index_type");
-  if (!f.require({2, 3, 5, 6}) || !node.check(NodeContext::rank(ids) == 2, "the ids must be [batch, sequence]") ||
+  if (!node.require({2, 3, 5, 6}) || !node.check(NodeContext::rank(ids) == 2, "the ids must be [batch, sequence]") ||
       !node.check(!segments || node.hasOperand(4), "there are segments, but no table for them"))
     return;
   Ints shape(NodeContext::shape(ids));
@@ -163,7 +163,7 @@ static void importGroupNorm(NodeContext &node) { node.result(0, groupNorm(node, 
 
 /// The skip is as the input, or [batch, channels].
 static void importSkipGroupNorm(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0), skip = node.operand(3);
   if (NodeContext::rank(skip) == 2 && NodeContext::rank(x) == 4)
     skip = node.unsqueeze(skip, {1, 2});
@@ -189,7 +189,7 @@ static Value orient(NodeContext &node, Value x, bool trans, bool transBatch) {
 
 /// A product with its transposes and a factor in it.
 static void importFusedMatMul(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   bool transA = node.boolAttr("transA", false), transB = node.boolAttr("transB", false);
   Value a = orient(node, node.operand(0), transA, node.boolAttr("transBatchA", false));
   Value b = orient(node, node.operand(1), transB, node.boolAttr("transBatchB", false));
@@ -200,7 +200,7 @@ static void importFusedMatMul(NodeContext &node) {
 
 /// `activation(alpha * A' * B' + beta * C)`
 static void importFusedGemm(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   double alpha = node.floatAttr("alpha", 1.0), beta = node.floatAttr("beta", 1.0);
   Value a = orient(node, node.operand(0), node.boolAttr("transA", false), false);
   Value b = orient(node, node.operand(1), node.boolAttr("transB", false), false), c = node.operand(2);
@@ -219,7 +219,7 @@ static void importFusedGemm(NodeContext &node) {
 
 /// A convolution, a residual on top, then the activation.
 static void importFusedConv(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value y = convolve(node, node.operand(0), node.operand(1), node.operand(2));
   if (node.hasOperand(3))
     y = f.add(y, node.operand(3));

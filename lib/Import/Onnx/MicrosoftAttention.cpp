@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MicrosoftAttention.h"
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -24,7 +24,7 @@ using namespace cleave::onnx;
 
 /// True at positions below the length of the sample: [batch, 1, 1, keys].
 static Value belowLength(NodeContext &node, Value lengths, int64_t batch, int64_t keys) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value place = f.iota({1, 1, 1, keys}, 3, f.i64());
   return f.lt(place, node.reshape(node.cast(lengths, f.i64()), {batch, 1, 1, 1}));
 }
@@ -36,7 +36,7 @@ static Value belowLength(NodeContext &node, Value lengths, int64_t batch, int64_
 static Value readMask(NodeContext &node, Value mask, Shape scores, double filter, Type type) {
   if (!mask || node.failed())
     return {};
-  Composer f(node);
+  nn::Composer &f = node;
   int64_t batch = scores[0], queries = scores[2], keys = scores[3];
   Shape shape = NodeContext::shape(mask);
   Value seen;
@@ -62,7 +62,6 @@ static Value addMasks(NodeContext &node, Value mask, Value bias) {
 }
 
 Value cleave::onnx::attendPacked(NodeContext &node, Value packed, const PackedAttention &options) {
-  Composer f(node);
   Shape shape = NodeContext::shape(packed);
   if (node.failed() || !node.check(options.heads > 0, "attribute 'num_heads' is " + Twine(options.heads)))
     return {};
@@ -120,7 +119,7 @@ PackedAttention cleave::onnx::readPackedAttention(NodeContext &node) {
 
 /// Operands: x, weight, bias, mask, past, what is added to scores.
 static void importAttention(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   PackedAttention options = readPackedAttention(node);
   Value x = node.operand(0), bias = node.operand(2);
   if (!node.check(NodeContext::rank(x) == 3 && NodeContext::rank(node.operand(1)) == 2,
@@ -243,7 +242,7 @@ private:
   Value addSink(Value mask, int64_t keys);
 
   NodeContext &node;
-  Composer f;
+  nn::Composer &f;
   QuantizedCache cache;
   Value q, k, v;
   /// How many keys the cache of each sample holds: [batch], or the number itself where it is known.
@@ -378,7 +377,7 @@ Value GroupQuery::addSink(Value mask, int64_t keys) {
 
 /// The cache is set as it is, with its room at the end; attention gets what is filled of it.
 void GroupQuery::import() {
-  if (!f.require({5, 6}) || !readAttributes() || !readHeads() || !readLengths())
+  if (!node.require({5, 6}) || !readAttributes() || !readHeads() || !readLengths())
     return;
   q = rotate(q), k = rotate(k);
   Type type = NodeContext::elementType(q);
@@ -417,7 +416,7 @@ static void importGroupQuery(NodeContext &node) { GroupQuery(node).import(); }
 
 /// Positions are [batch, length], or one, where the first row of all samples is. Tables are [rows, rotated / 2].
 static void importRotary(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0), positions = node.operand(1), cos = node.operand(2), sin = node.operand(3);
   int64_t heads = node.intAttr("num_heads", 0), rotated = node.intAttr("rotary_embedding_dim", 0),
           rank = NodeContext::rank(x);

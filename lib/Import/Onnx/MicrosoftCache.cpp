@@ -11,8 +11,8 @@
 // joins, cuts or moves it, so that it is small in memory and on the wire.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "MicrosoftAttention.h"
+#include "NodeContext.h"
 #include "PackedTensor.h"
 
 using namespace mlir;
@@ -96,7 +96,7 @@ Value QuantizedCache::close(Value cache) {
 Value QuantizedCache::narrow(Value x, bool isKey) {
   if (!isUsed() || node.failed())
     return x;
-  Composer f(node);
+  nn::Composer &f = node;
   Value ratio = f.div(node.cast(x, f.f32()), isKey ? keyScale : valueScale);
   if (isa<Float8E4M3FNType>(stored))
     return open(node.cast(f.clamp(ratio, -kMostOfFloat8, kMostOfFloat8), stored));
@@ -116,7 +116,7 @@ Value QuantizedCache::narrow(Value x, bool isKey) {
 Value QuantizedCache::widen(Value cache, bool isKey, Type type) {
   if (!isUsed() || node.failed())
     return cache;
-  Composer f(node);
+  nn::Composer &f = node;
   Value whole = node.cast(unpackBits(node, close(cache), bits), f.f32());
   if (bits == 4)
     whole = f.sub(whole, 8);

@@ -7,9 +7,9 @@
 //   uint8 [n, blocks, bytes] -> and 15 | shift right 4 -> [n, blocks, size] -> (q - zero) * scale -> [n, k]
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
 #include "MicrosoftAttention.h"
+#include "NodeContext.h"
 #include "PackedTensor.h"
 #include "Registry.h"
 
@@ -31,7 +31,7 @@ static bool isBytes(Value value) {
 static Value scaleBlocks(NodeContext &node, Value numbers, Value scale, Value zero, int64_t bits, Type type) {
   if (node.failed())
     return {};
-  Composer f(node);
+  nn::Composer &f = node;
   int64_t rank = NodeContext::rank(numbers);
   Value real = node.cast(numbers, type);
   Value middle = zero ? node.unsqueeze(node.cast(zero, type), {rank - 1}) : node.scalar(type, double(1 << (bits - 1)));
@@ -62,7 +62,7 @@ static bool checkBits(NodeContext &node, int64_t bits) {
 
 /// `A * dequantized(B)^T`. Operands: A [.., k], B [n, blocks, bytes], scales [n, blocks], zero points, g_idx, bias.
 static void importMatMulNBits(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value a = node.operand(0), packed = node.operand(1), scales = node.operand(2), bias = node.operand(5);
   int64_t depth = node.intAttr("K"), columns = node.intAttr("N"), bits = node.intAttr("bits", 4),
           size = node.intAttr("block_size");
@@ -110,7 +110,7 @@ static void importMatMulNBits(NodeContext &node) {
 
 /// Rows are gathered packed, then only those are dequantized. Operands: data, indices, scales, zero points.
 static void importGatherBlockQuantized(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value data = node.operand(0), indices = node.operand(1), scales = node.operand(2), zeros = node.operand(3);
   int64_t rank = NodeContext::rank(data), bits = node.intAttr("bits", 4), size = node.intAttr("block_size", 128);
   int64_t axis = node.axis(node.intAttr("gather_axis", 0), rank),
@@ -147,7 +147,7 @@ static void importGatherBlockQuantized(NodeContext &node) {
 
 /// Operands: x, weight, bias, scales of both, mask, zero points of both, past. The product is one of integers.
 static void importQAttention(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   PackedAttention options = readPackedAttention(node);
   if (!node.check(NodeContext::rank(node.operand(0)) == 3 && NodeContext::rank(node.operand(1)) == 2,
                   "the input must have 3 dims and the weight 2"))
@@ -178,7 +178,7 @@ struct Experts {
 /// The share of each expert per token, [tokens, experts]: the k largest of the softmax, others 0; with
 /// `normalize_routing_weights` these k sum to 1.
 static Value routeTokens(NodeContext &node, Value scores) {
-  Composer f(node);
+  nn::Composer &f = node;
   int64_t k = node.intAttr("k", 1), experts = NodeContext::shape(scores)[1];
   bool normalizes = node.boolAttr("normalize_routing_weights", false);
   node.check(!node.boolAttr("use_sparse_mixer", false), "attribute 'use_sparse_mixer' is not supported");
@@ -199,7 +199,7 @@ static Value routeTokens(NodeContext &node, Value scores) {
 
 /// Gates and what they are for, in turn along the last dim, from [.., 2 n] to [.., n]: `g sigmoid(alpha g) (x + beta)`, both clamped before.
 static Value activateGates(NodeContext &node, Value both) {
-  Composer f(node);
+  nn::Composer &f = node;
   double alpha = node.floatAttr("activation_alpha", 1.0), beta = node.floatAttr("activation_beta", 0.0),
          limit = node.floatAttr("swiglu_limit", std::numeric_limits<double>::infinity());
   int64_t rank = NodeContext::rank(both);
@@ -225,7 +225,7 @@ static Value activateGates(NodeContext &node, Value both) {
 /// Every expert sees every token here, which is exact, and the shares take the sum. Sharded over experts each rank has
 /// its own.
 static void runExperts(NodeContext &node, const Experts &experts) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   StringRef activation = node.stringAttr("activation_type", StringRef("relu"));
   Ints shape(NodeContext::shape(x));
@@ -263,7 +263,7 @@ static void ignoreSwiglu(NodeContext &node) {
 /// Operands: x, scores of the router, three weights, each with a bias.
 static void importMoe(NodeContext &node) {
   ignoreSwiglu(node);
-  if (!Composer(node).require({4}))
+  if (!node.require({4}))
     return;
   Experts experts{node.operand(2), node.operand(3), node.operand(4), node.operand(5), node.operand(6), node.operand(7)};
   if (node.check(NodeContext::rank(experts.first) == 3 && NodeContext::rank(experts.second) == 3 &&
@@ -277,7 +277,7 @@ static void importMoe(NodeContext &node) {
 static void importQMoe(NodeContext &node) {
   ignoreSwiglu(node);
   int64_t bits = node.intAttr("expert_weight_bits", 4), size = node.intAttr("block_size", 0);
-  if (!checkBits(node, bits) || !Composer(node).require({5}))
+  if (!checkBits(node, bits) || !node.require({5}))
     return;
   Type type = NodeContext::elementType(node.operand(0));
   for (unsigned i = 11; i < node.getNumOperands(); ++i)

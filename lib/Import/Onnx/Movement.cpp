@@ -4,8 +4,10 @@
 // import. Each op has one function that takes them as numbers, whichever way they came.
 //
 //===----------------------------------------------------------------------===//
+#include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include "llvm/Support/InterleavedRange.h"
@@ -402,27 +404,86 @@ static void importTrilu(NodeContext &node) {
   node.result(0, node.create<nn::TriluOp>(node.operand(0), offset, upper));
 }
 
+//===----------------------------------------------------------------------===//
+// Where rows go
+//===----------------------------------------------------------------------===//
+
+/// Of a reshape, whatever it is called: rows that stay a dim of their own.
+static std::optional<int64_t> findReshapedRows(NodeContext &node, unsigned operand, int64_t dim) {
+  Shape from = NodeContext::shape(node.operand(operand)), to = NodeContext::shape(node.getResults().front());
+  return operand == 0 ? nn::findReshapedDim(from, dim, to) : std::nullopt;
+}
+
+static std::optional<int64_t> findTransposedRows(NodeContext &node, unsigned operand, int64_t dim) {
+  int64_t rank = NodeContext::rank(node.operand(operand));
+  Ints order = node.intsAttr("perm").value_or(llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, rank))));
+  return llvm::find(order, dim) - order.begin();
+}
+
+/// Of what is put together or taken apart along another dim.
+static std::optional<int64_t> findRowsBeside(NodeContext &node, unsigned operand, int64_t dim) {
+  int64_t axis = node.axis(node.intAttr("axis", 0), NodeContext::rank(node.operand(operand)));
+  return axis == dim ? std::nullopt : std::optional(dim);
+}
+
+/// All rows, or the first ones, as they are: nothing for others. Ends count from the front.
+static std::optional<int64_t> findSlicedRows(NodeContext &at, unsigned operand, int64_t dim) {
+  if (operand != 0)
+    return std::nullopt;
+  Shape from = NodeContext::shape(at.operand(0)), to = NodeContext::shape(at.getResults().front());
+  bool areOperands = at.getOpset() >= 10;
+  auto read = [&](unsigned index, StringRef name) {
+    return areOperands ? at.hasOperand(index) ? std::optional(at.constantInts(index)) : std::nullopt
+                       : at.intsAttr(name);
+  };
+  Ints starts = *read(1, "starts"), ends = *read(2, "ends");
+  Ints axes = read(3, "axes").value_or(llvm::to_vector(llvm::seq<int64_t>(0, starts.size())));
+  Ints steps = areOperands && at.hasOperand(4) ? at.constantInts(4) : Ints(starts.size(), 1);
+  for (auto [axis, start, end, step] : llvm::zip(axes, starts, ends, steps))
+    if (at.axis(axis, from.size()) == dim && (start != 0 || end < 0 || step != 1))
+      return std::nullopt;
+  return to[dim] > 0 ? std::optional(dim) : std::nullopt;
+}
+
+/// Extents are the operand's elements, aligned at the end.
+static std::optional<int64_t> findExpanded(NodeContext &node, int64_t element) {
+  return element + NodeContext::rank(node.getResults().front()) - NodeContext::shape(node.operand(1))[0];
+}
+static std::optional<int64_t> findReshaped(NodeContext &, int64_t element) { return element; }
+/// Repeated from one.
+static std::optional<int64_t> findRepeated(NodeContext &node, int64_t element) {
+  return NodeContext::shape(node.operand(0))[element] == 1 ? std::optional(element) : std::nullopt;
+}
+/// Ends of a slice that begins with the first row.
+static std::optional<int64_t> findEnd(NodeContext &node, int64_t element) {
+  int64_t dim = element;
+  if (node.hasOperand(3))
+    dim = node.axis(node.constantInts(3)[element], NodeContext::rank(node.getResults().front()));
+  bool isForward = !node.hasOperand(4) || node.constantInts(4)[element] == 1;
+  return node.constantInts(1)[element] == 0 && isForward ? std::optional(dim) : std::nullopt;
+}
+
 void cleave::onnx::registerMovement(Registry &registry) {
   Arity one{1, 1}, two{2, 2};
   registry.add("CenterCropPad", 18, two, importCenterCropPad);
-  registry.add("Concat", 4, {1, Arity::kAny}, importConcat);
+  registry.add("Concat", 4, {1, Arity::kAny}, importConcat).follow(findRowsBeside);
   registry.add("DepthToSpace", one, importDepthToSpace);
-  registry.add("Expand", 8, two, importExpand);
-  registry.add("Flatten", one, importFlatten);
+  registry.add("Expand", 8, two, importExpand).follow(findBroadcastRows).sizedBy(1, findExpanded);
+  registry.add("Flatten", one, importFlatten).follow(findReshapedRows);
   registry.add("Pad", 2, one, importPadV2);
   registry.add("Pad", 11, {2, 3}, importPadV11);
   registry.add("Pad", 18, {2, 4}, importPadV11);
-  registry.add("Reshape", 5, two, importReshape);
-  registry.add("Slice", 1, one, importSlice);
-  registry.add("Slice", 10, {3, 5}, importSlice);
+  registry.add("Reshape", 5, two, importReshape).follow(findReshapedRows).sizedBy(1, findReshaped);
+  registry.add("Slice", 1, one, importSlice).follow(findSlicedRows, /*cuts=*/true);
+  registry.add("Slice", 10, {3, 5}, importSlice).follow(findSlicedRows, /*cuts=*/true).sizedBy(2, findEnd);
   registry.add("SpaceToDepth", one, importSpaceToDepth);
-  registry.add("Split", 2, {1, 1, Arity::kAny}, importSplit);
-  registry.add("Split", 13, {1, 2, Arity::kAny}, importSplit);
-  registry.add("Squeeze", 1, one, importSqueeze);
-  registry.add("Squeeze", 13, {1, 2}, importSqueeze);
-  registry.add("Tile", 6, two, importTile);
-  registry.add("Transpose", one, importTranspose);
+  registry.add("Split", 2, {1, 1, Arity::kAny}, importSplit).follow(findRowsBeside);
+  registry.add("Split", 13, {1, 2, Arity::kAny}, importSplit).follow(findRowsBeside);
+  registry.add("Squeeze", 1, one, importSqueeze).follow(findReshapedRows);
+  registry.add("Squeeze", 13, {1, 2}, importSqueeze).follow(findReshapedRows);
+  registry.add("Tile", 6, two, importTile).sizedBy(1, findRepeated);
+  registry.add("Transpose", one, importTranspose).follow(findTransposedRows);
   registry.add("Trilu", 14, {1, 2}, importTrilu);
-  registry.add("Unsqueeze", 1, one, importUnsqueeze);
-  registry.add("Unsqueeze", 13, two, importUnsqueeze);
+  registry.add("Unsqueeze", 1, one, importUnsqueeze).follow(findReshapedRows);
+  registry.add("Unsqueeze", 13, two, importUnsqueeze).follow(findReshapedRows);
 }

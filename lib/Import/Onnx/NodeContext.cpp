@@ -27,8 +27,8 @@ constexpr int64_t kMaxMadeElements = int64_t(1) << 36;
 /// Absent operands at the end may be written as empty names or left out: both are left out here.
 NodeContext::NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,
                          ArrayRef<Bound> given)
-    : importer(importer), scope(scope), node(node), opset(opset), results(node.output.size()),
-      resultLists(node.output.size()) {
+    : nn::Composer(importer.getBuilder(), UnknownLoc::get(importer.getContext())), importer(importer), scope(scope),
+      node(node), opset(opset), results(node.output.size()), resultLists(node.output.size()) {
   while (!given.empty() && !given.back())
     given = given.drop_back();
   for (const Bound &operand : given) {
@@ -39,7 +39,6 @@ NodeContext::NodeContext(GraphImporter &importer, Scope &scope, const NodeProto 
 
 StringRef NodeContext::getOpType() const { return node.opType; }
 MLIRContext *NodeContext::getContext() const { return importer.getContext(); }
-OpBuilder &NodeContext::getOpBuilder() { return importer.getBuilder(); }
 
 void NodeContext::error(const Twine &message) {
   if (!hasFailed)
@@ -51,6 +50,13 @@ bool NodeContext::check(bool holds, const Twine &message) {
   if (!holds)
     error(message);
   return holds;
+}
+
+bool NodeContext::require(ArrayRef<unsigned> indices) {
+  for (unsigned index : indices)
+    if (!check(hasOperand(index), "operand " + Twine(index) + " is missing"))
+      return false;
+  return !failed();
 }
 
 //===----------------------------------------------------------------------===//
@@ -317,7 +323,7 @@ void NodeContext::discard(Operation *op) {
   op->erase();
 }
 
-SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) {
+SmallVector<Value, 2> NodeContext::make(OperationState &state, InferFn infer) {
   if (!check(!llvm::is_contained(state.operands, Value()), "an operand is missing"))
     return {};
   if (infer) {
@@ -338,7 +344,7 @@ SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) 
         !check(!isMade || tensor.getNumElements() <= kMaxMadeElements, "makes too large a tensor out of constants"))
       return {};
   }
-  Operation *op = getOpBuilder().create(state);
+  Operation *op = builder.create(state);
   SmallVector<Tensor> folded;
   // Verified before it is folded: kernels trust what the verifier checks. All of `verify` but its walk of regions is one call.
   auto isLegal = [&] { return succeeded(op->getNumRegions() ? verify(op) : op->getName().verifyInvariants(op)); };
@@ -354,67 +360,8 @@ SmallVector<Value, 2> NodeContext::finish(OperationState &state, InferFn infer) 
   return llvm::map_to_vector<2>(folded, [&](Tensor &tensor) { return constant(tensor); });
 }
 
-Shape NodeContext::shape(Value value) {
-  return value ? llvm::cast<RankedTensorType>(value.getType()).getShape() : Shape();
-}
-Type NodeContext::elementType(Value value) {
-  return value ? llvm::cast<RankedTensorType>(value.getType()).getElementType() : Type();
-}
-
-Value NodeContext::reshape(Value value, Shape target) {
-  if (!value || shape(value) == target)
-    return value;
-  return createTyped<nn::ReshapeOp>(RankedTensorType::get(target, elementType(value)), value);
-}
-
-Value NodeContext::transpose(Value value, Shape permutation) {
-  if (!value || llvm::equal(permutation, llvm::seq<int64_t>(0, rank(value))))
-    return value;
-  return create<nn::TransposeOp>(value, permutation);
-}
-
-Value NodeContext::broadcast(Value value, Shape target) {
-  if (!value || shape(value) == target)
-    return value;
-  return createTyped<nn::BroadcastOp>(RankedTensorType::get(target, elementType(value)), value);
-}
-
-Value NodeContext::cast(Value value, Type type) {
-  if (!value || !type || elementType(value) == type)
-    return value;
-  return createTyped<nn::CastOp>(RankedTensorType::get(shape(value), type), value);
-}
-
-Value NodeContext::unsqueeze(Value value, Shape positions) {
-  if (!value || hasFailed)
-    return {};
-  Ints target(shape(value));
-  for (int64_t position : positions)
-    target.insert(target.begin() + position, 1);
-  return reshape(value, target);
-}
-
-Value NodeContext::slice(Value value, Shape starts, Shape sizes, Shape steps) {
-  if (!value || (shape(value) == sizes && llvm::all_of(steps, [](int64_t step) { return step == 1; })))
-    return value;
-  return create<nn::SliceOp>(value, starts, sizes, steps);
-}
-
-Value NodeContext::sliceDim(Value value, int64_t dim, int64_t start, int64_t size) {
-  Ints starts(rank(value), 0), sizes(shape(value)), steps(rank(value), 1);
-  if (!value || hasFailed)
-    return {};
-  starts[dim] = start;
-  sizes[dim] = size;
-  return slice(value, starts, sizes, steps);
-}
-
-Value NodeContext::concat(ValueRange values, int64_t dim) {
-  return values.size() == 1 ? values.front() : create<nn::ConcatOp>(values, dim);
-}
-
 Value NodeContext::constant(Tensor value) {
-  Value result = importer.getFolder().makeConstant(getOpBuilder(), getLoc(), std::move(value));
+  Value result = importer.getFolder().makeConstant(builder, loc, std::move(value));
   created.push_back(result.getDefiningOp());
   return result;
 }
@@ -432,7 +379,13 @@ Value NodeContext::scalar(Type type, double value) {
     number = FloatAttr::get(floatType, value);
   else
     number = IntegerAttr::get(type, APInt(type.getIntOrFloatBitWidth(), uint64_t(int64_t(value)), false, true));
-  FailureOr<Tensor> tensor = Tensor::fromAttr(DenseElementsAttr::get(tensorType, number));
+  return literal(DenseElementsAttr::get(tensorType, number));
+}
+
+Value NodeContext::literal(DenseElementsAttr elements) {
+  if (hasFailed)
+    return {};
+  FailureOr<Tensor> tensor = Tensor::fromAttr(elements);
   return check(succeeded(tensor), "can't make a constant") ? constant(*tensor) : Value();
 }
 
@@ -440,6 +393,21 @@ Value NodeContext::vector(Shape values) {
   Tensor tensor = Tensor::zeros(RankedTensorType::get(int64_t(values.size()), getBuilder().getI64Type()));
   llvm::copy(values, tensor.write<int64_t>().begin());
   return hasFailed ? Value() : constant(tensor);
+}
+
+/// Made in f64 and cast once, so that numbers are rounded once, whatever type they end in. A small table is folded there and then; a
+/// cast of a large one is part of the program, and shards with what reads it.
+Value NodeContext::table(Type type, Shape shape, ArrayRef<double> values) {
+  if (hasFailed || !checkSize(shape, type))
+    return {};
+  if (type.isF32()) {
+    Tensor tensor = Tensor::zeros(RankedTensorType::get(shape, type));
+    llvm::transform(values, tensor.write<float>().begin(), [](double value) { return float(value); });
+    return constant(tensor);
+  }
+  Tensor tensor = Tensor::zeros(RankedTensorType::get(shape, f64()));
+  llvm::copy(values, tensor.write<double>().begin());
+  return cast(constant(tensor), type);
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,12 @@
 //     node.result(0, node.create<nn::TriluOp>(node.operand(0), offset, node.intAttr("upper", 1) != 0));
 //   }
 //
+// What nn has no op for is spelled out in those that it has, so that evaluator, kernels, sharding rules and gradients come with them:
+// the node is a composer of formulas (cleave/Dialect/Nn/IR/Composer.h).
+//
+//   nn::Composer &f = node;
+//   node.result(0, f.mul(x, f.sigmoid(f.mul(x, 1.702))));   // QuickGelu
+//
 // Errors stick: the first one is reported, located at the node; from then on `failed()` holds, `create` makes nothing
 // and gives null, getters give defaults. So an import function needs to test `failed()` only before it indexes into
 // something that it got. Every op made is inferred and verified first, so that a wrong model is an error and nothing
@@ -18,7 +24,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_NODECONTEXT_H
 #define CLEAVE_LIB_IMPORT_ONNX_NODECONTEXT_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Onnx/Model.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/Builders.h"
@@ -54,7 +60,7 @@ struct Bound {
   explicit operator bool() const { return value || list; }
 };
 
-class NodeContext {
+class NodeContext : public nn::Composer {
 public:
   NodeContext(GraphImporter &importer, Scope &scope, const NodeProto &node, int64_t opset,
               llvm::ArrayRef<Bound> operands);
@@ -76,6 +82,8 @@ public:
   void fail() { hasFailed = true; }
   /// Reports `message` unless `holds`; returns `holds`.
   bool check(bool holds, const llvm::Twine &message);
+  /// An error unless all these operands are there, where an optional one stands in front of them.
+  bool require(llvm::ArrayRef<unsigned> operands);
 
   //===--- Operands --------------------------------------------------------===//
 
@@ -146,56 +154,18 @@ public:
 
   //===--- Making ops ------------------------------------------------------===//
 
-  /// An op whose result types follow from its operands; its first result, or null after an error.
-  template <typename OpTy, typename... Args> Value create(Args &&...args) {
-    return first(createAll<OpTy>(std::forward<Args>(args)...));
-  }
-  /// Likewise, all results; an empty list after an error.
-  template <typename OpTy, typename... Args> llvm::SmallVector<Value, 2> createAll(Args &&...args) {
-    if (hasFailed)
-      return {};
-    mlir::OperationState state(getLoc(), OpTy::getOperationName());
-    mlir::Type placeholder = getBuilder().getNoneType();
-    llvm::SmallVector<mlir::Type, 2> types(OpTy::template hasTrait<mlir::OpTrait::OneResult>() ? 1 : 2, placeholder);
-    OpTy::build(getOpBuilder(), state, mlir::TypeRange(types), std::forward<Args>(args)...);
-    return finish(state, &OpTy::inferReturnTypes);
-  }
-  /// An op with a result type that the caller knows.
-  template <typename OpTy, typename... Args> Value createTyped(mlir::RankedTensorType type, Args &&...args) {
-    if (hasFailed)
-      return {};
-    mlir::OperationState state(getLoc(), OpTy::getOperationName());
-    OpTy::build(getOpBuilder(), state, mlir::TypeRange(mlir::Type(type)), std::forward<Args>(args)...);
-    return first(finish(state, nullptr));
-  }
-
   /// An op with a body, whose result types stand in `state`; an empty list after an error.
   llvm::SmallVector<Value, 2> createFrom(mlir::OperationState &state) {
-    return hasFailed ? llvm::SmallVector<Value, 2>() : finish(state, nullptr);
+    return hasFailed ? llvm::SmallVector<Value, 2>() : make(state, nullptr);
   }
 
-  // The usual suspects; each gives its operand back where there is nothing to do, and null for null.
-  Value reshape(Value value, Shape shape);
-  Value transpose(Value value, Shape permutation);
-  Value broadcast(Value value, Shape shape);
-  Value cast(Value value, mlir::Type elementType);
-  /// Adds dims of size 1 at `positions` (ascending, of the result).
-  Value unsqueeze(Value value, Shape positions);
-  Value slice(Value value, Shape starts, Shape sizes, Shape steps);
-  /// `size` elements from `start` along one dim.
-  Value sliceDim(Value value, int64_t dim, int64_t start, int64_t size);
-  Value concat(mlir::ValueRange values, int64_t dim);
-
-  /// Constants. A scalar has rank 0.
+  /// Constants. A scalar has rank 0; of an integer type it is an error where the number is none.
   Value constant(reference::Tensor value);
-  Value scalar(mlir::Type elementType, double value);
-  Value scalarLike(Value value, double number) { return scalar(elementType(value), number); }
+  Value literal(mlir::DenseElementsAttr elements) override;
+  Value scalar(mlir::Type elementType, double value) override;
   Value vector(Shape values);
-
-  /// Shape and element type; empty and null for null.
-  static Shape shape(Value value);
-  static int64_t rank(Value value) { return shape(value).size(); }
-  static mlir::Type elementType(Value value);
+  /// A tensor of floats of `type`, in row-major order.
+  Value table(mlir::Type type, Shape shape, llvm::ArrayRef<double> values);
 
   //===--- Results ---------------------------------------------------------===//
 
@@ -216,13 +186,7 @@ public:
   void finish();
 
 private:
-  using InferFn = llvm::LogicalResult (*)(mlir::MLIRContext *, std::optional<mlir::Location>, mlir::ValueRange,
-                                          mlir::DictionaryAttr, mlir::OpaqueProperties, mlir::RegionRange,
-                                          llvm::SmallVectorImpl<mlir::Type> &);
-  static Value first(llvm::ArrayRef<Value> values) { return values.empty() ? Value() : values.front(); }
-  mlir::OpBuilder &getOpBuilder();
-  mlir::Location getLoc() { return mlir::UnknownLoc::get(getContext()); }
-  llvm::SmallVector<Value, 2> finish(mlir::OperationState &state, InferFn infer);
+  llvm::SmallVector<Value, 2> make(mlir::OperationState &state, InferFn infer) override;
   void discard(mlir::Operation *op);
   Value take(llvm::StringRef name, llvm::Expected<Value> value);
   template <typename Action> bool guarded(Action action);
@@ -231,7 +195,6 @@ private:
   Scope &scope;
   const NodeProto &node;
   int64_t opset;
-  bool hasFailed = false;
   llvm::SmallVector<Value, 4> operands;
   /// As many as operands; null for tensors.
   llvm::SmallVector<std::shared_ptr<const ValueList>, 4> lists;

@@ -5,6 +5,7 @@
 // out, as it updates statistics.
 //
 //===----------------------------------------------------------------------===//
+#include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
 
@@ -222,13 +223,23 @@ static void importLrn(NodeContext &node) {
   node.result(0, node.create<nn::LrnOp>(node.operand(0), size, APFloat(alpha), APFloat(beta), APFloat(bias)));
 }
 
+//===----------------------------------------------------------------------===//
+// Where rows go
+//===----------------------------------------------------------------------===//
+
+/// Samples, if they are not normalized over.
+static std::optional<int64_t> findRowsInFront(NodeContext &node, unsigned operand, int64_t dim) {
+  bool isFirst = node.axis(node.intAttr("axis", -1), NodeContext::rank(node.operand(0))) == 0;
+  return isFirst ? std::nullopt : findSamples(node, operand, dim);
+}
+
 void cleave::onnx::registerNormalization(Registry &registry) {
-  registry.add("BatchNormalization", 6, {5, 5, 5}, importBatchNormalization);
-  registry.add("BatchNormalization", 14, {5, 5, 3}, importBatchNormalization);
+  registry.add("BatchNormalization", 6, {5, 5, 5}, importBatchNormalization).follow(findSamples);
+  registry.add("BatchNormalization", 14, {5, 5, 3}, importBatchNormalization).follow(findSamples);
   registry.add("GroupNormalization", 18, {3, 3}, importGroupNormalization);
   registry.add("InstanceNormalization", 6, {3, 3}, importInstanceNormalization);
   registry.add("LRN", 1, {1, 1}, importLrn);
-  registry.add("LayerNormalization", 17, {2, 3, 3}, importLayerNormalization);
+  registry.add("LayerNormalization", 17, {2, 3, 3}, importLayerNormalization).follow(findRowsInFront);
   registry.add("LpNormalization", 1, {1, 1}, importLpNormalization);
   registry.add("RMSNormalization", 23, {2, 2}, importRmsNormalization);
 }

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "PackedTensor.h"
 
-#include "Composer.h"
 #include "GraphImporter.h"
+#include "NodeContext.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 
 using namespace mlir;
@@ -80,7 +80,7 @@ Value cleave::onnx::unpackBits(NodeContext &node, Value bytes, int64_t bits) {
   Ints shape(NodeContext::shape(bytes)), apart(shape);
   apart.push_back(8 / bits), shape.back() *= 8 / bits;
   Value shifts = node.constant(makeShifts(NodeContext::elementType(bytes), 8 / bits));
-  Value shifted = Composer(node).shiftRight(node.unsqueeze(bytes, {NodeContext::rank(bytes)}), shifts);
+  Value shifted = node.shiftRight(node.unsqueeze(bytes, {NodeContext::rank(bytes)}), shifts);
   Type small = node.getBuilder().getIntegerType(bits, /*isSigned=*/false);
   Value elements = node.createTyped<nn::CastOp>(RankedTensorType::get(apart, small), shifted, /*saturate=*/false,
                                                 nn::Rounding::Nearest, /*bits=*/true);

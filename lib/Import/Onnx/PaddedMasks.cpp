@@ -10,8 +10,8 @@
 //   Concat of rows                 those that count are brought together, in front
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "PaddedRows.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -39,14 +39,14 @@ static Value makeExtreme(NodeContext &at, Type type, bool isLeast) {
 
 /// True at rows that count; 1 in all other dims.
 Value PaddedRows::isFound(NodeContext &at, Shape shape, Padding padding) {
-  Composer f(at);
+  nn::Composer &f = at;
   Ints wide(shape.size(), 1);
   wide[padding.dim] = shape[padding.dim];
   return f.lt(f.iota(wide, padding.dim, f.i64()), sources[padding.source].count);
 }
 
 Value PaddedRows::mask(NodeContext &at, Value value, Padding padding, Value rest) {
-  return Composer(at).select(isFound(at, NodeContext::shape(value), padding), value, rest);
+  return at.select(isFound(at, NodeContext::shape(value), padding), value, rest);
 }
 
 /// In place of rows that a reduction must not see; null where that is of no reduction.
@@ -97,7 +97,7 @@ void PaddedRows::prepareAlong(NodeContext &at, Padding padding, Step &step) {
 
 /// Rows are read by their places. An index from the end counts from the last one that counts: `room - count` further.
 void PaddedRows::prepareGather(NodeContext &at, Padding padding, Step &step) {
-  Composer f(at);
+  nn::Composer &f = at;
   Value indices = at.operand(1);
   bool isNd = at.getOpType() == "GatherND";
   int64_t rank = NodeContext::rank(indices), depth = isNd && rank > 0 ? NodeContext::shape(indices).back() : 0;
@@ -158,7 +158,7 @@ PaddedRows::Step PaddedRows::prepare(NodeContext &at) {
 
 /// Rows of several operands, one behind the other, with those that count in front.
 void PaddedRows::join(NodeContext &at, int64_t axis) {
-  Composer f(at);
+  nn::Composer &f = at;
   Value all = at.getResults().front(), count;
   SmallVector<Value> found;
   for (Value operand : at.getOperands()) {
@@ -180,7 +180,7 @@ void PaddedRows::join(NodeContext &at, int64_t axis) {
 
 /// True where that is all.
 bool PaddedRows::finish(NodeContext &at, const Step &step) {
-  Composer f(at);
+  nn::Composer &f = at;
   StringRef type = at.getOpType();
   if (at.getNode().domain.empty() && type == "Concat" &&
       llvm::any_of(at.getOperands(), [&](Value v) { return contains(v); })) {

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "Registry.h"
 
 #include "cleave/Reference/Evaluator.h"
 #include "cleave/Support/Status.h"
@@ -19,20 +20,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 using reference::Tensor;
-
-static bool mayBeGentle(Operation *op) {
-  return isa<nn::AddOp, nn::BroadcastOp, nn::CastOp, nn::ConcatOp, nn::GatherOp, nn::MaxOp, nn::MinOp, nn::ReduceOp,
-             nn::ReshapeOp, nn::SliceOp, nn::SubOp>(op);
-}
-
-/// Whether an op never falls, and rises by no more than what it reads, in the operands that depend on numbers of rows.
-static bool isGentle(Operation *op, ArrayRef<bool> depends) {
-  if (auto reduce = dyn_cast<nn::ReduceOp>(op))
-    return reduce.getKind() == nn::ReduceKind::Max || reduce.getKind() == nn::ReduceKind::Min;
-  if (isa<nn::AddOp>(op))
-    return depends[0] != depends[1];
-  return !isa<nn::SubOp, nn::GatherOp>(op) || !depends[1];
-}
 
 /// Puts the value, and what it is computed of, into `known`, which has numbers of rows; false where it does not follow from these
 /// by gentle ops.
@@ -46,7 +33,8 @@ bool PaddedRows::evaluate(Value value, Known &known, llvm::SmallDenseSet<unsigne
     return true;
   }
   Operation *op = value.getDefiningOp();
-  if (!op || !mayBeGentle(op))
+  auto gentle = dyn_cast_if_present<nn::GentleOpInterface>(op);
+  if (!gentle)
     return false;
   SmallVector<Tensor, 4> operands, results;
   SmallVector<bool> depends;
@@ -57,7 +45,7 @@ bool PaddedRows::evaluate(Value value, Known &known, llvm::SmallDenseSet<unsigne
     depends.push_back(!importer.getFolder().compute(operand).has_value());
   }
   ScopedDiagnosticHandler silence(op->getContext(), [](mlir::Diagnostic &) { return success(); });
-  if (!isGentle(op, depends) || !reference::canEvaluate(op) || failed(reference::evaluate(op, operands, results)))
+  if (!gentle.isGentle(depends) || !reference::canEvaluate(op) || failed(reference::evaluate(op, operands, results)))
     return false;
   for (auto [result, tensor] : llvm::zip(op->getResults(), results))
     known[result] = tensor;
@@ -101,12 +89,10 @@ bool PaddedRows::addSizes(NodeContext &at, unsigned index, unsigned source, cons
 }
 
 std::optional<Tensor> PaddedRows::computeAtMost(NodeContext &at, unsigned index) {
-  static const std::pair<StringRef, unsigned> sizes[] = {
-      {"ConstantOfShape", 0}, {"Expand", 1}, {"Range", 1}, {"Reshape", 1}, {"Slice", 2}, {"Tile", 1}, {"TopK", 1}};
+  const OpImporter *row = Registry::get().find(at.getNode().domain, at.getOpType(), at.getOpset());
   Value root = at.operand(index);
   Type type = NodeContext::elementType(root);
-  if (sources.empty() || !at.getNode().domain.empty() || !(type.isInteger(64) || type.isInteger(32)) ||
-      !llvm::is_contained(sizes, std::pair(at.getOpType(), index)))
+  if (sources.empty() || !row || !row->findSized || row->sizes != index || !(type.isInteger(64) || type.isInteger(32)))
     return std::nullopt;
   llvm::SmallDenseSet<unsigned> used, again;
   std::optional<Tensor> most = evaluateWith(root, std::nullopt, 0, used);
@@ -123,24 +109,9 @@ std::optional<Tensor> PaddedRows::computeAtMost(NodeContext &at, unsigned index)
 
 /// Rows of the result whose number an element of an operand is.
 std::optional<PaddedRows::Padding> PaddedRows::findSized(NodeContext &at, const Sized &entry) {
-  StringRef type = at.getOpType();
+  const OpImporter *row = Registry::get().find(at.getNode().domain, at.getOpType(), at.getOpset());
   Shape to = NodeContext::shape(at.getResults().front());
-  int64_t dim = entry.element, rank = to.size();
-  if (type == "Expand")
-    dim += rank - NodeContext::shape(at.operand(1))[0];
-  if (type == "TopK")
-    dim = at.axis(at.intAttr("axis", -1), rank);
-  // From 0 on, in steps of 1.
-  if (type == "Range" && (at.constantInt(0) != 0 || at.constantInt(2) != 1))
-    return std::nullopt;
-  if (type == "Tile" && NodeContext::shape(at.operand(0))[dim] != 1)
-    return std::nullopt;
-  if (type == "Slice") {
-    if (at.hasOperand(3))
-      dim = at.axis(at.constantInts(3)[entry.element], rank);
-    bool isForward = !at.hasOperand(4) || at.constantInts(4)[entry.element] == 1;
-    if (at.constantInts(1)[entry.element] != 0 || !isForward)
-      return std::nullopt;
-  }
-  return dim < rank && to[dim] == sources[entry.source].room ? std::optional(Padding{dim, entry.source}) : std::nullopt;
+  std::optional<int64_t> dim = row->findSized(at, entry.element);
+  bool isThere = dim && *dim < int64_t(to.size()) && to[*dim] == sources[entry.source].room;
+  return isThere ? std::optional(Padding{*dim, entry.source}) : std::nullopt;
 }

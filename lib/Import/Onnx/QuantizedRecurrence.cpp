@@ -12,7 +12,7 @@
 // those that it has on one thread.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
+#include "NodeContext.h"
 #include "RecurrenceImporter.h"
 #include "Registry.h"
 
@@ -42,7 +42,7 @@ private:
   Value multiply(const Quantized &left, StringRef equation, unsigned weight, int64_t first, int64_t count);
   Value countRunning(int64_t step);
 
-  Composer f;
+  nn::Composer &f;
 };
 
 } // namespace

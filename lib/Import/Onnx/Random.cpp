@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Random.h"
-#include "Composer.h"
+#include "NodeContext.h"
 #include "Registry.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -40,7 +40,7 @@ RandomNumbers::RandomNumbers(NodeContext &node) : node(node) {
 }
 
 std::pair<Value, Value> RandomNumbers::words(Shape shape) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value place = node.broadcast(node.scalar(f.i64(), 0), Ints(shape.size(), 1));
   int64_t stride = ShapedType::getNumElements(shape);
   for (auto [dim, extent] : llvm::enumerate(shape)) {
@@ -64,7 +64,7 @@ std::pair<Value, Value> RandomNumbers::words(Shape shape) {
 
 /// The upper 24 bits of a word, which f32 holds exactly, in [0, 1).
 static Value toUnit(NodeContext &node, Value word, Type type) {
-  Composer f(node);
+  nn::Composer &f = node;
   return f.mul(node.cast(f.shiftRight(word, 8), type), 0x1p-24);
 }
 
@@ -72,7 +72,7 @@ Value RandomNumbers::uniform(Shape shape, Type type) { return toUnit(node, words
 
 /// Box and Muller: `sqrt(-2 ln u) cos(2 pi v)`, with u in (0, 1].
 Value RandomNumbers::normal(Shape shape, Type type) {
-  Composer f(node);
+  nn::Composer &f = node;
   auto [first, second] = words(shape);
   Value u = f.add(toUnit(node, first, type), 0x1p-24), v = toUnit(node, second, type);
   return f.mul(f.sqrt(f.mul(f.log(u), -2)), f.cos(f.mul(v, 2 * llvm::numbers::pi)));
@@ -111,7 +111,7 @@ static std::optional<Drawn> readDrawn(NodeContext &node, bool isLike) {
 
 /// `low + (high - low) * u`
 template <bool isLike> static void importUniform(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   double low = node.floatAttr("low", 0.0), high = node.floatAttr("high", 1.0);
   RandomNumbers numbers(node);
   if (std::optional<Drawn> drawn = readDrawn(node, isLike)) {
@@ -122,7 +122,7 @@ template <bool isLike> static void importUniform(NodeContext &node) {
 
 /// `mean + scale * n`
 template <bool isLike> static void importNormal(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   double mean = node.floatAttr("mean", 0.0), scale = node.floatAttr("scale", 1.0);
   RandomNumbers numbers(node);
   if (std::optional<Drawn> drawn = readDrawn(node, isLike)) {
@@ -133,7 +133,7 @@ template <bool isLike> static void importNormal(NodeContext &node) {
 
 /// 1 with the probability that the operand says.
 static void importBernoulli(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value p = node.operand(0);
   RandomNumbers numbers(node);
   Type type = node.hasAttr("dtype") ? node.typeAttr("dtype") : NodeContext::elementType(p),
@@ -143,7 +143,7 @@ static void importBernoulli(NodeContext &node) {
 
 /// Draws classes: the first one whose cumulated probability is above the number.
 static void importMultinomial(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value scores = node.operand(0);
   int64_t count = node.intAttr("sample_size", 1);
   Type type = node.typeAttr("dtype", INT32), real = wide(node, NodeContext::elementType(scores));
@@ -163,7 +163,7 @@ static void importMultinomial(NodeContext &node) {
 /// In inference the identity; the mask, where asked for, keeps everything. In training an element stays, scaled, where
 /// its number is not below the ratio.
 static void importDropout(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   bool isOld = node.getOpset() < 12, isTraining = node.getOpset() < 7 && !node.boolAttr("is_test", false);
   double attribute = isOld ? node.floatAttr("ratio", 0.5) : 0.5;

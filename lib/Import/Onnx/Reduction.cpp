@@ -4,8 +4,8 @@
 // all dims from its axis on, so the operand is flattened, and what was one dim is taken apart again behind it.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 using namespace mlir;
@@ -150,7 +150,7 @@ static void importCumSum(NodeContext &node) {
 /// In steps of 1, 2, 4, ..: each element is multiplied with the one that many places before, which by then is a product
 /// of as many.
 static void importCumProd(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   bool exclusive = node.boolAttr("exclusive", false), reverse = node.boolAttr("reverse", false);
   Value x = node.operand(0);
   int64_t rank = NodeContext::rank(x), axis = node.axis(node.constantInt(1), rank);
@@ -184,25 +184,64 @@ static void importTopK(NodeContext &node) {
     node.result(i, value);
 }
 
+//===----------------------------------------------------------------------===//
+// Where rows go
+//===----------------------------------------------------------------------===//
+
+/// Of what a reduction leaves; nothing where it is over that dim.
+static std::optional<int64_t> findReducedRows(NodeContext &at, unsigned operand, int64_t dim) {
+  if (operand != 0)
+    return std::nullopt;
+  Ints dims;
+  bool keepDims = at.boolAttr("keepdims", true);
+  if (at.getOpType().starts_with("Arg"))
+    dims.push_back(at.axis(at.intAttr("axis", 0), NodeContext::rank(at.operand(0))));
+  else
+    dims = readReducedDims(at).dims;
+  if (llvm::is_contained(dims, dim))
+    return std::nullopt;
+  return dim - (keepDims ? 0 : llvm::count_if(dims, [&](int64_t other) { return other < dim; }));
+}
+
+/// Of old opsets all dims from the axis on are one row.
+static std::optional<int64_t> findRowsInFront(NodeContext &node, unsigned operand, int64_t dim) {
+  int64_t rank = NodeContext::rank(node.operand(operand));
+  int64_t axis = node.axis(node.intAttr("axis", node.getOpset() < 13 ? 1 : -1), rank);
+  return dim < axis ? std::optional(dim) : std::nullopt;
+}
+
+static int64_t getSortedDim(NodeContext &node) {
+  return node.axis(node.intAttr("axis", -1), NodeContext::rank(node.operand(0)));
+}
+static std::optional<int64_t> findSortedRows(NodeContext &node, unsigned operand, int64_t dim) {
+  return operand != 0 || getSortedDim(node) == dim ? std::nullopt : std::optional(dim);
+}
+static std::optional<int64_t> findLargest(NodeContext &node, int64_t) { return getSortedDim(node); }
+
+/// A sum up to each row does not see those behind it.
+static std::optional<int64_t> findSummedRows(NodeContext &node, unsigned operand, int64_t dim) {
+  return operand != 0 || node.boolAttr("reverse", false) ? std::nullopt : std::optional(dim);
+}
+
 void cleave::onnx::registerReduction(Registry &registry) {
   Arity one{1, 1}, reduced{1, 2};
-  registry.add("ArgMax", one, importArg<nn::ReduceKind::Max>);
-  registry.add("ArgMin", one, importArg<nn::ReduceKind::Min>);
+  registry.add("ArgMax", one, importArg<nn::ReduceKind::Max>).follow(findReducedRows);
+  registry.add("ArgMin", one, importArg<nn::ReduceKind::Min>).follow(findReducedRows);
   registry.add("CumProd", 26, {2, 2}, importCumProd);
-  registry.add("CumSum", 11, {2, 2}, importCumSum);
+  registry.add("CumSum", 11, {2, 2}, importCumSum).follow(findSummedRows);
   registry.add("Hardmax", one, importHardmax);
-  registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>);
-  registry.add("ReduceL1", reduced, importReduceL1);
-  registry.add("ReduceL2", reduced, importReduceL2);
-  registry.add("ReduceLogSum", reduced, importReduceLogSum);
-  registry.add("ReduceLogSumExp", reduced, importReduceLogSumExp);
-  registry.add("ReduceMax", reduced, importReduce<nn::ReduceKind::Max>);
-  registry.add("ReduceMean", reduced, importReduce<nn::ReduceKind::Mean>);
-  registry.add("ReduceMin", reduced, importReduce<nn::ReduceKind::Min>);
-  registry.add("ReduceProd", reduced, importReduce<nn::ReduceKind::Prod>);
-  registry.add("ReduceSum", reduced, importReduce<nn::ReduceKind::Sum>);
-  registry.add("ReduceSumSquare", reduced, importReduceSumSquare);
-  registry.add("Softmax", one, importSoftmax<nn::SoftmaxOp>);
-  registry.add("TopK", 1, {1, 1, 2}, importTopK);
-  registry.add("TopK", 10, {2, 2, 2}, importTopK);
+  registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>).follow(findRowsInFront);
+  registry.add("ReduceL1", reduced, importReduceL1).follow(findReducedRows);
+  registry.add("ReduceL2", reduced, importReduceL2).follow(findReducedRows);
+  registry.add("ReduceLogSum", reduced, importReduceLogSum).follow(findReducedRows);
+  registry.add("ReduceLogSumExp", reduced, importReduceLogSumExp).follow(findReducedRows);
+  registry.add("ReduceMax", reduced, importReduce<nn::ReduceKind::Max>).follow(findReducedRows);
+  registry.add("ReduceMean", reduced, importReduce<nn::ReduceKind::Mean>).follow(findReducedRows);
+  registry.add("ReduceMin", reduced, importReduce<nn::ReduceKind::Min>).follow(findReducedRows);
+  registry.add("ReduceProd", reduced, importReduce<nn::ReduceKind::Prod>).follow(findReducedRows);
+  registry.add("ReduceSum", reduced, importReduce<nn::ReduceKind::Sum>).follow(findReducedRows);
+  registry.add("ReduceSumSquare", reduced, importReduceSumSquare).follow(findReducedRows);
+  registry.add("Softmax", one, importSoftmax<nn::SoftmaxOp>).follow(findRowsInFront);
+  registry.add("TopK", 1, {1, 1, 2}, importTopK).follow(findSortedRows);
+  registry.add("TopK", 10, {2, 2, 2}, importTopK).follow(findSortedRows).sizedBy(1, findLargest);
 }

@@ -37,10 +37,10 @@ const Registry &Registry::get() {
   return registry;
 }
 
-void Registry::add(llvm::StringRef opType, unsigned sinceVersion, Arity arity, ImportFn import) {
+OpImporter &Registry::add(llvm::StringRef opType, unsigned sinceVersion, Arity arity, ImportFn import) {
   auto &list = rows[opType];
   auto place = llvm::partition_point(list, [&](const OpImporter &row) { return row.sinceVersion < sinceVersion; });
-  list.insert(place, {sinceVersion, arity, import});
+  return *list.insert(place, OpImporter{sinceVersion, arity, import});
 }
 
 const OpImporter *Registry::find(llvm::StringRef domain, llvm::StringRef opType, int64_t opset) const {

@@ -10,6 +10,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
+#include <optional>
 
 namespace cleave::onnx {
 
@@ -25,11 +26,34 @@ struct Arity {
   bool takesLists = false;
 };
 
+/// Where rows along `dim` of an operand are in the node's results, each made of that row; nothing where rows are mixed (PaddedRows.h).
+using FindRowsFn = std::optional<int64_t> (*)(NodeContext &, unsigned operand, int64_t dim);
+/// The dim of the result whose extent an element of the operand `sizes` says, if its rows are the first ones; nothing if not.
+using FindSizedFn = std::optional<int64_t> (*)(NodeContext &, int64_t element);
+
 struct OpImporter {
   unsigned sinceVersion;
   Arity arity;
   /// Null where the op ended with this version.
   ImportFn import;
+  /// Null: it mixes all rows.
+  FindRowsFn findRows = nullptr;
+  /// The results may have fewer rows: the first ones.
+  bool cutsRows = false;
+  /// Which operand says how large the result is to be; null: none.
+  unsigned sizes = 0;
+  FindSizedFn findSized = nullptr;
+
+  OpImporter &follow(FindRowsFn find, bool cuts = false) {
+    findRows = find;
+    cutsRows = cuts;
+    return *this;
+  }
+  OpImporter &sizedBy(unsigned operand, FindSizedFn find) {
+    sizes = operand;
+    findSized = find;
+    return *this;
+  }
 };
 
 class Registry {
@@ -39,9 +63,10 @@ public:
 
   // An op of another domain than ONNX's own has it in front of its name: "com.microsoft.Gelu".
 
-  void add(llvm::StringRef opType, unsigned sinceVersion, Arity arity, ImportFn import);
+  /// The new row, until the next one is added.
+  OpImporter &add(llvm::StringRef opType, unsigned sinceVersion, Arity arity, ImportFn import);
   /// One row per op: from version 1 on, the same at all versions.
-  void add(llvm::StringRef opType, Arity arity, ImportFn import) { add(opType, 1, arity, import); }
+  OpImporter &add(llvm::StringRef opType, Arity arity, ImportFn import) { return add(opType, 1, arity, import); }
   /// The op is gone from `version` on.
   void end(llvm::StringRef opType, unsigned version) { add(opType, version, {0, 0, 0}, nullptr); }
 

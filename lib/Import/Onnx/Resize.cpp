@@ -5,7 +5,7 @@
 //   Resize 11 on                          scales or sizes, and how positions map; axes from 18 on
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -32,7 +32,7 @@ constexpr int64_t kMaxCrop = int64_t(1) << 24;
 /// One dim of tf_crop_and_resize: the weights of all elements for each result, and where the result is outside.
 static Value cropDim(NodeContext &node, Value x, int64_t dim, const Sampling &sampling, double start, double end,
                      int64_t count, double outside) {
-  Composer f(node);
+  nn::Composer &f = node;
   int64_t extent = NodeContext::shape(x)[dim], rank = NodeContext::rank(x);
   if (node.failed() || !node.check(extent > 0 && count <= kMaxCrop / extent, "a crop of this size is not supported"))
     return {};
@@ -64,12 +64,13 @@ static Value cropDim(NodeContext &node, Value x, int64_t dim, const Sampling &sa
     out.push_back(d == dim ? 'z' : char('a' + d));
   }
   Type type = NodeContext::elementType(x);
-  Value y = f.einsum({x, f.table(type, {count, extent}, weights)}, in + ",zy->" + out);
+  Value y = f.einsum({x, node.table(type, {count, extent}, weights)}, in + ",zy->" + out);
   if (llvm::none_of(isOutside, [](double is) { return is != 0; }))
     return y;
   Ints along(rank, 1);
   along[dim] = count;
-  return f.select(f.gt(node.reshape(f.table(f.f32(), {count}, isOutside), along), 0.5), node.scalar(type, outside), y);
+  return f.select(f.gt(node.reshape(node.table(f.f32(), {count}, isOutside), along), 0.5), node.scalar(type, outside),
+                  y);
 }
 
 /// Of each axis, the part from `start` to `end` of the region, resized. Regions must be known.

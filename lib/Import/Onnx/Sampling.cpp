@@ -11,7 +11,8 @@
 // 0; its index is moved inside, so that any number may come in.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
+#include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -34,7 +35,7 @@ struct Taps {
 
 /// An integer index that is mirrored at both ends, as often as it takes: at the centers of the outer elements, or at
 /// their edges.
-static Value reflect(Composer f, NodeContext &node, Value index, int64_t extent, bool alignsCorners) {
+static Value reflect(nn::Composer &f, NodeContext &node, Value index, int64_t extent, bool alignsCorners) {
   // In halves, so that edges are whole.
   int64_t low = alignsCorners ? 0 : -1, range = alignsCorners ? 2 * (extent - 1) : 2 * extent;
   if (range == 0)
@@ -45,7 +46,7 @@ static Value reflect(Composer f, NodeContext &node, Value index, int64_t extent,
 }
 
 /// Weights of the four elements around a place that lies `t` behind the second (Keys 1981, a = -0.75).
-static SmallVector<Value, 4> cubicWeights(Composer f, Value t) {
+static SmallVector<Value, 4> cubicWeights(nn::Composer &f, Value t) {
   constexpr double a = -0.75;
   auto near = [&](Value x) { // |x| <= 1: (a + 2) x^3 - (a + 3) x^2 + 1
     return f.add(f.mul(f.mul(f.sub(f.mul(x, a + 2), a + 3), x), x), 1);
@@ -59,7 +60,7 @@ static SmallVector<Value, 4> cubicWeights(Composer f, Value t) {
 /// Taps of `places`, in units of elements, along a dim of `extent`.
 static Taps findTaps(NodeContext &node, Value places, int64_t extent, Between between, Outside outside,
                      bool alignsCorners) {
-  Composer f(node);
+  nn::Composer &f = node;
   // Far away is as good as far, and fits into an integer.
   places = f.clamp(places, -double(int64_t(1) << 24), double(int64_t(1) << 24));
   Value first = between == Between::Nearest ? f.round(places) : f.floor(places);
@@ -91,7 +92,7 @@ static Taps findTaps(NodeContext &node, Value places, int64_t extent, Between be
 static Value readTaps(NodeContext &node, Value image, ArrayRef<Taps> dims, Type type) {
   if (node.failed())
     return {};
-  Composer f(node);
+  nn::Composer &f = node;
   Ints shape(NodeContext::shape(image));
   int64_t batch = shape[0], channels = shape[1], size = ShapedType::getNumElements(Shape(shape).drop_front(2));
   SmallVector<Value> indices{Value()}, weights{Value()};
@@ -154,7 +155,7 @@ static std::optional<Outside> readOutside(NodeContext &node) {
 
 /// The grid holds, per place, numbers from -1 to 1 along the dims of the image, the last dim first.
 static void importGridSample(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value image = node.operand(0), grid = node.operand(1);
   std::optional<Between> between = readBetween(node);
   std::optional<Outside> outside = readOutside(node);
@@ -208,7 +209,7 @@ private:
   RegionTaps findTaps(unsigned dim);
 
   NodeContext &node;
-  Composer f;
+  nn::Composer &f;
   Type type;
   /// Height, width.
   int64_t bins[2] = {1, 1}, samples[2] = {1, 1}, extents[2] = {1, 1}, ratio = 0;
@@ -385,7 +386,7 @@ static std::optional<DeformWindow> readDeformWindow(NodeContext &node) {
 
 /// Each group of channels is read at its own places, as many as the kernel has elements; then it is a product.
 static void importDeformConv(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0), weight = node.operand(1), offset = node.operand(2), bias = node.operand(3),
         mask = node.operand(4);
   int64_t groups = node.intAttr("group", 1), offsetGroups = node.intAttr("offset_group", 1);
@@ -439,8 +440,17 @@ static void importDeformConv(NodeContext &node) {
   node.result(0, bias ? f.add(y, node.reshape(bias, perChannel)) : y);
 }
 
+//===----------------------------------------------------------------------===//
+// Where rows go
+//===----------------------------------------------------------------------===//
+
+/// A region is one of its result.
+static std::optional<int64_t> findRegions(NodeContext &, unsigned operand, int64_t dim) {
+  return operand > 0 && dim == 0 ? std::optional(dim) : std::nullopt;
+}
+
 void cleave::onnx::registerSampling(Registry &registry) {
   registry.add("DeformConv", 19, {3, 5}, importDeformConv);
   registry.add("GridSample", 16, {2, 2}, importGridSample);
-  registry.add("RoiAlign", 10, {3, 3}, importRoiAlign);
+  registry.add("RoiAlign", 10, {3, 3}, importRoiAlign).follow(findRegions);
 }

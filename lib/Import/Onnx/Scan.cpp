@@ -11,10 +11,10 @@
 // its own last one.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Control.h"
 #include "GraphImporter.h"
 #include "LoopBuilder.h"
+#include "NodeContext.h"
 
 #include "cleave/Support/Status.h"
 
@@ -68,7 +68,7 @@ static ScanDims readScanDims(NodeContext &node, StringRef kind, size_t count) {
 static Value readPart(NodeContext &node, const Scan &scan, const ScanPart &input, int64_t index) {
   if (input.isReversed && scan.stepsValue) {
     // Iterations that are not the sample's own read anything.
-    Composer f(node);
+    nn::Composer &f = node;
     return f.gather(input.whole, f.max(f.sub(scan.stepsValue, double(index + 1)), 0), input.axis);
   }
   Ints shape(NodeContext::shape(input.whole));
@@ -79,7 +79,7 @@ static Value readPart(NodeContext &node, const Scan &scan, const ScanPart &input
 
 /// What is carried in the end, then the parts of each output.
 static SmallVector<SmallVector<Value>> unroll(NodeContext &node, Scan &scan) {
-  Composer f(node);
+  nn::Composer &f = node;
   size_t states = scan.carried.size();
   SmallVector<SmallVector<Value>> parts(scan.outputs.size());
   // Of a sample without steps one is taken for what its parts look like, and forgotten.
@@ -226,7 +226,7 @@ static void readSteps(NodeContext &node, int64_t sample, Scan &scan) {
   if (!node.hasOperand(0))
     return;
   if (!node.tryConstant(0)) {
-    Composer f(node);
+    nn::Composer &f = node;
     Value steps = node.cast(takeSample(node, node.operand(0), sample), f.i64());
     scan.stepsValue = f.clamp(steps, 0, double(scan.length));
     return;

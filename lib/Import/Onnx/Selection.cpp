@@ -5,8 +5,8 @@
 // known shape: windows of the sequence are compared with all n-grams at once.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <map>
@@ -18,7 +18,7 @@ using namespace cleave::onnx;
 
 /// The elements of an operand that must be known, in a type that holds those of all types exactly.
 static std::optional<std::vector<long double>> readNumbers(NodeContext &node, unsigned index) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value value = node.operand(index);
   if (!node.tryConstant(index)) {
     node.check(node.failed(), "its result's shape depends on the values of operand " + Twine(index) +
@@ -53,7 +53,7 @@ static bool isComputed(Value value) {
 
 /// Which places hold what is known at import; the elements are gathered from the operand, so that it is still read.
 static void importUnique(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   bool isSorted = node.boolAttr("sorted", true), isFlat = !node.hasAttr("axis");
   if (isFlat && isComputed(x))
@@ -228,7 +228,7 @@ static std::optional<SmallVector<Grams>> readGrams(NodeContext &node, Shape colu
 
 /// Windows [batch, places, n] equal n-grams [grams, n]; sums over places go to the columns of the n-grams.
 static void importTfIdf(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   Shape shape = NodeContext::shape(x);
   StringRef mode = node.stringAttr("mode");
@@ -271,7 +271,7 @@ static void importTfIdf(NodeContext &node) {
     SmallVector<double> factors(width, 1);
     for (auto [column, weight] : llvm::zip(columns, weights))
       factors[column] = weight;
-    Value factor = f.table(f.f32(), {width}, factors);
+    Value factor = node.table(f.f32(), {width}, factors);
     y = mode == "TFIDF" ? f.mul(counts, factor) : f.mul(node.cast(f.gt(counts, 0), f.f32()), factor);
   }
   node.result(0, shape.size() == 2 ? y : node.reshape(y, {width}));

@@ -6,7 +6,7 @@
 //   x [.., n, 1 or 2] * W [n, 1 or 2, k, 2] -> [.., k, 2]      W = e^(-+ 2 pi i n k / N)
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
+#include "NodeContext.h"
 #include "Registry.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -23,7 +23,6 @@ constexpr int64_t kMaxTable = int64_t(1) << 24;
 /// left, of which all but the first, and the middle one of an even length, stand for two.
 static Value makeTable(NodeContext &node, Type type, int64_t total, int64_t length, int64_t inParts, int64_t bins,
                        int64_t outParts, bool isInverse, bool isHalfInput) {
-  Composer f(node);
   int64_t count = length * inParts * bins * outParts;
   if (!node.check(count <= kMaxTable, "a transform of " + Twine(total) +
                                           " elements is not supported: its table would have " + Twine(count) +
@@ -45,12 +44,12 @@ static Value makeTable(NodeContext &node, Type type, int64_t total, int64_t leng
           values.push_back(in == 0 ? im : re);
       }
   }
-  return f.table(type, {length, inParts, bins, outParts}, values);
+  return node.table(type, {length, inParts, bins, outParts}, values);
 }
 
 /// Operands: x [.., 1 or 2], length, and since opset 20 the axis.
 static void importDft(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   int64_t rank = NodeContext::rank(x);
   bool isInverse = node.boolAttr("inverse", false), isOneSided = node.boolAttr("onesided", false);
@@ -82,7 +81,7 @@ static void importDft(NodeContext &node) {
 
 /// Operands: signal [batch, length, 1 or 2], step, window, length of a frame. Frames are copied out by one gather.
 static void importStft(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value signal = node.operand(0), window = node.operand(2);
   bool isOneSided = node.boolAttr("onesided", true);
   int64_t step = node.constantInt(1);
@@ -112,7 +111,6 @@ static void importStft(NodeContext &node) {
 /// Triangles between points that lie evenly on the mel scale (`2595 log10(1 + hz / 700)`), [bins of a spectrum, mels]:
 /// the standard's own formula, whose points are rounded down to bins.
 static void importMelWeights(NodeContext &node) {
-  Composer f(node);
   int64_t mels = node.constantInt(0), length = node.constantInt(1), rate = node.constantInt(2);
   SmallVector<double> edges = node.constantFloats(3);
   llvm::append_range(edges, node.constantFloats(4));
@@ -143,7 +141,7 @@ static void importMelWeights(NodeContext &node) {
     for (int64_t bin = center + 1; bin < end; ++bin)
       set(bin, double(end - bin) / double(end - center));
   }
-  node.result(0, f.table(type, {bins, mels}, values));
+  node.result(0, node.table(type, {bins, mels}, values));
 }
 
 //===----------------------------------------------------------------------===//
@@ -156,7 +154,7 @@ constexpr int64_t kMaxDet = 32;
 /// Gaussian elimination with pivots, unrolled: per step the row with the largest first element goes to the front (the
 /// sign changes if it was not there), and is taken off the others, which lose a row and a column.
 static void importDet(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   Ints shape(NodeContext::shape(x));
   if (!node.check(shape.size() >= 2 && shape.back() == shape[shape.size() - 2], "the last two dims must be a square"))

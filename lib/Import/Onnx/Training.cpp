@@ -9,7 +9,7 @@
 // learning rate, as the standard's formulas say, and cast once to that of the tensors.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 using namespace mlir;
@@ -39,12 +39,12 @@ template <typename Fn> static void updateAll(NodeContext &node, unsigned average
 }
 
 /// The gradient of `norm / 2 * |x|^2` comes on top.
-static Value regularize(Composer f, const Update &update, double norm) {
+static Value regularize(nn::Composer &f, const Update &update, double norm) {
   return norm == 0 ? update.gradient : f.add(f.mul(update.x, norm), update.gradient);
 }
 
 static void importAdagrad(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   double norm = node.floatAttr("norm_coefficient", 0), decay = node.floatAttr("decay_factor", 0),
          epsilon = node.floatAttr("epsilon", 1e-6f);
   Value rate = node.operand(0), count = node.cast(node.operand(1), NodeContext::elementType(rate));
@@ -58,7 +58,7 @@ static void importAdagrad(NodeContext &node) {
 }
 
 static void importAdam(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   double norm = node.floatAttr("norm_coefficient", 0), after = node.floatAttr("norm_coefficient_post", 0),
          alpha = node.floatAttr("alpha", 0.9f), beta = node.floatAttr("beta", 0.999f),
          epsilon = node.floatAttr("epsilon", 1e-6f);
@@ -78,7 +78,7 @@ static void importAdam(NodeContext &node) {
 }
 
 static void importMomentum(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   double norm = node.floatAttr("norm_coefficient"), alpha = node.floatAttr("alpha"), beta = node.floatAttr("beta");
   StringRef mode = node.stringAttr("mode");
   if (node.failed() || !node.check(mode == "standard" || mode == "nesterov",

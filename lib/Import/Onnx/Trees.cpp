@@ -5,8 +5,8 @@
 // so as many steps as the deepest tree has levels are enough. What leaves add to targets is one more gather.
 //
 //===----------------------------------------------------------------------===//
-#include "Composer.h"
 #include "Families.h"
+#include "NodeContext.h"
 #include "Registry.h"
 
 #include <cmath>
@@ -136,8 +136,8 @@ static std::optional<Forest> readForest(NodeContext &node) {
 
 /// Which samples take the true branch; only for modes that occur.
 static Value takesTrue(NodeContext &node, const Forest &forest, Value at, Value value, Type type) {
-  Composer f(node);
-  Value split = f.gather(f.table(type, {int64_t(forest.splits.size())}, forest.splits), at, 0);
+  nn::Composer &f = node;
+  Value split = f.gather(node.table(type, {int64_t(forest.splits.size())}, forest.splits), at, 0);
   Value mode = f.gather(node.vector(forest.modes), at, 0), result;
   for (int64_t kind = 0; kind <= 6 && !node.failed(); ++kind) {
     if (!llvm::is_contained(Shape(forest.modes).take_front(forest.inner), kind))
@@ -151,7 +151,7 @@ static Value takesTrue(NodeContext &node, const Forest &forest, Value at, Value 
       SmallVector<double> table(forest.onTrue.size() * widest, std::nan(""));
       for (auto [i, set] : llvm::enumerate(forest.members))
         llvm::copy(set, table.begin() + i * widest);
-      Value sets = f.gather(f.table(type, {int64_t(forest.onTrue.size()), int64_t(widest)}, table), at, 0);
+      Value sets = f.gather(node.table(type, {int64_t(forest.onTrue.size()), int64_t(widest)}, table), at, 0);
       Value hits = node.cast(f.eq(sets, node.unsqueeze(value, {2})), f.i32());
       holds = f.gt(f.reduce(nn::ReduceKind::Max, hits, Ints{2}), 0);
     } else {
@@ -173,7 +173,7 @@ static Value takesTrue(NodeContext &node, const Forest &forest, Value at, Value 
 
 /// Walks the forest, and joins the weights of the leaves per target: [samples, targets].
 static Value runForest(NodeContext &node, const Forest &forest, Join join, int64_t targets) {
-  Composer f(node);
+  nn::Composer &f = node;
   Value x = node.operand(0);
   Type type = NodeContext::elementType(x);
   if (!isa<FloatType>(type))
@@ -202,12 +202,12 @@ static Value runForest(NodeContext &node, const Forest &forest, Join join, int64
     present[weight.leaf * targets + weight.target] = 1;
   }
   Value leaf = f.sub(at, double(forest.inner));
-  Value added = f.gather(f.table(type, {leaves, targets}, weights), leaf, 0);
+  Value added = f.gather(node.table(type, {leaves, targets}, weights), leaf, 0);
   if (join == Join::Sum || join == Join::Average) {
     Value y = f.sum(added, Ints{1});
     return join == Join::Average ? f.div(y, double(trees)) : y;
   }
-  Value isOf = f.gt(f.gather(f.table(f.f32(), {leaves, targets}, present), leaf, 0), 0.5);
+  Value isOf = f.gt(f.gather(node.table(f.f32(), {leaves, targets}, present), leaf, 0), 0.5);
   bool isMin = join == Join::Min;
   double none = isMin ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
   Value y = f.reduce(isMin ? nn::ReduceKind::Min : nn::ReduceKind::Max, f.select(isOf, added, none), Ints{1});
@@ -335,13 +335,13 @@ std::optional<Forest> OldForest::read() {
 
 /// The scores of all samples in f32, with the model's own constants.
 static Value addBase(NodeContext &node, Value scores, int64_t count) {
-  Composer f(node);
+  nn::Composer &f = node;
   SmallVector<double> base = node.floatsAttr("base_values").value_or(SmallVector<double>());
   scores = node.cast(scores, f.f32());
   if (base.empty() || !node.check(int64_t(base.size()) == count,
                                   "there are " + Twine(base.size()) + " base values, expected " + Twine(count)))
     return scores;
-  return f.add(scores, f.table(f.f32(), {count}, base));
+  return f.add(scores, node.table(f.f32(), {count}, base));
 }
 
 /// `aggregate_function` is a word here, and a number in version 5.
@@ -362,7 +362,7 @@ static void importTreeRegressor(NodeContext &node) {
 /// The label with the largest score. Two classes, but weights of one only: its score decides, against one half where all
 /// weights are shares, else against 0.
 static void importTreeClassifier(NodeContext &node) {
-  Composer f(node);
+  nn::Composer &f = node;
   node.check(!node.hasAttr("classlabels_strings"), "labels that are strings are not supported");
   Ints labels = node.intsAttr("classlabels_int64s").value_or(Ints());
   StringRef after = node.stringAttr("post_transform", StringRef("NONE"));

@@ -46,7 +46,7 @@ def suppress(inputs, most, overlap, least, centered, gathers):
              make("NonMaxSuppression", ["b", "s", "most", "overlap", "" if least is None else "least"], ["found"], center_point_box=centered)]
     if gathers:
         nodes += [make("Gather", ["found", "two"], ["column"], axis=1), make("Squeeze", ["column", "one"], ["flat"]),
-                  make("Gather", ["boxes", "flat"], ["kept"], axis=1), make("Mul", ["kept", "kept"], ["squares"])]
+                  make("Gather", ["boxes", "flat"], ["kept"], axis=1), make("Mul", ["kept", "kept"], ["products"]), make("Sin", ["products"], ["squares"])]
     rows = {"found": (0, -1), **({"squares": (1, None)} if gathers else {})}
     return model(nodes, inputs, list(rows), constants), inputs, rows, "found.count"
 

@@ -47,9 +47,6 @@ static Dims getFirstOrder(int64_t rank) {
   return order;
 }
 
-/// Where `dim` is when channels are last.
-static int64_t moveDim(int64_t dim, int64_t rank) { return getFirstOrder(rank)[dim]; }
-
 static Dims reorder(ArrayRef<int64_t> values) {
   return llvm::map_to_vector(getLastOrder(values.size()), [&](int64_t dim) { return values[dim]; });
 }
@@ -138,28 +135,34 @@ static bool isWindowed(Operation *op) {
   if (isa<nn::BatchNormOp>(op))
     return getTensorType(op->getOperand(0)).getRank() >= 3;
   auto formed = cast<nn::FormOpInterface>(op);
-  return !isa<nn::ResizeOp>(op) && isAnchor(op) &&
+  return !isa<nn::ReorderOpInterface>(op) && isAnchor(op) &&
          (formed.getForm() == nn::Form::Convolution || formed.getForm() == nn::Form::Window);
 }
 
-/// True for what means the same on dims in another order, once its attributes are.
+/// Dims of what `op` works on.
+static int64_t getRank(Operation *op) {
+  return std::max(getTensorType(op->getOperand(0)).getRank(), getTensorType(op->getResult(0)).getRank());
+}
+
+/// True for what means the same on dims in another order, once its attributes do, and keeps all dims, or batch and channels alone.
 static bool isPlain(Operation *op) {
-  if (auto reduce = dyn_cast<nn::ReduceOp>(op)) {
-    int64_t rank = getTensorType(reduce.getInput()).getRank();
-    return reduce.getKeepDims() || llvm::equal(reduce.getDims(), llvm::seq<int64_t>(2, rank));
-  }
   if (op->hasTrait<nn::Elementwise>())
-    return op->getNumOperands() > 0;
-  // Dims are resized one after the other, and what is added up in another order rounds otherwise.
-  if (auto resize = dyn_cast<nn::ResizeOp>(op))
-    return resize.getScales()[1] == 1;
-  return isa<nn::BroadcastOp, nn::ConcatOp, nn::SliceOp, nn::PadOp, nn::SoftmaxOp, nn::LogSoftmaxOp>(op);
+    return true;
+  auto plain = dyn_cast<nn::ReorderOpInterface>(op);
+  ArrayRef<int64_t> from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
+  bool isRankKept = int64_t(to.size()) == getRank(op);
+  return plain && plain.canReorder(getLastOrder(getRank(op))) && (isRankKept || to == from.take_front(2));
+}
+
+static bool isConvolution(Operation *op) {
+  auto formed = dyn_cast<nn::FormOpInterface>(op);
+  return formed && formed.getForm() == nn::Form::Convolution;
 }
 
 /// By elements: what would have to be transposed first is less than what is there.
 bool LayoutChooser::isWorthIt(Operation *op) const {
   // Vectors run along channels of the result.
-  if (isa<nn::ConvOp, nn::ConvTransposeOp>(op))
+  if (isConvolution(op))
     return getShape(op->getResult(0))[1] >= kFewChannels;
   int64_t there = 0, missing = 0;
   unsigned considered = isWindowed(op) ? 1 : op->getNumOperands();
@@ -193,7 +196,7 @@ Value LayoutChooser::convertWindowed(Operation *op) {
 
 Value LayoutChooser::convertPlain(Operation *op) {
   RankedTensorType type = getTensorType(op->getResult(0));
-  int64_t rank = isa<nn::ReduceOp>(op) ? getTensorType(op->getOperand(0)).getRank() : type.getRank();
+  int64_t rank = getRank(op);
   bool isRankKept = type.getRank() == rank;
   OpBuilder builder(op);
   SmallVector<Value> operands =
@@ -202,28 +205,8 @@ Value LayoutChooser::convertPlain(Operation *op) {
   plain->setOperands(operands);
   if (isRankKept)
     plain->getResult(0).setType(RankedTensorType::get(reorder(type.getShape()), type.getElementType()));
-  if (auto concat = dyn_cast<nn::ConcatOp>(plain))
-    concat.setDim(moveDim(concat.getDim(), rank));
-  else if (auto softmax = dyn_cast<nn::SoftmaxOp>(plain))
-    softmax.setDim(moveDim(softmax.getDim(), rank));
-  else if (auto softmax = dyn_cast<nn::LogSoftmaxOp>(plain))
-    softmax.setDim(moveDim(softmax.getDim(), rank));
-  else if (auto slice = dyn_cast<nn::SliceOp>(plain)) {
-    slice.setStarts(reorder(slice.getStarts()));
-    slice.setSizes(reorder(slice.getSizes()));
-    slice.setSteps(reorder(slice.getSteps()));
-  } else if (auto pad = dyn_cast<nn::PadOp>(plain)) {
-    pad.setLow(reorder(pad.getLow()));
-    pad.setHigh(reorder(pad.getHigh()));
-  } else if (auto resize = dyn_cast<nn::ResizeOp>(plain)) {
-    SmallVector<double> scales =
-        llvm::map_to_vector(getLastOrder(rank), [&](int64_t dim) { return resize.getScales()[dim]; });
-    resize.setScales(scales);
-  } else if (auto reduce = dyn_cast<nn::ReduceOp>(plain)) {
-    Dims dims = llvm::map_to_vector(reduce.getDims(), [&](int64_t dim) { return moveDim(dim, rank); });
-    llvm::sort(dims);
-    reduce.setDims(dims);
-  }
+  if (auto reordered = dyn_cast<nn::ReorderOpInterface>(plain))
+    reordered.reorder(getLastOrder(rank));
   return plain->getResult(0);
 }
 
@@ -262,7 +245,7 @@ bool LayoutChooser::convert(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0 || !isa<nn::FormOpInterface>(op))
     return false;
   Value result = op->getResult(0);
-  int64_t rank = getTensorType(isa<nn::ReduceOp>(op) ? op->getOperand(0) : result).getRank();
+  int64_t rank = getRank(op);
   bool windowed = isWindowed(op);
   if (rank < 3 || (!windowed && !isPlain(op)) || !isWorthIt(op))
     return false;
@@ -305,7 +288,7 @@ struct ChooseLayouts : cleave::exec::impl::ChooseLayoutsBase<ChooseLayouts> {
         continue;
       spmd::restoreNodes(func);
       for (Block &block : func.getBody())
-        if (llvm::any_of(block, llvm::IsaPred<nn::ConvOp, nn::ConvTransposeOp>))
+        if (llvm::any_of(block, [](Operation &op) { return isConvolution(&op); }))
           LayoutChooser(block).run();
     }
   }

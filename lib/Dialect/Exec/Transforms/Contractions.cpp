@@ -12,6 +12,7 @@
 #include "Contractions.h"
 
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -87,29 +88,23 @@ static Value contract(nn::ConvTransposeOp op, Value input, bool isLast) {
   OpBuilder builder(op);
   std::string pixels, taps = "co", boxes;
   RankedTensorType type = op.getResult().getType();
-  SmallVector<int64_t> shape, whole(type.getShape());
-  for (auto [dim, stride] : llvm::enumerate(op.getStrides())) {
+  SmallVector<int64_t> whole(type.getShape());
+  for (size_t dim = 0; dim < op.getStrides().size(); ++dim) {
     pixels += "pqr"[dim];
     taps += "xyz"[dim];
     boxes += {"pqr"[dim], "xyz"[dim]};
-    shape.append({op.getInput().getType().getDimSize(dim + 2), stride});
   }
   int64_t channels = type.getDimSize(1);
-  shape.insert(isLast ? shape.end() : shape.begin(), channels);
-  shape.insert(shape.begin(), type.getDimSize(0));
   if (isLast)
     std::rotate(whole.begin() + 1, whole.begin() + 2, whole.end());
   std::string equation =
       isLast ? "n" + pixels + "c," + taps + "->n" + boxes + "o" : "nc" + pixels + "," + taps + "->no" + boxes;
-  Value made = nn::EinsumOp::create(builder, op.getLoc(), RankedTensorType::get(shape, type.getElementType()),
-                                    ValueRange{input, op.getWeight()}, equation);
-  type = RankedTensorType::get(whole, type.getElementType());
-  made = nn::ReshapeOp::create(builder, op.getLoc(), type, made);
+  nn::Composer f(builder, op.getLoc());
+  Value made = f.reshape(f.einsum({input, op.getWeight()}, equation), whole);
   if (Value bias = op.getBias()) {
     SmallVector<int64_t> perChannel(isLast ? 1 : type.getRank() - 1, 1);
     perChannel[0] = channels;
-    bias = nn::ReshapeOp::create(builder, op.getLoc(), RankedTensorType::get(perChannel, type.getElementType()), bias);
-    made = nn::AddOp::create(builder, op.getLoc(), made, bias);
+    made = f.add(made, f.reshape(bias, perChannel));
   }
   return made;
 }

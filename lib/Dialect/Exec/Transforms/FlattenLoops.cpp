@@ -15,6 +15,7 @@
 
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 
 namespace cleave::exec {
@@ -38,11 +39,11 @@ static Value getSource(Value value) {
 
 /// The same elements somewhere else.
 static Value copy(OpBuilder &builder, Location loc, Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  auto vector = RankedTensorType::get({type.getNumElements()}, type.getElementType());
-  Value flat = nn::ReshapeOp::create(builder, loc, vector, value);
-  Value made = AppendOp::create(builder, loc, vector, flat, /*dim=*/0);
-  return nn::ReshapeOp::create(builder, loc, type, made);
+  nn::Composer f(builder, loc);
+  RankedTensorType type = getTensorType(value);
+  Value flat = f.reshape(value, type.getNumElements());
+  Value made = AppendOp::create(builder, loc, flat.getType(), flat, /*dim=*/0);
+  return f.reshape(made, type.getShape());
 }
 
 /// What is captured without being loaded comes by the mark.

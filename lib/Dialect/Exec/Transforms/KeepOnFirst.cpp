@@ -8,32 +8,13 @@
 //===----------------------------------------------------------------------===//
 #include "KeepOnFirst.h"
 
-#include "mlir/IR/Builders.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 
 #include <map>
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-/// What changes nothing when it is combined with another element.
-static TypedAttr getIdentity(Type type, spmd::ReductionKind kind) {
-  bool isMax = kind == spmd::ReductionKind::Max, isExtremum = isMax || kind == spmd::ReductionKind::Min;
-  if (auto floats = dyn_cast<FloatType>(type)) {
-    const llvm::fltSemantics &semantics = floats.getFloatSemantics();
-    if (isExtremum)
-      return FloatAttr::get(type, APFloat::getInf(semantics, /*Negative=*/isMax));
-    return FloatAttr::get(type,
-                          kind == spmd::ReductionKind::Prod ? APFloat::getOne(semantics) : APFloat::getZero(semantics));
-  }
-  unsigned width = type.getIntOrFloatBitWidth();
-  if (!isExtremum)
-    return IntegerAttr::get(type, APInt(width, kind == spmd::ReductionKind::Prod));
-  bool isUnsigned = type.isUnsignedInteger() || width == 1;
-  APInt least = isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
-  APInt most = isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
-  return IntegerAttr::get(type, isMax ? least : most);
-}
 
 static KernelOp createKernel(ModuleOp module, SymbolTable &symbols, RankedTensorType type, spmd::ReductionKind kind,
                              Location loc) {
@@ -42,15 +23,12 @@ static KernelOp createKernel(ModuleOp module, SymbolTable &symbols, RankedTensor
                                  /*in_place=*/DenseI64ArrayAttr());
   symbols.insert(kernel); // which makes the name unique
   Block &body = kernel.getBody().emplaceBlock();
-  auto indexType = RankedTensorType::get({}, builder.getI64Type()),
-       number = RankedTensorType::get({}, type.getElementType());
+  auto indexType = RankedTensorType::get({}, builder.getI64Type());
   Value index = body.addArgument(indexType, loc), value = body.addArgument(type, loc);
   builder.setInsertionPointToEnd(&body);
-  Value zero = nn::ConstantOp::create(builder, loc, DenseElementsAttr::get(indexType, int64_t(0)));
-  Value nothing = nn::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(number, Attribute(getIdentity(type.getElementType(), kind))));
-  Value isFirst = nn::EqOp::create(builder, loc, index, zero);
-  Value kept = nn::SelectOp::create(builder, loc, isFirst, value, nothing);
+  nn::Composer f(builder, loc);
+  Value zero = f.position(0), nothing = f.identity(kind, type.getElementType());
+  Value kept = f.select(f.eq(index, zero), value, nothing);
   YieldOp::create(builder, loc, kept);
   return kernel;
 }

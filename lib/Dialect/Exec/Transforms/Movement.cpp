@@ -7,9 +7,8 @@
 #include "Movement.h"
 
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 
-#include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -22,10 +21,6 @@ Value cleave::exec::skipTransposes(Value value, SmallVectorImpl<int64_t> &permut
     value = transpose.getInput();
   }
   return value;
-}
-
-static bool isIdentity(ArrayRef<int64_t> permutation) {
-  return llvm::equal(permutation, llvm::seq<int64_t>(0, permutation.size()));
 }
 
 /// Dims that have more than one element.
@@ -60,16 +55,13 @@ Value cleave::exec::permute(OpBuilder &builder, Value value, ArrayRef<int64_t> p
     SmallVector<int64_t> shape = llvm::map_to_vector(whole, [&](int64_t dim) { return getShape(from)[dim]; });
     return reshapeTo(builder, permute(builder, transpose, order, stops), shape);
   }
-  return isIdentity(whole) ? from : nn::TransposeOp::create(builder, value.getLoc(), from, whole).getResult();
+  return nn::Composer(builder, value.getLoc()).transpose(from, whole);
 }
 
 Value cleave::exec::reshapeTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape) {
   if (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
     value = reshape.getInput();
-  if (getShape(value) == shape)
-    return value;
-  auto type = RankedTensorType::get(shape, getTensorType(value).getElementType());
-  return nn::ReshapeOp::create(builder, value.getLoc(), type, value);
+  return nn::Composer(builder, value.getLoc()).reshape(value, shape);
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,9 +18,9 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -95,12 +95,10 @@ public:
   }
 
   static Value reshape(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
-    if (getTensorType(value).getShape() == shape)
-      return value;
-    return nn::ReshapeOp::create(b, value.getLoc(), getTensorType(value).clone(shape), value);
+    return nn::Composer(b, value.getLoc()).reshape(value, shape);
   }
   static Value transpose(OpBuilder &b, Value value, ArrayRef<int64_t> order) {
-    return nn::TransposeOp::create(b, value.getLoc(), value, order);
+    return nn::Composer(b, value.getLoc()).transpose(value, order);
   }
 
 private:

@@ -15,9 +15,9 @@
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include <cmath>
 
@@ -286,19 +286,13 @@ Value Recognizer::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> or
 static Value getAdded(OpBuilder &builder, const Mask &mask) {
   if (!mask.condition)
     return mask.added;
-  RankedTensorType type = RankedTensorType::get({}, getTensorType(mask.otherwise).getElementType());
-  auto zero = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
-  Value none = nn::ConstantOp::create(builder, mask.condition.getLoc(), zero);
-  return nn::SelectOp::create(builder, mask.condition.getLoc(), mask.condition, none, mask.otherwise);
+  nn::Composer f(builder, mask.condition.getLoc());
+  return f.select(mask.condition, f.scalarLike(mask.otherwise, 0), mask.otherwise);
 }
 
 static Value getSum(OpBuilder &builder, Value all, Value added) {
-  Type element = getTensorType(all).getElementType();
-  if (getTensorType(added).getElementType() != element)
-    added = nn::CastOp::create(builder, added.getLoc(), RankedTensorType::get(getTensorType(added).getShape(), element),
-                               added,
-                               /*saturate=*/false);
-  return nn::AddOp::create(builder, added.getLoc(), all, added);
+  nn::Composer f(builder, added.getLoc());
+  return f.add(all, f.cast(added, getElementType(all)));
 }
 
 /// All masks as one that is added, in the order in which they were. Null if there is none.

@@ -14,32 +14,11 @@
 #include "Rings.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-/// Where the dim `dim` of the operand of a movement is in its result, if it is one there and nothing else.
-static std::optional<int64_t> followDim(Operation *op, int64_t dim) {
-  ArrayRef<int64_t> from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
-  if (isa<nn::CastOp>(op))
-    return dim;
-  if (auto transpose = dyn_cast<nn::TransposeOp>(op))
-    return llvm::find(transpose.getPermutation(), dim) - transpose.getPermutation().begin();
-  if (isa<nn::BroadcastOp>(op))
-    return nn::findBroadcastDim(from, dim, to);
-  if (auto slice = dyn_cast<nn::SliceOp>(op)) {
-    // What uneven shards are filled up with is cut off.
-    bool isEnd = llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
-                 llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; });
-    for (auto [at, size] : llvm::enumerate(from))
-      isEnd &= int64_t(at) == dim || to[at] == size;
-    return isEnd ? std::optional(dim) : std::nullopt;
-  }
-  return isa<nn::ReshapeOp>(op) ? nn::findReshapedDim(from, dim, to) : std::nullopt;
-}
 
 /// True if `value` is read by one op alone, by attention as keys and values.
 static bool hasOneReader(Value value) {
@@ -80,7 +59,7 @@ static std::optional<GatheredSequence> findGathered(Value value, std::string &re
     isAlone &= op->getNumResults() == 1 && hasOneReader(op->getResult(0));
     if ((gathered = getGatheredAxes(op)))
       break;
-    if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::CastOp, nn::SliceOp>(op))
+    if (!isa<nn::MovesDimsOpInterface>(op))
       return std::nullopt;
     moves.push_back(op);
   }
@@ -96,7 +75,7 @@ static std::optional<GatheredSequence> findGathered(Value value, std::string &re
   found.shard = getShape(found.gather->getOperand(0))[found.dim];
   int64_t dim = found.dim;
   for (Operation *op : llvm::reverse(moves)) {
-    std::optional<int64_t> at = followDim(op, dim);
+    std::optional<int64_t> at = cast<nn::MovesDimsOpInterface>(op).followDim(dim);
     if (!at)
       return std::nullopt;
     found.moves.push_back({op, dim = *at});

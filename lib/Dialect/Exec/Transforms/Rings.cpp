@@ -20,8 +20,7 @@
 #include "Rings.h"
 
 #include "cleave/Dialect/Nn/IR/Bands.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <limits>
@@ -60,12 +59,11 @@ struct BlockSight {
 };
 
 /// Makes the ops of a ring in front of its attention.
-class RingBuilder {
+class RingBuilder : nn::Composer {
 public:
-  explicit RingBuilder(Ring &ring)
-      : ring(ring), builder(ring.attention), loc(ring.attention.getLoc()), block(ring.key.shard),
-        compute(getElementType(ring.attention.getQuery()).isF64() ? Type(builder.getF64Type())
-                                                                  : Type(builder.getF32Type())) {}
+  RingBuilder(OpBuilder &builder, Ring &ring)
+      : Composer(builder, ring.attention.getLoc()), ring(ring), block(ring.key.shard),
+        compute(getElementType(ring.attention.getQuery()).isF64() ? f64() : f32()) {}
 
   Value build();
 
@@ -75,19 +73,7 @@ private:
     Value result, logs;
   };
 
-  template <typename OpT, typename... Args> Value make(Args &&...args) {
-    return OpT::create(builder, loc, std::forward<Args>(args)...).getResult();
-  }
-  Value number(double value) {
-    auto type = RankedTensorType::get({}, compute);
-    return make<nn::ConstantOp>(DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(compute, value))));
-  }
-  Value place(int64_t value) {
-    return make<nn::ConstantOp>(DenseElementsAttr::get(RankedTensorType::get({}, builder.getI64Type()), value));
-  }
-  Value reshape(Value value, ArrayRef<int64_t> shape) {
-    return make<nn::ReshapeOp>(RankedTensorType::get(shape, getElementType(value)), value);
-  }
+  Value number(double value) { return scalar(compute, value); }
   /// `size` places from `first` on, along dim `dim` of `rank`.
   Value places(int64_t size, Value first, int64_t rank, int64_t dim);
   Value index(ArrayRef<spmd::AxisAttr> axes);
@@ -105,8 +91,6 @@ private:
   Attended combine(Attended first, Attended second);
 
   Ring &ring;
-  OpBuilder builder;
-  Location loc;
   int64_t block; ///< keys of one
   Type compute;
 };
@@ -142,23 +126,21 @@ SmallVector<int64_t> cleave::exec::findSteps(Ring &ring) {
 Value RingBuilder::places(int64_t size, Value first, int64_t rank, int64_t dim) {
   SmallVector<int64_t> shape(rank, 1);
   shape[dim] = size;
-  Value iota = make<nn::IotaOp>(RankedTensorType::get(shape, builder.getI64Type()), dim, 0, 1);
-  return first ? make<nn::AddOp>(iota, first) : iota;
+  Value counts = iota(shape, dim, i64());
+  return first ? add(counts, first) : counts;
 }
 
 Value RingBuilder::index(ArrayRef<spmd::AxisAttr> axes) {
   SmallVector<Attribute> list(axes.begin(), axes.end());
-  return make<spmd::AxisIndexOp>(RankedTensorType::get({}, builder.getI64Type()), builder.getArrayAttr(list));
+  return spmd::AxisIndexOp::create(builder, loc, RankedTensorType::get({}, i64()), builder.getArrayAttr(list));
 }
 
 /// Zeros where the last shards are filled up, whatever is there: a weight of 0 times NaN is NaN.
 Value RingBuilder::hidePadding(Value shard, int64_t dim) {
   if (ring.ranks * block == ring.countKeys())
     return shard;
-  Value at = places(block, make<nn::MulOp>(index(ring.key.axes), place(block)), getShape(shard).size(), dim);
-  auto scalar = RankedTensorType::get({}, getElementType(shard));
-  Value zero = make<nn::ConstantOp>(cast<DenseElementsAttr>(builder.getZeroAttr(scalar)));
-  return make<nn::SelectOp>(make<nn::LtOp>(at, place(ring.countKeys())), shard, zero);
+  Value at = places(block, mul(index(ring.key.axes), position(block)), getShape(shard).size(), dim);
+  return select(lt(at, position(ring.countKeys())), shard, 0);
 }
 
 /// The block of the rank that is so many before, which the op `window` gives as an interval that lies as many whole shards earlier.
@@ -170,10 +152,10 @@ Value RingBuilder::passOn(Value blocks, int64_t ranks, const GatheredSequence &s
   SmallVector<Attribute> dims(highs.size(), builder.getArrayAttr({}));
   dims[sequence.dim] = builder.getArrayAttr(SmallVector<Attribute>(sequence.axes.begin(), sequence.axes.end()));
   std::string cause = (what + " of nn.attention go round, a block at a time").str();
-  return make<spmd::WindowOp>(blocks.getType(), blocks, builder.getArrayAttr(dims), steps, lows, highs,
-                              /*fill=*/TypedAttr(), /*wraps=*/true, /*reflects=*/false, builder.getStringAttr(cause),
-                              /*missing=*/DenseI64ArrayAttr(), /*firsts=*/DenseI64ArrayAttr(),
-                              /*ends=*/DenseI64ArrayAttr(), /*takers=*/DenseI64ArrayAttr());
+  return spmd::WindowOp::create(builder, loc, blocks.getType(), blocks, builder.getArrayAttr(dims), steps, lows, highs,
+                                /*fill=*/TypedAttr(), /*wraps=*/true, /*reflects=*/false, builder.getStringAttr(cause),
+                                /*missing=*/DenseI64ArrayAttr(), /*firsts=*/DenseI64ArrayAttr(),
+                                /*ends=*/DenseI64ArrayAttr(), /*takers=*/DenseI64ArrayAttr());
 }
 
 /// What was done to all keys, done to a block.
@@ -181,7 +163,7 @@ Value RingBuilder::move(Value shard, const GatheredSequence &sequence) {
   for (auto [op, dim] : sequence.moves) {
     if (isa<nn::SliceOp>(op))
       continue;
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    RankedTensorType type = getTensorType(op->getResult(0));
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = block;
     IRMapping mapping;
@@ -199,26 +181,25 @@ Value RingBuilder::move(Value shard, const GatheredSequence &sequence) {
 
 /// True on the ranks from number `step` on, or on the others.
 Value RingBuilder::seesOwnSide(int64_t step, bool isAhead) {
-  Value own = index(ring.key.axes), first = place(step);
-  return isAhead ? make<nn::GeOp>(own, first) : make<nn::LtOp>(own, first);
+  Value own = index(ring.key.axes), first = position(step);
+  return isAhead ? ge(own, first) : lt(own, first);
 }
 
 /// Where the rank's first query is; null: at 0.
 Value RingBuilder::firstQuery() {
-  return ring.band.queryAxes.empty() ? Value()
-                                     : make<nn::MulOp>(index(ring.band.queryAxes), place(ring.countQueries()));
+  return ring.band.queryAxes.empty() ? Value() : mul(index(ring.band.queryAxes), position(ring.countQueries()));
 }
 
 /// True where some of the rank's queries see some of the keys from `from` on, by places.
 Value RingBuilder::reaches(Value from) {
   const nn::KeyBand &band = ring.band.band;
   Value first = firstQuery(), isReached;
-  auto query = [&](int64_t by) { return first ? make<nn::AddOp>(first, place(by)) : place(by); };
+  auto query = [&](int64_t by) { return first ? add(first, position(by)) : position(by); };
   if (band.high)
-    isReached = make<nn::LeOp>(from, query(ring.countQueries() - 1 + *band.high));
+    isReached = le(from, query(ring.countQueries() - 1 + *band.high));
   if (band.low) {
-    Value isNear = make<nn::GeOp>(make<nn::AddOp>(from, place(block - 1)), query(*band.low));
-    isReached = isReached ? make<nn::AndOp>(isReached, isNear) : isNear;
+    Value isNear = ge(add(from, position(block - 1)), query(*band.low));
+    isReached = isReached ? both(isReached, isNear) : isNear;
   }
   return isReached;
 }
@@ -237,18 +218,11 @@ Value RingBuilder::takeColumns(Value from) {
   SmallVector<int64_t> shape(getShape(mask)), low(shape.size(), 0), high(shape.size(), 0);
   int64_t dim = shape.size() - 1;
   high[dim] = ring.ranks * block - shape[dim];
-  Type element = getElementType(mask);
-  if (high[dim]) {
-    auto scalar = RankedTensorType::get({}, element);
-    TypedAttr hidden = isa<FloatType>(element)
-                           ? TypedAttr(builder.getFloatAttr(element, -std::numeric_limits<double>::infinity()))
-                           : TypedAttr(builder.getIntegerAttr(element, 0));
-    Value fill = make<nn::ConstantOp>(DenseElementsAttr::get(scalar, Attribute(hidden)));
-    mask = make<nn::PadOp>(nn::PadMode::Constant, mask, fill, low, high);
-  }
+  bool isAdded = isa<FloatType>(getElementType(mask));
+  mask = pad(mask, low, high, isAdded ? -std::numeric_limits<double>::infinity() : 0);
   shape.back() = ring.ranks;
   shape.push_back(block);
-  return make<nn::GatherOp>(reshape(mask, shape), from, dim);
+  return gather(reshape(mask, shape), from, dim);
 }
 
 /// Either may be null.
@@ -256,11 +230,8 @@ Value RingBuilder::joinMasks(Value given, Value isSeen) {
   if (!given || !isSeen)
     return given ? given : isSeen;
   if (getElementType(given).isInteger(1))
-    return make<nn::AndOp>(given, isSeen);
-  Value wide = given;
-  if (getElementType(given) != compute)
-    wide = make<nn::CastOp>(RankedTensorType::get(getShape(given), compute), given);
-  return make<nn::SelectOp>(isSeen, wide, number(-std::numeric_limits<double>::infinity()));
+    return both(given, isSeen);
+  return select(isSeen, cast(given, compute), -std::numeric_limits<double>::infinity());
 }
 
 //===----------------------------------------------------------------------===//
@@ -271,10 +242,10 @@ Value RingBuilder::joinMasks(Value given, Value isSeen) {
 RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) {
   Value from = index(ring.key.axes), isSeen, anySeen;
   if (step > 0) {
-    Value before = make<nn::SubOp>(from, place(step));
-    from = make<nn::SelectOp>(make<nn::LtOp>(before, place(0)), make<nn::AddOp>(before, place(ring.ranks)), before);
+    Value before = sub(from, position(step));
+    from = select(lt(before, position(0)), add(before, position(ring.ranks)), before);
   }
-  Value firstKey = make<nn::MulOp>(from, place(block));
+  Value firstKey = mul(from, position(block));
   nn::KeyBand band;
   if (isAligned(ring)) {
     SmallVector<BlockSight, 2> sights = getSights(ring, step);
@@ -292,8 +263,8 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) 
     anySeen = reaches(firstKey);
   }
   if (ring.ranks * block > ring.countKeys()) {
-    Value isKey = make<nn::LtOp>(places(block, firstKey, 2, 1), place(ring.countKeys()));
-    isSeen = isSeen ? make<nn::AndOp>(isSeen, isKey) : isKey;
+    Value isKey = lt(places(block, firstKey, 2, 1), position(ring.countKeys()));
+    isSeen = isSeen ? both(isSeen, isKey) : isKey;
   }
   nn::AttentionOp whole = ring.attention;
   SmallVector<int64_t> shape(getShape(whole.getResult()));
@@ -312,14 +283,14 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) 
 /// A query that sees nothing in either has the logarithm of 0, and 0 as its result.
 RingBuilder::Attended RingBuilder::combine(Attended first, Attended second) {
   Value lowest = number(-std::numeric_limits<double>::infinity()), zero = number(0), one = number(1);
-  Value largest = make<nn::MaxOp>(first.logs, second.logs);
-  Value isBlind = make<nn::EqOp>(largest, lowest), shift = make<nn::SelectOp>(isBlind, zero, largest);
-  Value weight = make<nn::ExpOp>(make<nn::SubOp>(first.logs, shift));
-  Value other = make<nn::ExpOp>(make<nn::SubOp>(second.logs, shift));
-  Value sum = make<nn::SelectOp>(isBlind, one, make<nn::AddOp>(weight, other));
-  Value kept = make<nn::MulOp>(first.result, make<nn::DivOp>(weight, sum));
-  Value added = make<nn::MulOp>(second.result, make<nn::DivOp>(other, sum));
-  return {make<nn::AddOp>(kept, added), make<nn::AddOp>(largest, make<nn::LogOp>(sum))};
+  Value largest = max(first.logs, second.logs);
+  Value isBlind = eq(largest, lowest), shift = select(isBlind, zero, largest);
+  Value weight = exp(sub(first.logs, shift));
+  Value other = exp(sub(second.logs, shift));
+  Value sum = select(isBlind, one, add(weight, other));
+  Value kept = mul(first.result, div(weight, sum));
+  Value added = mul(second.result, div(other, sum));
+  return {add(kept, added), add(largest, log(sum))};
 }
 
 /// Blocks are passed on before they are attended to, so that they travel meanwhile; past steps at which nobody sees anything they go at
@@ -342,9 +313,7 @@ Value RingBuilder::build() {
     key = nextKey;
     value = nextValue;
   }
-  Type element = getElementType(ring.attention.getResult());
-  auto type = RankedTensorType::get(getShape(attended->result), element);
-  return element == compute ? attended->result : make<nn::CastOp>(type, attended->result);
+  return cast(attended->result, getElementType(ring.attention.getResult()));
 }
 
 static void erase(const GatheredSequence &sequence) {
@@ -354,7 +323,8 @@ static void erase(const GatheredSequence &sequence) {
 }
 
 void cleave::exec::formRing(Ring &ring) {
-  Value result = RingBuilder(ring).build();
+  OpBuilder builder(ring.attention);
+  Value result = RingBuilder(builder, ring).build();
   bool isShared = ring.attention.getKey() == ring.attention.getValue();
   nn::GlobalBand::removeFrom(ring.attention);
   result.getDefiningOp()->setDiscardableAttrs(ring.attention->getDiscardableAttrDictionary());

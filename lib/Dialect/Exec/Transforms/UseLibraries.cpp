@@ -18,6 +18,7 @@
 #include "cleave/Codegen/Libraries.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -216,9 +217,7 @@ Value Columns::split(OpBuilder &builder, Value value, StringRef term, std::strin
     letters += own == known.end() ? std::string(1, letter) : own->second.letters;
     llvm::append_range(shape, own == known.end() ? ArrayRef<int64_t>(extent) : ArrayRef(own->second.extents));
   }
-  if (type.getShape() == ArrayRef(shape))
-    return value;
-  return nn::ReshapeOp::create(builder, value.getLoc(), type.clone(shape), value);
+  return nn::Composer(builder, value.getLoc()).reshape(value, shape);
 }
 
 /// Leaves a reshape behind a product to the operands. False if there is none, or it puts dims together.

@@ -12,6 +12,7 @@
 #include "Weights.h"
 
 #include "Placement.h"
+#include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -58,21 +59,16 @@ void Weights::cut(Box &box, unsigned dim, ArrayRef<spmd::AxisAttr> axes, int64_t
 /// Dim by dim, as the sharding says.
 FailureOr<Weights::Box> Weights::getBox(nn::LoadOp op) {
   auto param = symbols.lookup<nn::ParamOp>(op.getParam());
-  Box box = getWhole(op.getParamAttr(), cast<RankedTensorType>(param.getType()).getShape());
-  if (op.isPart()) {
-    box.sizes = SmallVector<int64_t>(*op.getSizes());
-    for (auto [start, first] : llvm::zip_equal(box.starts, *op.getStarts()))
-      start = table.get(first);
-  }
-  if (!op.getSharding())
-    return box;
-  auto sharding = dyn_cast<spmd::ShardingAttr>(*op.getSharding());
-  if (!sharding || sharding.getMesh() != spmd::getMesh(op) || sharding.getDims().size() != box.sizes.size())
+  FailureOr<nn::LoadedBox> loaded = nn::getLoadedBox(op, param, spmd::getMesh(op));
+  if (failed(loaded))
     return op.emitOpError() << "loads by " << *op.getSharding()
                             << ", which is not a sharding of it over the module's mesh";
-  for (auto [dim, axes] : llvm::enumerate(sharding.getDims()))
-    if (!axes.getAxes().empty())
-      cut(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], sharding.getNumShards(dim)));
+  Box box = getWhole(op.getParamAttr(), loaded->sizes);
+  for (auto [start, first] : llvm::zip_equal(box.starts, loaded->starts))
+    start = table.get(first);
+  for (unsigned dim = 0; loaded->sharding && dim < box.sizes.size(); ++dim)
+    if (spmd::DimShardingAttr axes = loaded->sharding.getDims()[dim]; !axes.getAxes().empty())
+      cut(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], loaded->sharding.getNumShards(dim)));
   return box;
 }
 

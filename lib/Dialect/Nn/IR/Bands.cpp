@@ -11,7 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Bands.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
+
+#include "cleave/Dialect/Nn/IR/Composer.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -38,16 +39,13 @@ BandAttributes::BandAttributes(const KeyBand &band)
 }
 
 Value cleave::nn::compareToBand(OpBuilder &builder, Location loc, Value queries, Value keys, const KeyBand &band) {
-  auto move = [&](int64_t by) -> Value {
-    auto type = RankedTensorType::get({}, builder.getI64Type());
-    return AddOp::create(builder, loc, queries, ConstantOp::create(builder, loc, DenseElementsAttr::get(type, by)));
-  };
+  Composer f(builder, loc);
   Value isSeen;
   if (band.high)
-    isSeen = LeOp::create(builder, loc, keys, move(*band.high));
+    isSeen = f.le(keys, f.add(queries, f.position(*band.high)));
   if (band.low) {
-    Value isNear = GeOp::create(builder, loc, keys, move(*band.low));
-    isSeen = isSeen ? AndOp::create(builder, loc, isSeen, isNear) : isNear;
+    Value isNear = f.ge(keys, f.add(queries, f.position(*band.low)));
+    isSeen = isSeen ? f.both(isSeen, isNear) : isNear;
   }
   return isSeen;
 }

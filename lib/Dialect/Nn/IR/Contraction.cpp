@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -61,4 +63,25 @@ LogicalResult EinsumOp::inferTypes(Adaptor op, TypeInference &infer) {
     shape.push_back(it->second);
   }
   return infer.give(shape, getElementType(op.getInputs().front()));
+}
+
+int64_t EinsumOp::countSummed(unsigned operand) {
+  EinsumTerms terms = *parseEinsum(getEquation());
+  int64_t count = 1;
+  for (auto [letter, extent] : llvm::zip_equal(terms.inputs[operand], getShape(getInputs()[operand])))
+    count *= terms.result.contains(letter) ? 1 : extent;
+  return count;
+}
+
+/// A letter more. What all share does not have it, so it is read once for all of them.
+Value EinsumOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool> isStacked, int64_t) {
+  StringRef letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  size_t free = letters.find_if([&](char letter) { return !getEquation().contains(letter); });
+  if (free == StringRef::npos)
+    return {};
+  EinsumTerms terms = *parseEinsum(getEquation());
+  SmallVector<std::string> read;
+  for (auto [term, hasDim] : llvm::zip_equal(terms.inputs, isStacked))
+    read.push_back((hasDim ? std::string(1, letters[free]) : "") + term.str());
+  return compose.einsum(operands, llvm::join(read, ",") + "->" + letters[free] + terms.result.str());
 }

@@ -19,6 +19,20 @@ using namespace cleave::nn;
 
 YieldOp LoopOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
 
+OperandRange LoopOp::getNext() { return getYield().getNext(); }
+Value LoopOp::getNextCondition() { return getYield().getCondition(); }
+
+Operation *LoopOp::makeLike(OpBuilder &builder, TypeRange results, Value condition, ValueRange initial,
+                            ValueRange captured) {
+  auto made = create(builder, getLoc(), results, condition, initial, captured, getCountAttr());
+  made.getBody().emplaceBlock();
+  return made;
+}
+
+void LoopOp::makeEnd(OpBuilder &builder, Value condition, ValueRange next) {
+  YieldOp::create(builder, getYield().getLoc(), condition, next);
+}
+
 /// What never runs is priced as if it did once: what costs nothing would be decided by chance.
 int64_t LoopOp::getPricedTimes() {
   int64_t bound = getCount() ? int64_t(*getCount()) : kAssumedTimes;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -94,3 +95,16 @@ template <typename Op> static LogicalResult verifyQuantization(Op op, Value quan
 
 LogicalResult QuantizeOp::verify() { return verifyQuantization(*this, getResult()); }
 LogicalResult DequantizeOp::verify() { return verifyQuantization(*this, getInput()); }
+
+std::optional<int64_t> CastOp::followDim(int64_t dim) { return dim; }
+
+/// Each may have one scale, or those of its blocks; one for each of its rows or columns has no op.
+Value DequantizeOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool> isStacked, int64_t count) {
+  bool hasBlocks = getBlock() > 0, hasZeroPoint = operands.size() > 2;
+  bool fits = hasBlocks ? isStacked[1] : !isStacked[1] || getShape(operands[1]).size() == 1;
+  if (!isStacked[0] || !fits || (hasZeroPoint && isStacked[2] != isStacked[1]))
+    return {};
+  return compose.createTyped<DequantizeOp>(
+      getStackedType(getResult(), count), operands[0], operands[1], hasZeroPoint ? operands[2] : Value(),
+      isStacked[1] && !hasBlocks ? int64_t(0) : int64_t(getDim()) + 1, int64_t(getBlock()));
+}

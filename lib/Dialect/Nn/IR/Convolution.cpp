@@ -151,3 +151,16 @@ LogicalResult PoolOp::inferTypes(Adaptor op, TypeInference &infer) {
     return infer.reject("p is ", p, ", expected at least 1 (C4)");
   return infer.give(shape, getElementType(op.getInput()));
 }
+
+//===----------------------------------------------------------------------===//
+// What is summed
+//===----------------------------------------------------------------------===//
+
+/// As many of the input as of the weight, [out, in / groups, kernel..].
+int64_t ConvOp::countSummed(unsigned) { return ShapedType::getNumElements(getShape(getWeight()).drop_front()); }
+
+/// Of a weight [in, out / groups, kernel..].
+int64_t ConvTransposeOp::countSummed(unsigned) {
+  ArrayRef<int64_t> weight = getShape(getWeight());
+  return ShapedType::getNumElements(weight.drop_front(2)) * weight[0] / int64_t(getGroups());
+}

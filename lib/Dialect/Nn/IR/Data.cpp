@@ -49,6 +49,26 @@ RankedTensorType cleave::nn::getPieceType(ParamOp param) {
   return hasParts ? RankedTensorType::get(type.getShape().drop_front(), type.getElementType()) : type;
 }
 
+spmd::ShardBox LoadedBox::getShard(int64_t rank) const {
+  spmd::ShardBox shard = spmd::getShardBox(sharding, sizes, rank);
+  for (auto [at, first] : llvm::zip_equal(shard.start, starts))
+    at += first;
+  return shard;
+}
+
+FailureOr<LoadedBox> cleave::nn::getLoadedBox(LoadOp load, ParamOp param, spmd::MeshAttr mesh) {
+  ArrayRef<int64_t> whole = cast<RankedTensorType>(param.getType()).getShape();
+  LoadedBox box{SmallVector<int64_t>(whole.size(), 0), SmallVector<int64_t>(whole), {}};
+  if (load.isPart())
+    box = {SmallVector<int64_t>(*load.getStarts()), SmallVector<int64_t>(*load.getSizes()), {}};
+  if (!load.getSharding())
+    return box;
+  box.sharding = dyn_cast<spmd::ShardingAttr>(*load.getSharding());
+  if (!box.sharding || box.sharding.getMesh() != mesh || box.sharding.getDims().size() != box.sizes.size())
+    return failure();
+  return box;
+}
+
 /// C1 and C2 of a parameter, or of one part of it.
 static LogicalResult verifyPiece(ParamOp op, Attribute value, RankedTensorType type, int64_t bytes) {
   if (auto weight = dyn_cast<WeightAttr>(value)) {

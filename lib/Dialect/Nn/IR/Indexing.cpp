@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -106,3 +107,13 @@ int64_t GatherNdOp::getNumPlaces() { return getInput().getType().getDimSize(getB
 int64_t ScatterElementsOp::getNumPlaces() { return getInput().getType().getDimSize(getDim()); }
 int64_t ScatterNdOp::getNumPlaces() { return getInput().getType().getDimSize(0); }
 int64_t OneHotOp::getNumPlaces() { return getDepth(); }
+
+/// Places of each in one table, or the same places in a table of each: not both, which would be a lookup with a batch dim.
+Value GatherOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool> isStacked, int64_t) {
+  int64_t dim = getDim();
+  if (isStacked[0])
+    return isStacked[1] ? Value() : compose.gather(operands[0], operands[1], dim + 1);
+  return compose.moveDim(compose.gather(operands[0], operands[1], dim), dim, 0);
+}
+
+bool GatherOp::isGentle(ArrayRef<bool> varies) { return !varies[1]; }

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Nn/IR/SliceRange.h"
 
 #include <cassert>
@@ -212,4 +214,59 @@ LogicalResult TriluOp::inferTypes(Adaptor op, TypeInference &infer) {
   if (getShape(op.getInput()).size() < 2)
     return infer.reject("input is ", op.getInput().getType(), ", expected at least 2 dims (C1)");
   return infer.giveLike(op.getInput());
+}
+
+//===----------------------------------------------------------------------===//
+// Where dims go
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> ReshapeOp::followDim(int64_t dim) {
+  return findReshapedDim(getShape(getInput()), dim, getShape(getResult()));
+}
+std::optional<int64_t> TransposeOp::followDim(int64_t dim) { return findInOrder(getPermutation(), dim); }
+std::optional<int64_t> BroadcastOp::followDim(int64_t dim) {
+  return findBroadcastDim(getShape(getInput()), dim, getShape(getResult()));
+}
+std::optional<int64_t> SliceOp::followDim(int64_t dim) {
+  bool isBeginning = llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
+                     llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
+  for (auto [at, extent] : llvm::enumerate(getShape(getInput())))
+    isBeginning &= int64_t(at) == dim || getSizes()[at] == extent;
+  return isBeginning ? std::optional(dim) : std::nullopt;
+}
+
+void ConcatOp::reorder(ArrayRef<int64_t> order) { setDim(findInOrder(order, getDim())); }
+void SliceOp::reorder(ArrayRef<int64_t> order) {
+  setStarts(putInOrder(order, getStarts()));
+  setSizes(putInOrder(order, getSizes()));
+  setSteps(putInOrder(order, getSteps()));
+}
+void PadOp::reorder(ArrayRef<int64_t> order) {
+  setLow(putInOrder(order, getLow()));
+  setHigh(putInOrder(order, getHigh()));
+}
+
+//===----------------------------------------------------------------------===//
+// Several at once
+//===----------------------------------------------------------------------===//
+
+static SmallVector<int64_t> putInFront(int64_t number, ArrayRef<int64_t> numbers, int64_t more = 0) {
+  SmallVector<int64_t> result{number};
+  for (int64_t each : numbers)
+    result.push_back(each + more);
+  return result;
+}
+
+Value ReshapeOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool>, int64_t count) {
+  return compose.reshape(operands[0], getStackedType(getResult(), count).getShape());
+}
+Value TransposeOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool>, int64_t) {
+  return compose.transpose(operands[0], putInFront(0, getPermutation(), /*more=*/1));
+}
+Value BroadcastOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool> isStacked, int64_t count) {
+  return stackAligned(compose, *this, operands, isStacked, count);
+}
+Value SliceOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool>, int64_t count) {
+  return compose.slice(operands[0], putInFront(0, getStarts()), putInFront(count, getSizes()),
+                       putInFront(1, getSteps()));
 }

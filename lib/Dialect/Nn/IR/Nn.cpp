@@ -48,6 +48,7 @@ void NnDialect::initialize() {
 #include "cleave/Dialect/Nn/IR/NnOps.cpp.inc"
       >();
   addOperations<LoopOp, YieldOp>();
+  addProgram();
 }
 
 Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -72,3 +74,30 @@ LogicalResult TopKOp::inferTypes(Adaptor op, TypeInference &infer) {
   (void)infer.give(shape, getElementType(op.getInput()));
   return infer.give(shape, IntegerType::get(op.getInput().getContext(), 64));
 }
+
+//===----------------------------------------------------------------------===//
+// Dims in another order, several at once
+//===----------------------------------------------------------------------===//
+
+/// Dims that are left without those that are reduced must stand as they did.
+bool ReduceOp::canReorder(ArrayRef<int64_t> order) {
+  return getKeepDims() || keepsOrder(order, [&](int64_t dim) { return !llvm::is_contained(getDims(), dim); });
+}
+
+void ReduceOp::reorder(ArrayRef<int64_t> order) {
+  SmallVector<int64_t> dims = llvm::map_to_vector(getDims(), [&](int64_t dim) { return findInOrder(order, dim); });
+  llvm::sort(dims);
+  setDims(dims);
+}
+void SoftmaxOp::reorder(ArrayRef<int64_t> order) { setDim(findInOrder(order, getDim())); }
+void LogSoftmaxOp::reorder(ArrayRef<int64_t> order) { setDim(findInOrder(order, getDim())); }
+
+Value ReduceOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool>, int64_t) {
+  SmallVector<int64_t> dims = llvm::map_to_vector(getDims(), [](int64_t dim) { return dim + 1; });
+  return compose.create<ReduceOp>(getKind(), operands[0], dims, getKeepDims());
+}
+Value SoftmaxOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<bool>, int64_t) {
+  return compose.create<SoftmaxOp>(operands[0], int64_t(getDim()) + 1);
+}
+
+bool ReduceOp::isGentle(ArrayRef<bool>) { return getKind() == ReduceKind::Max || getKind() == ReduceKind::Min; }

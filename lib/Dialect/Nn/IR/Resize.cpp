@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 
 #include <cmath>
 
@@ -26,3 +27,10 @@ LogicalResult ResizeOp::verify() {
   }
   return success();
 }
+
+/// Dims are resized one after the other, and what is added up in another order rounds otherwise.
+bool ResizeOp::canReorder(ArrayRef<int64_t> order) {
+  return keepsOrder(order, [&](int64_t dim) { return getScales()[dim] != 1; });
+}
+
+void ResizeOp::reorder(ArrayRef<int64_t> order) { setScales(putInOrder(order, getScales())); }

@@ -55,7 +55,7 @@ private:
   Value addToMask(Value isSeen);
   DimWindow getWindow();
   Value findKeys(const DimWindow &window);
-  Value number(double value) { return build.constant(value, getElementType(wideQuery)); }
+  Value number(double value) { return build.scalar(getElementType(wideQuery), value); }
   Value minusInfinity() { return number(-std::numeric_limits<double>::infinity()); }
 
   AttentionOp op;
@@ -70,12 +70,11 @@ private:
 Value LocalAttention::computeScores() {
   wideQuery = build.widen(context.operands[0]);
   Value grouped = build.reshape(wideQuery, {query[0], key[1], query[1] / key[1], query[2], query[3]});
-  Value scores = build.einsum(grouped, build.widen(context.operands[1]), "bkgsd,bktd->bkgst");
-  scores = build.mul(scores, number(op.getScale().convertToDouble()));
+  Value scores = build.einsum({grouped, build.widen(context.operands[1])}, "bkgsd,bktd->bkgst");
+  scores = build.mul(scores, op.getScale().convertToDouble());
   double softcap = op.getSoftcap().convertToDouble();
   if (softcap > 0) {
-    Value bounded = TanhOp::create(context.builder, context.loc, build.div(scores, number(softcap)));
-    scores = build.mul(bounded, number(softcap));
+    scores = build.mul(build.tanh(build.div(scores, softcap)), softcap);
   }
   return scores;
 }
@@ -93,7 +92,7 @@ Value LocalAttention::applyMask(Value scores) {
   mask = build.reshape(mask, grouped);
   if (getElementType(mask).isInteger(1))
     return build.select(mask, scores, minusInfinity());
-  return build.add(scores, build.convert(mask, getElementType(scores)));
+  return build.add(scores, build.cast(mask, getElementType(scores)));
 }
 
 /// Query position i sees the key positions of its band, both counted over all ranks. Precondition: there is a bound.
@@ -116,7 +115,7 @@ Value LocalAttention::addToMask(Value isSeen) {
     return build.both(given, isSeen);
   Value wide = build.widen(given);
   double infinity = std::numeric_limits<double>::infinity();
-  return build.select(isSeen, wide, build.constant(-infinity, getElementType(wide)));
+  return build.select(isSeen, wide, -infinity);
 }
 
 /// Whoever takes the keys block by block needs no mask for most blocks, and finds here what it was made of.
@@ -145,9 +144,9 @@ Value LocalAttention::findKeys(const DimWindow &window) {
   Value places = build.positions(window.high - window.low, window.low, 1, 1, 0), isKey;
   places = build.add(places, build.shardOffset(keyAxes, window.step));
   if (window.low < 0)
-    isKey = build.isAtLeast(places, build.position(0));
+    isKey = build.ge(places, build.position(0));
   if ((window.pieces - 1) * window.step + window.high > end) {
-    Value isBefore = build.isLess(places, build.position(end));
+    Value isBefore = build.lt(places, build.position(end));
     isKey = isKey ? build.both(isKey, isBefore) : isBefore;
   }
   return isKey;
@@ -180,16 +179,16 @@ Value LocalAttention::computeWithStatistics() {
   scores = build.maskPadding(scores, 4, keyAxes, keys, ReduceKind::Max);
   Value maximum = build.reduceAcross(ReduceKind::Max, scores, 4, keyAxes);
   // A query that sees nothing on any rank: exp(-inf - 0) = 0 everywhere, and 0 / 1 = 0.
-  maximum = build.select(build.isEqual(maximum, minusInfinity()), number(0), maximum);
+  maximum = build.select(build.eq(maximum, minusInfinity()), number(0), maximum);
   Value weights = build.exp(build.sub(scores, maximum));
   Value sum = build.reduceAcross(ReduceKind::Sum, weights, 4, keyAxes);
   // Weights of padding are 0, which times NaN is NaN.
   Value values = build.maskPadding(context.operands[2], 2, keyAxes, keys, ReduceKind::Sum);
-  Value weighted = build.einsum(weights, build.widen(values), "bkgst,bktv->bkgsv");
+  Value weighted = build.einsum({weights, build.widen(values)}, "bkgst,bktv->bkgsv");
   weighted = context.allReduce(weighted, ReductionKind::Sum, keyAxes);
-  sum = build.select(build.isEqual(sum, number(0)), number(1), sum);
+  sum = build.select(build.eq(sum, number(0)), number(1), sum);
   RankedTensorType type = context.resultTypes.front();
-  return build.convert(build.reshape(build.div(weighted, sum), type.getShape()), type.getElementType());
+  return build.cast(build.reshape(build.div(weighted, sum), type.getShape()), type.getElementType());
 }
 
 /// Each query sees what it would, so the op is itself. Whose queries a rank has is remembered, for rings.

@@ -84,14 +84,8 @@ LogicalResult ConvTransposeOp::partition(PartitionContext &context, SmallVectorI
 //===----------------------------------------------------------------------===//
 
 /// What never wins a maximum, and adds nothing.
-static TypedAttr getPadding(PoolKind kind, Type type, Builder &builder) {
-  if (kind != PoolKind::Max)
-    return builder.getZeroAttr(type);
-  if (auto floats = dyn_cast<FloatType>(type))
-    return FloatAttr::get(type, APFloat::getInf(floats.getFloatSemantics(), /*Negative=*/true));
-  unsigned width = type.getIntOrFloatBitWidth();
-  bool isUnsigned = type.isUnsignedInteger() || width == 1;
-  return IntegerAttr::get(type, isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width));
+static TypedAttr getPadding(PoolKind kind, Type type) {
+  return getIdentity(kind == PoolKind::Max ? ReductionKind::Max : ReductionKind::Sum, type);
 }
 
 /// Of each window of this rank along a dim, the share that an average counts: positions of the picture, with its padding if
@@ -107,9 +101,8 @@ static Value getCounted(LocalBuilder &build, PoolOp op, const LocalBuilder::Read
   Type element = op.getInput().getType().getElementType();
   Value positions =
       build.add(build.positions(size, window.low, 1, rank, at.dim), build.shardOffset(at.axes, window.step));
-  Value counts =
-      build.both(build.isAtLeast(positions, build.position(first)), build.isLess(positions, build.position(end)));
-  Value mask = build.select(counts, build.constant(1, element), build.zero(element));
+  Value counts = build.both(build.ge(positions, build.position(first)), build.lt(positions, build.position(end)));
+  Value mask = build.select(counts, build.scalar(element, 1), build.scalar(element, 0));
   SmallVector<int64_t> ones(rank - 2, 1), zeros(rank - 2, 0), kernel(ones), strides(ones), dilations(ones);
   kernel[spatial] = op.getKernel()[spatial];
   strides[spatial] = op.getStrides()[spatial];
@@ -120,7 +113,7 @@ static Value getCounted(LocalBuilder &build, PoolOp op, const LocalBuilder::Read
 
 LogicalResult PoolOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   LocalBuilder build(context);
-  auto read = build.readWindows(getPadding(getKind(), getInput().getType().getElementType(), context.builder));
+  auto read = build.readWindows(getPadding(getKind(), getInput().getType().getElementType()));
   auto clone = cast<PoolOp>(cloneLocal(*this, context));
   dropPads(clone, read);
   Value result = clone;

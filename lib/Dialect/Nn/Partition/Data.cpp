@@ -78,6 +78,6 @@ LogicalResult IotaOp::partition(PartitionContext &context, SmallVectorImpl<Value
   int64_t start = getStart(), step = getStep(), extent = type.getDimSize(dim);
   Value local = build.positions(extent, start, step, type.getRank(), dim);
   Value shifted = build.add(local, build.shardOffset(axes, extent * step));
-  results.push_back(build.broadcast(build.convert(shifted, type.getElementType()), type.getShape()));
+  results.push_back(build.broadcast(build.cast(shifted, type.getElementType()), type.getShape()));
   return success();
 }

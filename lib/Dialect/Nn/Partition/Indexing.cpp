@@ -46,9 +46,9 @@ LogicalResult GatherOp::partition(PartitionContext &context, SmallVectorImpl<Val
   Shape shape = getShape(table);
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, /*outside=*/0,
                      shape[dim]);
-  Value found = GatherOp::create(context.builder, context.loc, table, local.indices, dim);
+  Value found = build.gather(table, local.indices, dim);
   SmallVector<int64_t> mask = withTrailingOnes(getShape(local.isInside), shape.size() - dim - 1);
-  results.push_back(build.select(build.reshape(local.isInside, mask), found, build.zeroLike(found)));
+  results.push_back(build.select(build.reshape(local.isInside, mask), found, 0));
   return success();
 }
 
@@ -62,8 +62,8 @@ LogicalResult GatherElementsOp::partition(PartitionContext &context, SmallVector
   Value table = context.operands[0];
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], getShape(table)[dim], axes,
                      /*outside=*/0, getShape(table)[dim]);
-  Value found = GatherElementsOp::create(context.builder, context.loc, table, local.indices, dim);
-  results.push_back(build.select(local.isInside, found, build.zeroLike(found)));
+  Value found = build.create<GatherElementsOp>(table, local.indices, dim);
+  results.push_back(build.select(local.isInside, found, 0));
   return success();
 }
 
@@ -78,10 +78,10 @@ struct LocalTuples {
   LocalTuples(LocalBuilder &build, Value tuples, Shape globalShape, unsigned firstDim, bool redirect) {
     int64_t last = getShape(tuples).size() - 1, length = getShape(tuples)[last];
     Shape localShape = getShape(build.context.operands[0]);
-    Value wide = build.convert(tuples, build.context.builder.getI64Type());
+    Value wide = build.cast(tuples, build.context.builder.getI64Type());
     SmallVector<Value> components;
     for (int64_t i = 0; i < length; ++i) {
-      Value component = build.slice(wide, last, i, 1);
+      Value component = build.sliceDim(wide, last, i, 1);
       unsigned dim = firstDim + i;
       SmallVector<AxisAttr> axes = build.context.getOperandCuts(0, dim);
       if (!axes.empty()) {
@@ -93,8 +93,7 @@ struct LocalTuples {
       }
       components.push_back(component);
     }
-    indices = components.size() == 1 ? components.front()
-                                     : ConcatOp::create(build.context.builder, build.context.loc, components, last);
+    indices = build.concat(components, last);
   }
 };
 } // namespace
@@ -115,10 +114,10 @@ LogicalResult GatherNdOp::partition(PartitionContext &context, SmallVectorImpl<V
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
   LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), first, /*redirect=*/false);
-  Value found = GatherNdOp::create(context.builder, context.loc, table, local.indices, first);
+  Value found = build.create<GatherNdOp>(table, local.indices, first);
   Shape tuples = getShape(local.isInside).drop_back();
   SmallVector<int64_t> mask = withTrailingOnes(tuples, getShape(found).size() - tuples.size());
-  results.push_back(build.select(build.reshape(local.isInside, mask), found, build.zeroLike(found)));
+  results.push_back(build.select(build.reshape(local.isInside, mask), found, 0));
   return success();
 }
 
@@ -137,16 +136,15 @@ static Value maskUpdates(LocalBuilder &build) {
 }
 
 /// One dummy element at the end of each of `dims`.
-static Value appendDummies(PartitionContext &context, Value value, ArrayRef<int64_t> dims) {
+static Value appendDummies(LocalBuilder &build, Value value, ArrayRef<int64_t> dims) {
   SmallVector<int64_t> low(getShape(value).size(), 0), high(low);
   for (int64_t dim : dims)
     high[dim] = 1;
-  return PadOp::create(context.builder, context.loc, PadMode::Constant, value, /*value=*/Value(), low, high);
+  return build.create<PadOp>(PadMode::Constant, value, /*value=*/Value(), low, high);
 }
 
-static Value dropDummies(PartitionContext &context, Value value, Shape shape) {
-  SmallVector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
-  return SliceOp::create(context.builder, context.loc, value, starts, shape, steps);
+static Value dropDummies(LocalBuilder &build, Value value, Shape shape) {
+  return build.slice(value, SmallVector<int64_t>(shape.size(), 0), shape, SmallVector<int64_t>(shape.size(), 1));
 }
 
 LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
@@ -161,10 +159,9 @@ LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVecto
   Shape shape = getShape(input);
   LocalIndices local(build, context.operands[1], getGlobalShape(getInput())[dim], shape[dim], axes, shape[dim],
                      shape[dim] + 1);
-  Value scattered =
-      ScatterElementsOp::create(context.builder, context.loc, getKind(), appendDummies(context, input, dim),
-                                local.indices, context.operands[2], dim);
-  results.push_back(dropDummies(context, scattered, shape));
+  Value scattered = build.create<ScatterElementsOp>(getKind(), appendDummies(build, input, dim), local.indices,
+                                                    context.operands[2], dim);
+  results.push_back(dropDummies(build, scattered, shape));
   return success();
 }
 
@@ -181,9 +178,9 @@ LogicalResult ScatterNdOp::partition(PartitionContext &context, SmallVectorImpl<
     if (!context.getOperandCuts(0, dim).empty())
       cutDims.push_back(dim);
   LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), 0, /*redirect=*/true);
-  Value scattered = ScatterNdOp::create(context.builder, context.loc, getKind(), appendDummies(context, input, cutDims),
-                                        local.indices, context.operands[2]);
-  results.push_back(dropDummies(context, scattered, getShape(input)));
+  Value scattered =
+      build.create<ScatterNdOp>(getKind(), appendDummies(build, input, cutDims), local.indices, context.operands[2]);
+  results.push_back(dropDummies(build, scattered, getShape(input)));
   return success();
 }
 
@@ -199,15 +196,14 @@ LogicalResult OneHotOp::partition(PartitionContext &context, SmallVectorImpl<Val
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);
   Shape result = context.resultTypes.front().getShape();
-  Value index = build.convert(context.operands[0], context.builder.getI64Type());
-  Value isNegative = build.isLess(index, build.position(0));
+  Value index = build.cast(context.operands[0], context.builder.getI64Type());
+  Value isNegative = build.lt(index, build.position(0));
   index = build.select(isNegative, build.add(index, build.position(getDepth())), index);
   SmallVector<int64_t> shape(result);
   shape[dim] = 1;
-  Value isHot =
-      build.isEqual(build.reshape(index, shape), build.globalPositions(axes, result[dim], result.size(), dim));
-  Value off = build.reshape(build.slice(context.operands[1], 0, 0, 1), {});
-  Value on = build.reshape(build.slice(context.operands[1], 0, 1, 1), {});
+  Value isHot = build.eq(build.reshape(index, shape), build.globalPositions(axes, result[dim], result.size(), dim));
+  Value off = build.reshape(build.sliceDim(context.operands[1], 0, 0, 1), {});
+  Value on = build.reshape(build.sliceDim(context.operands[1], 0, 1, 1), {});
   results.push_back(build.select(isHot, on, off));
   return success();
 }

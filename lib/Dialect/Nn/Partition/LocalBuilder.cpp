@@ -1,7 +1,7 @@
 //===- LocalBuilder.cpp - builds per-device forms -------------------------===//
 //
-// Thin wrappers around `create` that compute result types: the per-device forms then read like formulas. Positions are
-// i64 whatever the op's own indices are, so that a global position fits before it is made local.
+// Per-device forms read like formulas (Composer.h). Positions are i64 whatever the op's own indices are, so that a global position fits
+// before it is made local.
 //
 //===----------------------------------------------------------------------===//
 #include "LocalBuilder.h"
@@ -13,78 +13,13 @@ using namespace cleave::nn;
 using namespace cleave::spmd;
 
 //===----------------------------------------------------------------------===//
-// Constants
-//===----------------------------------------------------------------------===//
-
-Value LocalBuilder::constant(double value, Type elementType) {
-  auto type = RankedTensorType::get({}, elementType);
-  if (auto floatType = dyn_cast<FloatType>(elementType)) {
-    APFloat number(value);
-    bool losesInfo;
-    if (isa<Float8E8M0FNUType>(floatType)) // which has no 0
-      number = APFloat(std::max(value, 0x1p-127));
-    number.convert(floatType.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
-    return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, number));
-  }
-  APInt number(elementType.getIntOrFloatBitWidth(), static_cast<uint64_t>(static_cast<int64_t>(value)),
-               /*isSigned=*/true, /*implicitTrunc=*/true);
-  return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, number));
-}
-
-Value LocalBuilder::position(int64_t value) {
-  auto type = RankedTensorType::get({}, builder.getI64Type());
-  return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, value));
-}
-
-//===----------------------------------------------------------------------===//
-// Shapes and types
-//===----------------------------------------------------------------------===//
-
-Value LocalBuilder::convert(Value value, Type elementType) {
-  if (getElementType(value) == elementType)
-    return value;
-  return CastOp::create(builder, loc, RankedTensorType::get(getShape(value), elementType), value);
-}
-
-Value LocalBuilder::widen(Value value) {
-  return getElementType(value).isF64() ? value : convert(value, builder.getF32Type());
-}
-
-Value LocalBuilder::reshape(Value value, Shape shape) {
-  if (getShape(value) == shape)
-    return value;
-  return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, getElementType(value)), value);
-}
-
-Value LocalBuilder::broadcast(Value value, Shape shape) {
-  if (getShape(value) == shape)
-    return value;
-  return BroadcastOp::create(builder, loc, RankedTensorType::get(shape, getElementType(value)), value);
-}
-
-Value LocalBuilder::reduce(ReduceKind kind, Value value, ArrayRef<int64_t> dims) {
-  return ReduceOp::create(builder, loc, kind, value, dims, /*keepDims=*/true);
-}
-
-Value LocalBuilder::einsum(Value lhs, Value rhs, StringRef equation) {
-  return EinsumOp::create(builder, loc, ValueRange{lhs, rhs}, equation);
-}
-
-Value LocalBuilder::slice(Value value, int64_t dim, int64_t start, int64_t size) {
-  SmallVector<int64_t> sizes(getShape(value)), starts(sizes.size(), 0), steps(sizes.size(), 1);
-  starts[dim] = start;
-  sizes[dim] = size;
-  return SliceOp::create(builder, loc, value, starts, sizes, steps);
-}
-
-//===----------------------------------------------------------------------===//
 // Positions
 //===----------------------------------------------------------------------===//
 
 Value LocalBuilder::positions(int64_t size, int64_t start, int64_t step, int64_t rank, int64_t dim) {
   SmallVector<int64_t> shape(rank, 1);
   shape[dim] = size;
-  return IotaOp::create(builder, loc, RankedTensorType::get(shape, builder.getI64Type()), dim, start, step);
+  return iota(shape, dim, i64(), start, step);
 }
 
 Value LocalBuilder::shardOffset(ArrayRef<AxisAttr> axes, int64_t localExtent) {
@@ -101,19 +36,19 @@ Value LocalBuilder::globalPositions(ArrayRef<AxisAttr> axes, int64_t localExtent
 LocalIndices::LocalIndices(LocalBuilder &build, Value global, int64_t globalExtent, int64_t localExtent,
                            ArrayRef<AxisAttr> axes, int64_t outside, std::optional<int64_t> places) {
   Type positionType = build.context.builder.getI64Type();
-  Value index = build.convert(global, positionType);
+  Value index = build.cast(global, positionType);
   Value none = build.position(0);
-  index = build.select(build.isLess(index, none), build.add(index, build.position(globalExtent)), index);
+  index = build.select(build.lt(index, none), build.add(index, build.position(globalExtent)), index);
   Value relative = build.sub(index, build.shardOffset(axes, localExtent));
-  isInside = build.both(build.isAtLeast(relative, none), build.isLess(relative, build.position(localExtent)));
+  isInside = build.both(build.ge(relative, none), build.lt(relative, build.position(localExtent)));
   Value elsewhere = build.position(outside);
   if (places) {
     // What is nowhere must not be taken for what another rank has: it stays what it is, which is out of range here, too.
-    Value isKnown = build.both(build.isAtLeast(index, none), build.isLess(index, build.position(globalExtent)));
+    Value isKnown = build.both(build.ge(index, none), build.lt(index, build.position(globalExtent)));
     bool isOut = *places <= globalExtent;
     elsewhere =
         build.select(isKnown, elsewhere,
-                     isOut ? build.convert(global, positionType) : build.position(std::numeric_limits<int64_t>::min()));
+                     isOut ? build.cast(global, positionType) : build.position(std::numeric_limits<int64_t>::min()));
     // Beyond the end of the dim there may be padding.
     if (localExtent * build.context.getExtent(axes) != globalExtent)
       isInside = build.both(isInside, isKnown);
@@ -126,18 +61,7 @@ LocalIndices::LocalIndices(LocalBuilder &build, Value global, int64_t globalExte
 //===----------------------------------------------------------------------===//
 
 Value LocalBuilder::identity(ReduceKind kind, Type elementType) {
-  bool isMax = kind == ReduceKind::Max;
-  if (!isMax && kind != ReduceKind::Min)
-    return constant(kind == ReduceKind::Prod ? 1 : 0, elementType);
-  auto type = RankedTensorType::get({}, elementType);
-  if (auto floatType = dyn_cast<FloatType>(elementType))
-    return ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(type, APFloat::getInf(floatType.getFloatSemantics(), /*Negative=*/isMax)));
-  unsigned width = elementType.getIntOrFloatBitWidth();
-  bool isUnsigned = elementType.isUnsignedInteger() || width == 1;
-  APInt least = isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
-  APInt greatest = isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
-  return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, isMax ? least : greatest));
+  return Composer::identity(getReductionKind(kind), elementType);
 }
 
 Value LocalBuilder::maskPadding(Value value, int64_t dim, ArrayRef<AxisAttr> axes, int64_t globalExtent, Value fill) {
@@ -145,7 +69,7 @@ Value LocalBuilder::maskPadding(Value value, int64_t dim, ArrayRef<AxisAttr> axe
     return value;
   Shape shape = getShape(value);
   Value positions = globalPositions(axes, shape[dim], static_cast<int64_t>(shape.size()), dim);
-  return select(isLess(positions, position(globalExtent)), value, fill);
+  return select(lt(positions, position(globalExtent)), value, fill);
 }
 
 Value LocalBuilder::maskPadding(Value value, int64_t dim, ArrayRef<AxisAttr> axes, int64_t globalExtent,
@@ -177,7 +101,7 @@ Value LocalBuilder::maskOperand(Value value, unsigned operand, ArrayRef<int64_t>
 //===----------------------------------------------------------------------===//
 
 Value LocalBuilder::reduceAcross(ReduceKind kind, Value value, ArrayRef<int64_t> dims, ArrayRef<AxisAttr> axes) {
-  return context.allReduce(reduce(kind, value, dims), getReductionKind(kind), axes);
+  return context.allReduce(reduce(kind, value, dims, /*keepDims=*/true), getReductionKind(kind), axes);
 }
 
 /// Dims of an operand are found by their factors: those of slides whose result is cut.
@@ -233,12 +157,12 @@ Value LocalBuilder::ownPart(DenseElementsAttr whole, ArrayRef<AxisAttr> axes) {
   int64_t pieces = context.getExtent(axes), size = llvm::divideCeil(whole.getNumElements(), pieces);
   auto type = RankedTensorType::get({size}, whole.getElementType());
   if (whole.isSplat())
-    return ConstantOp::create(builder, loc, whole.resizeSplat(type));
+    return literal(whole.resizeSplat(type));
   SmallVector<Attribute> entries(whole.getValues<Attribute>());
   entries.resize(size * pieces, entries.back());
   whole = DenseElementsAttr::get(RankedTensorType::get({size * pieces}, whole.getElementType()), entries);
   Attribute list = builder.getArrayAttr(SmallVector<Attribute>(axes.begin(), axes.end()));
-  return LocalSliceOp::create(builder, loc, type, ConstantOp::create(builder, loc, whole), builder.getArrayAttr(list));
+  return LocalSliceOp::create(builder, loc, type, literal(whole), builder.getArrayAttr(list));
 }
 
 Value LocalBuilder::allGather(Value value, int64_t dim, ArrayRef<AxisAttr> axes) {

@@ -7,50 +7,16 @@
 #ifndef CLEAVE_LIB_DIALECT_NN_PARTITION_LOCALBUILDER_H
 #define CLEAVE_LIB_DIALECT_NN_PARTITION_LOCALBUILDER_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 
 namespace cleave::nn {
 
-using Shape = llvm::ArrayRef<int64_t>;
-
-class LocalBuilder {
+class LocalBuilder : public Composer {
 public:
-  explicit LocalBuilder(spmd::PartitionContext &context)
-      : context(context), builder(context.builder), loc(context.loc) {}
+  explicit LocalBuilder(spmd::PartitionContext &context) : Composer(context.builder, context.loc), context(context) {}
 
-  /// A scalar constant; `value` is converted to the element type.
-  mlir::Value constant(double value, mlir::Type elementType);
-  mlir::Value position(int64_t value);
-  mlir::Value zero(mlir::Type elementType) { return constant(0, elementType); }
-  mlir::Value zeroLike(mlir::Value value) { return zero(getElementType(value)); }
-
-  mlir::Value add(mlir::Value lhs, mlir::Value rhs) { return AddOp::create(builder, loc, lhs, rhs); }
-  mlir::Value sub(mlir::Value lhs, mlir::Value rhs) { return SubOp::create(builder, loc, lhs, rhs); }
-  mlir::Value mul(mlir::Value lhs, mlir::Value rhs) { return MulOp::create(builder, loc, lhs, rhs); }
-  mlir::Value div(mlir::Value lhs, mlir::Value rhs) { return DivOp::create(builder, loc, lhs, rhs); }
-  mlir::Value both(mlir::Value lhs, mlir::Value rhs) { return AndOp::create(builder, loc, lhs, rhs); }
-  mlir::Value isEqual(mlir::Value lhs, mlir::Value rhs) { return EqOp::create(builder, loc, lhs, rhs); }
-  mlir::Value isLess(mlir::Value lhs, mlir::Value rhs) { return LtOp::create(builder, loc, lhs, rhs); }
-  mlir::Value isAtMost(mlir::Value lhs, mlir::Value rhs) { return LeOp::create(builder, loc, lhs, rhs); }
-  mlir::Value isAtLeast(mlir::Value lhs, mlir::Value rhs) { return GeOp::create(builder, loc, lhs, rhs); }
-  mlir::Value exp(mlir::Value value) { return ExpOp::create(builder, loc, value); }
-  mlir::Value log(mlir::Value value) { return LogOp::create(builder, loc, value); }
-  mlir::Value sqrt(mlir::Value value) { return SqrtOp::create(builder, loc, value); }
-  mlir::Value select(mlir::Value condition, mlir::Value lhs, mlir::Value rhs) {
-    return SelectOp::create(builder, loc, condition, lhs, rhs);
-  }
-
-  /// The value itself if it has that element type already.
-  mlir::Value convert(mlir::Value value, mlir::Type elementType);
-  /// In f32, or f64 for f64: what statistics are computed in.
-  mlir::Value widen(mlir::Value value);
-  mlir::Value reshape(mlir::Value value, Shape shape);
-  mlir::Value broadcast(mlir::Value value, Shape shape);
-  mlir::Value reduce(ReduceKind kind, mlir::Value value, llvm::ArrayRef<int64_t> dims);
-  mlir::Value einsum(mlir::Value lhs, mlir::Value rhs, llvm::StringRef equation);
-  /// `size` elements along `dim` from `start` on.
-  mlir::Value slice(mlir::Value value, int64_t dim, int64_t start, int64_t size);
+  mlir::Value zeroLike(mlir::Value value) { return scalarLike(value, 0); }
 
   /// Positions `start + step * i` of a dim of `size` elements, as a tensor of `rank` dims that are 1 except `dim`.
   mlir::Value positions(int64_t size, int64_t start, int64_t step, int64_t rank, int64_t dim);
@@ -59,7 +25,7 @@ public:
   /// Global positions of a local dim: `positions` plus `shardOffset`, which is nothing without axes.
   mlir::Value globalPositions(llvm::ArrayRef<spmd::AxisAttr> axes, int64_t localExtent, int64_t rank, int64_t dim);
 
-  /// What changes nothing in a reduction, as a scalar: 0, 1, or the least or greatest number (0 for a mean).
+  /// As of the reduction's `Composer::identity`; 0 for a mean.
   mlir::Value identity(ReduceKind kind, mlir::Type elementType);
   /// `value` with the identity of `kind` where its dim `dim`, cut over `axes`, is padding: behind the last of
   /// `globalExtent` positions of all shards together. `value` itself where shards divide. Selected, never multiplied: padding
@@ -99,10 +65,6 @@ public:
   mlir::Value window(mlir::Value value, llvm::ArrayRef<ReadDim> read, mlir::TypedAttr fill);
 
   spmd::PartitionContext &context;
-
-private:
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
 };
 
 /// Indices into a cut dim, as one rank sees them.

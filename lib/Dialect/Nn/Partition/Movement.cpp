@@ -27,7 +27,7 @@ static Value fillInWhatIsHeld(LocalBuilder &build, SliceOp op, Value value, cons
   int64_t rank = getShape(value).size(), extent = getShape(value)[dim];
   Value wanted = build.positions(size, op.getStarts()[dim], op.getSteps()[dim], 1, 0);
   LocalIndices local(build, wanted, extent * build.context.getExtent(masked.axes), extent, masked.axes);
-  Value held = GatherOp::create(build.context.builder, build.context.loc, value, local.indices, dim);
+  Value held = build.gather(value, local.indices, dim);
   SmallVector<int64_t> maskShape(rank - dim, 1);
   maskShape[0] = size;
   return build.select(build.reshape(local.isInside, maskShape), held, build.zeroLike(held));
@@ -136,8 +136,8 @@ LogicalResult PadOp::partition(PartitionContext &context, SmallVectorImpl<Value>
       break;
     int64_t rank = low.size(), made = context.resultTypes.front().getDimSize(at.dim);
     Value positions = build.globalPositions(at.axes, made, rank, at.dim);
-    Value isInside = build.both(build.isAtLeast(positions, build.position(getLow()[at.dim])),
-                                build.isLess(positions, build.position(getLow()[at.dim] + at.window.size())));
+    Value isInside = build.both(build.ge(positions, build.position(getLow()[at.dim])),
+                                build.lt(positions, build.position(getLow()[at.dim] + at.window.size())));
     result = build.select(isInside, result, clone.getValue());
   }
   results.push_back(result);
@@ -193,7 +193,7 @@ LogicalResult TriluOp::partition(PartitionContext &context, SmallVectorImpl<Valu
   Value rows = build.globalPositions(rowAxes, shape[row], 2, 0);
   Value columns = build.globalPositions(columnAxes, shape[column], 2, 1);
   Value distance = build.sub(columns, rows), bound = build.position(getOffset());
-  Value isKept = getUpper() ? build.isAtLeast(distance, bound) : build.isAtMost(distance, bound);
+  Value isKept = getUpper() ? build.ge(distance, bound) : build.le(distance, bound);
   results.push_back(build.select(isKept, input, build.zeroLike(input)));
   return success();
 }

@@ -37,12 +37,12 @@ static Value computeMean(LocalBuilder &build, Value value, const NormDims &over)
   for (auto [dim, axes, extent] : llvm::zip_equal(over.dims, over.cutsOfDims, over.extents))
     value = build.maskPadding(value, dim, axes, extent, ReduceKind::Sum);
   Value sum = build.reduceAcross(ReduceKind::Sum, value, over.dims, over.axes);
-  return build.div(sum, build.constant(over.elements, getElementType(sum)));
+  return build.div(sum, over.elements);
 }
 
 /// `value / sqrt(moment + epsilon)`
 static Value scaleByMoment(LocalBuilder &build, Value value, Value moment, double epsilon) {
-  Value shifted = build.add(moment, build.constant(epsilon, getElementType(moment)));
+  Value shifted = build.add(moment, epsilon);
   return build.div(value, build.sqrt(shifted));
 }
 
@@ -63,7 +63,7 @@ LogicalResult LayerNormOp::partition(PartitionContext &context, SmallVectorImpl<
     result = build.mul(result, build.widen(rest.front()));
   if (getBias())
     result = build.add(result, build.widen(rest.back()));
-  results.push_back(build.convert(result, getElementType(input)));
+  results.push_back(build.cast(result, getElementType(input)));
   return success();
 }
 
@@ -78,7 +78,7 @@ LogicalResult RmsNormOp::partition(PartitionContext &context, SmallVectorImpl<Va
       scaleByMoment(build, wide, computeMean(build, build.mul(wide, wide), over), getEpsilon().convertToDouble());
   if (getScale())
     result = build.mul(result, build.widen(context.operands[1]));
-  results.push_back(build.convert(result, getElementType(input)));
+  results.push_back(build.cast(result, getElementType(input)));
   return success();
 }
 
@@ -115,7 +115,7 @@ LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<
   perChannel[0] = shape[1];
   result = build.mul(result, build.widen(build.reshape(context.operands[1], perChannel)));
   result = build.add(result, build.widen(build.reshape(context.operands[2], perChannel)));
-  results.push_back(build.convert(result, getElementType(input)));
+  results.push_back(build.cast(result, getElementType(input)));
   return success();
 }
 
@@ -127,7 +127,7 @@ LogicalResult LrnOp::partition(PartitionContext &context, SmallVectorImpl<Value>
   clone.getResult().setType(cast<RankedTensorType>(clone.getInput().getType()));
   Value result = clone;
   for (const LocalBuilder::ReadDim &at : read)
-    result = build.slice(result, at.dim, -at.window.low, context.resultTypes.front().getDimSize(at.dim));
+    result = build.sliceDim(result, at.dim, -at.window.low, context.resultTypes.front().getDimSize(at.dim));
   results.push_back(result);
   return success();
 }

@@ -21,7 +21,7 @@ LogicalResult RecurrenceOp::partition(PartitionContext &context, SmallVectorImpl
   int64_t hidden = getHidden();
   auto gather = [&](Value state) {
     Value whole = build.allGather(state, 2, axes);
-    return getShape(whole)[2] == hidden ? whole : build.slice(whole, 2, 0, hidden);
+    return getShape(whole)[2] == hidden ? whole : build.sliceDim(whole, 2, 0, hidden);
   };
   llvm::append_range(results, unrollRecurrence(context.builder, context.loc, *this, context.operands, gather));
   return success();

@@ -31,18 +31,16 @@ LogicalResult ReduceOp::partition(PartitionContext &context, SmallVectorImpl<Val
   }
   if (own == all)
     return success();
-  Value share = build.constant(own / all, getElementType(results[0]));
-  results[0] = build.mul(results[0], share);
+  results[0] = build.mul(results[0], own / all);
   return success();
 }
 
 /// True where a rank's extremum is the one of all ranks. NaN wins over everything, and equals nothing.
 static Value isWinner(LocalBuilder &build, Value mine, Value best) {
-  Value isBest = build.isEqual(mine, best);
+  Value isBest = build.eq(mine, best);
   if (!isa<FloatType>(getElementType(mine)))
     return isBest;
-  Value isNan = IsNanOp::create(build.context.builder, build.context.loc, mine);
-  return OrOp::create(build.context.builder, build.context.loc, isBest, isNan);
+  return build.either(isBest, build.create<IsNanOp>(mine));
 }
 
 // Ranks whose extremum is the best one bid with its global index, others with one that cannot win; the first (or last)
@@ -56,21 +54,20 @@ LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<
   Value input = build.maskOperand(context.operands[0], 0, dim, getKind());
   RankedTensorType type = context.resultTypes.front();
   int64_t extent = getShape(input)[dim];
-  Value mine = build.reduce(getKind(), input, dim);
+  Value mine = build.reduce(getKind(), input, dim, /*keepDims=*/true);
   Value best = context.allReduce(mine, getKind() == ReduceKind::Max ? ReductionKind::Max : ReductionKind::Min, axes);
-  auto localType = RankedTensorType::get(getShape(mine), context.builder.getI64Type());
-  Value index =
-      ArgReduceOp::create(context.builder, context.loc, localType, getKind(), input, dim, /*keepDims=*/true, getLast());
+  auto localType = RankedTensorType::get(getShape(mine), build.i64());
+  Value index = build.createTyped<ArgReduceOp>(localType, getKind(), input, dim, /*keepDims=*/true, getLast());
   index = build.add(index, build.shardOffset(axes, extent));
   // Padding is no better than any element, so it is found last of equal ones only.
   if (getLast() && build.isPadded(0, dim))
-    index = MinOp::create(context.builder, context.loc, index, build.position(build.getGlobalExtent(0, dim) - 1));
+    index = build.min(index, build.position(build.getGlobalExtent(0, dim) - 1));
   Value loser = build.position(getLast() ? -1 : extent * context.getExtent(axes));
   // Places travel in the fewest bytes that hold them (the sharding rule counts on it).
   Type sent = context.builder.getIntegerType(8 * getSentIndexBytes(*this));
-  Value bid = build.convert(build.select(isWinner(build, mine, best), index, loser), sent);
+  Value bid = build.cast(build.select(isWinner(build, mine, best), index, loser), sent);
   bid = context.allReduce(bid, getLast() ? ReductionKind::Max : ReductionKind::Min, axes);
-  results.push_back(build.reshape(build.convert(bid, type.getElementType()), type.getShape()));
+  results.push_back(build.reshape(build.cast(bid, type.getElementType()), type.getShape()));
   return success();
 }
 
@@ -86,7 +83,7 @@ static LogicalResult partitionSoftmax(Operation *op, int64_t dim, PartitionConte
   Value input = context.operands[0], wide = build.maskOperand(build.widen(input), 0, dim, ReduceKind::Max);
   Value shifted = build.sub(wide, build.reduceAcross(ReduceKind::Max, wide, dim, axes));
   Value sum = build.reduceAcross(ReduceKind::Sum, build.exp(shifted), dim, axes);
-  results.push_back(build.convert(finish(build, shifted, sum), getElementType(input)));
+  results.push_back(build.cast(finish(build, shifted, sum), getElementType(input)));
   return success();
 }
 
@@ -116,13 +113,13 @@ LogicalResult CumsumOp::partition(PartitionContext &context, SmallVectorImpl<Val
   Type elementType = context.resultTypes.front().getElementType();
   Value input = build.maskOperand(context.operands[0], 0, dim, ReduceKind::Sum);
   input = isa<FloatType>(elementType) ? build.widen(input) : input;
-  Value sums = CumsumOp::create(context.builder, context.loc, input, dim, getExclusive(), getReverse());
-  Value totals = build.allGather(build.reduce(ReduceKind::Sum, input, dim), dim, axes);
+  Value sums = build.create<CumsumOp>(input, dim, getExclusive(), getReverse());
+  Value totals = build.allGather(build.sum(input, dim, /*keepDims=*/true), dim, axes);
   Value ranks = build.positions(context.getExtent(axes), 0, 1, getShape(input).size(), dim);
   Value mine = context.axisIndex(axes);
-  Value counts = getReverse() ? build.isLess(mine, ranks) : build.isLess(ranks, mine);
-  Value before = build.reduce(ReduceKind::Sum, build.select(counts, totals, build.zeroLike(totals)), dim);
-  results.push_back(build.convert(build.add(sums, before), elementType));
+  Value counts = getReverse() ? build.lt(mine, ranks) : build.lt(ranks, mine);
+  Value before = build.sum(build.select(counts, totals, 0), dim, /*keepDims=*/true);
+  results.push_back(build.cast(build.add(sums, before), elementType));
   return success();
 }
 
@@ -135,13 +132,13 @@ static Value gatherCandidates(LocalBuilder &build, Value value, int64_t dim, int
     return build.allGather(value, dim, axes);
   SmallVector<int64_t> low(shape.size(), 0), high(shape.size(), 0);
   high[dim] = k - count;
-  value = PadOp::create(build.context.builder, build.context.loc, PadMode::Constant, value, Value(), low, high);
+  value = build.create<PadOp>(PadMode::Constant, value, Value(), low, high);
   value = build.allGather(value, dim, axes);
   SmallVector<int64_t> perRank(shape), together(shape);
   perRank[dim] = k;
   perRank.insert(perRank.begin() + dim, ranks);
   together[dim] = ranks * count;
-  return build.reshape(build.slice(build.reshape(value, perRank), dim + 1, 0, count), together);
+  return build.reshape(build.sliceDim(build.reshape(value, perRank), dim + 1, 0, count), together);
 }
 
 /// What no element is behind in the order of `op`, in which NaN is the largest.
@@ -149,7 +146,7 @@ static Value getLastChosen(LocalBuilder &build, TopKOp op, Type elementType) {
   if (!op.getSmallest())
     return build.identity(ReduceKind::Max, elementType);
   if (isa<FloatType>(elementType))
-    return build.constant(std::numeric_limits<double>::quiet_NaN(), elementType);
+    return build.scalar(elementType, std::numeric_limits<double>::quiet_NaN());
   return build.identity(ReduceKind::Min, elementType);
 }
 
@@ -169,12 +166,12 @@ LogicalResult TopKOp::partition(PartitionContext &context, SmallVectorImpl<Value
   int64_t extent = getShape(input)[dim];
   auto mine = TopKOp::create(context.builder, context.loc, input, std::min(k, extent), dim, getSmallest());
   Value position = build.add(mine.getIndices(), build.shardOffset(axes, extent));
-  position = build.convert(position, context.builder.getI32Type());
+  position = build.cast(position, context.builder.getI32Type());
   Value values = gatherCandidates(build, mine.getValues(), dim, k, axes);
   Value positions = gatherCandidates(build, position, dim, k, axes);
   auto best = TopKOp::create(context.builder, context.loc, values, k, dim, getSmallest());
-  Value chosen = GatherElementsOp::create(context.builder, context.loc, positions, best.getIndices(), dim);
+  Value chosen = build.create<GatherElementsOp>(positions, best.getIndices(), dim);
   results.push_back(best.getValues());
-  results.push_back(build.convert(chosen, context.resultTypes[1].getElementType()));
+  results.push_back(build.cast(chosen, context.resultTypes[1].getElementType()));
   return success();
 }

@@ -41,7 +41,7 @@ static Value sample(LocalBuilder &build, ResizeOp op, Value value, const LocalBu
   // Integers are rounded once, at the end, as the whole op would.
   bool isInteger = isa<IntegerType>(getElementType(value));
   if (!isNearest)
-    value = isInteger ? build.convert(value, builder.getF64Type()) : build.widen(value);
+    value = isInteger ? build.cast(value, builder.getF64Type()) : build.widen(value);
   int64_t rank = getShape(value).size(), whole = taps.positions.size() / taps.count;
   SmallVector<int64_t> alongDim(rank - at.dim, 1);
   alongDim[0] = made;
@@ -49,8 +49,7 @@ static Value sample(LocalBuilder &build, ResizeOp op, Value value, const LocalBu
   for (int64_t tap = 0; tap < taps.count; ++tap) {
     auto places = DenseElementsAttr::get(RankedTensorType::get({whole}, builder.getI64Type()),
                                          ArrayRef<int64_t>(getPlaces(taps, tap, at, made)));
-    Value taken =
-        GatherOp::create(build.context.builder, build.context.loc, value, build.ownPart(places, at.axes), at.dim);
+    Value taken = build.gather(value, build.ownPart(places, at.axes), at.dim);
     if (isNearest)
       return taken;
     Type element = getElementType(value);
@@ -95,6 +94,6 @@ LogicalResult ResizeOp::partition(PartitionContext &context, SmallVectorImpl<Val
     result = clone;
   }
   result = context.builder.createOrFold<SliceOp>(context.loc, result, starts, type.getShape(), steps);
-  results.push_back(build.convert(result, type.getElementType()));
+  results.push_back(build.cast(result, type.getElementType()));
   return success();
 }

@@ -137,7 +137,7 @@ Value sliceTable(const Lookup &lookup, OpBuilder &builder, Location loc) {
     sizes[dim] = run.size;
     steps[dim] = run.step;
   }
-  return isWhole ? lookup.table : SliceOp::create(builder, loc, lookup.table, starts, sizes, steps).getResult();
+  return isWhole ? lookup.table : Composer(builder, loc).slice(lookup.table, starts, sizes, steps);
 }
 
 /// Builds the slice, transpose, reshape and broadcast that replace the lookup.
@@ -149,15 +149,15 @@ LogicalResult replaceLookup(Operation *op, const Lookup &lookup, PatternRewriter
   auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
   Location inner = getInnerLoc(op->getLoc());
   Value value = sliceTable(lookup, rewriter, inner);
-  if (!llvm::is_sorted(*order))
-    value = TransposeOp::create(rewriter, inner, value, *order);
+  Composer f(rewriter, inner);
+  value = f.transpose(value, *order);
   // Positions that no run goes along have size 1 before the broadcast.
   SmallVector<int64_t> shape(resultType.getShape());
   for (auto [dim, size] : llvm::enumerate(lookup.positions)) {
     bool isRun = llvm::any_of(lookup.runs, [&, dim = dim](const Run &run) { return run.along == int64_t(dim); });
     shape[lookup.first + dim] = isRun ? size : 1;
   }
-  value = reshapeTo(rewriter, inner, value, shape);
+  value = f.reshape(value, shape);
   if (value.getType() != resultType)
     value = BroadcastOp::create(rewriter, op->getLoc(), resultType, value);
   else if (value != lookup.table)
@@ -193,7 +193,7 @@ private:
       shape.insert(shape.begin() + lookup.first + index, lookup.positions[dim]);
       lookup.runs.push_back({0, 1, dim, lookup.positions[dim]});
     }
-    lookup.table = reshapeTo(rewriter, getInnerLoc(op.getLoc()), op.getInput(), shape);
+    lookup.table = Composer(rewriter, getInnerLoc(op.getLoc())).reshape(op.getInput(), shape);
     return replaceLookup(op, lookup, rewriter);
   }
 };
@@ -232,9 +232,7 @@ struct TakeBatchOut : public OpRewritePattern<GatherNdOp> {
         cast<RankedTensorType>(tuples.getType()).getEncoding() || !isPosition(tuples.getInputs().front(), batch, op))
       return failure();
     ValueRange rest = tuples.getInputs().drop_front();
-    Value indices = rest.front();
-    if (rest.size() > 1)
-      indices = ConcatOp::create(rewriter, getInnerLoc(tuples.getLoc()), rest, last);
+    Value indices = Composer(rewriter, getInnerLoc(tuples.getLoc())).concat(rest, last);
     rewriter.replaceOpWithNewOp<GatherNdOp>(op, op.getType(), op.getInput(), indices, batch + 1);
     return success();
   }

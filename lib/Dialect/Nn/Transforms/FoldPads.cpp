@@ -119,15 +119,12 @@ LogicalResult replaceByShift(Operation *op, PadOp pad, const Shift &shift, Patte
     isThere[position] = position >= shift.first && position < shift.end;
   SmallVector<int64_t> alongDim(type.getRank() - shift.dim, 1);
   alongDim[0] = extent;
-  Location loc = op->getLoc();
-  Value rotated =
-      RotateOp::create(rewriter, loc, type, shift.value, shift.dim, (shift.amount % extent + extent) % extent);
-  Value mask = ConstantOp::create(
-      rewriter, loc, DenseElementsAttr::get(RankedTensorType::get(alongDim, rewriter.getI1Type()), isThere));
+  Composer f(rewriter, op->getLoc());
+  Value rotated = f.createTyped<RotateOp>(type, shift.value, shift.dim, (shift.amount % extent + extent) % extent);
+  Value mask = f.literal(DenseElementsAttr::get(RankedTensorType::get(alongDim, rewriter.getI1Type()), isThere));
   Value padding = pad.getValue();
   if (!padding)
-    padding = ConstantOp::create(
-        rewriter, loc, cast<ElementsAttr>(rewriter.getZeroAttr(RankedTensorType::get({}, type.getElementType()))));
+    padding = f.scalar(type.getElementType(), 0);
   rewriter.replaceOpWithNewOp<SelectOp>(op, mask, rotated, padding);
   return success();
 }

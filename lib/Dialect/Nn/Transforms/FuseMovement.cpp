@@ -226,8 +226,8 @@ private:
     Value value = chain.front()->getOperand(0);
     if (factors.isMoved()) {
       auto [shape, permutation] = factors.getMove();
-      value = reshapeTo(builder, getInnerLoc(end->getLoc()), value, shape);
-      value = TransposeOp::create(builder, getInnerLoc(end->getLoc()), value, permutation);
+      Composer f(builder, getInnerLoc(end->getLoc()));
+      value = f.transpose(f.reshape(value, shape), permutation);
     }
     auto type = cast<RankedTensorType>(end->getResult(0).getType());
     bool isNothing = value == chain.front()->getOperand(0);

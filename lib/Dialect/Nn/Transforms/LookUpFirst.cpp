@@ -142,16 +142,16 @@ int64_t countBytes(Value value) {
 }
 
 /// A lookup, and what it takes to make it before its table is computed.
-class EarlyLookup {
+class EarlyLookup : Composer {
 public:
   EarlyLookup(OpBuilder &builder, GatherOp op)
-      : builder(builder), op(op), loc(getInnerLoc(op.getLoc())), places(getShape(op.getIndices())) {}
+      : Composer(builder, getInnerLoc(op.getLoc())), op(op), places(getShape(op.getIndices())) {}
 
   /// The tables behind are smaller, and it is not repeated more often than the table has elements.
   bool isWorthwhile() {
     unsigned steps = 0;
-    int64_t asked = cast<RankedTensorType>(op.getType()).getNumElements();
-    int64_t held = cast<RankedTensorType>(op.getInput().getType()).getNumElements();
+    int64_t asked = getTensorType(op).getNumElements();
+    int64_t held = getTensorType(op.getInput()).getNumElements();
     std::optional<int64_t> bytes = countTableBytes(op.getInput(), {static_cast<int64_t>(op.getDim())}, steps);
     return asked <= held && bytes && *bytes < countBytes(op.getInput());
   }
@@ -194,26 +194,21 @@ private:
     return RankedTensorType::get(putPlaces(getShape(value), rowDim, places), getElementType(value));
   }
 
-  Value getInteger(int64_t number) {
-    Type type = cast<RankedTensorType>(op.getIndices().getType()).getElementType();
-    return ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(RankedTensorType::get({}, type), builder.getIntegerAttr(type, number)));
-  }
-
   /// The row of each place, in the words of the value that has these rows.
   Value getIndices(const Rows &rows) {
     Value indices = op.getIndices();
     if (!rows.isLonger)
       return indices;
-    Value fromFront = AddOp::create(builder, loc, indices, getInteger(getShape(op.getInput())[op.getDim()]));
-    indices = SelectOp::create(builder, loc, LtOp::create(builder, loc, indices, getInteger(0)), fromFront, indices);
-    return rows.divisor == 1 ? indices : DivOp::create(builder, loc, indices, getInteger(rows.divisor)).getResult();
+    auto extent = static_cast<double>(getShape(op.getInput())[op.getDim()]);
+    Value fromFront = add(indices, extent);
+    indices = select(lt(indices, 0), fromFront, indices);
+    return rows.divisor == 1 ? indices : div(indices, static_cast<double>(rows.divisor));
   }
 
   Value build(Value value, const Rows &rows) {
     SmallVector<Source> sources = findSources(value, rows);
     if (sources.empty())
-      return GatherOp::create(builder, loc, value, getIndices(rows), rows.dim);
+      return gather(value, getIndices(rows), rows.dim);
     Operation *made = value.getDefiningOp();
     if (auto reshape = dyn_cast<ReshapeOp>(made); reshape && !getSameDim(reshape, rows.dim))
       return buildRepetition(sources.front(), value, rows);
@@ -234,12 +229,12 @@ private:
           llvm::append_range(permutation, llvm::seq(dim, dim + static_cast<int64_t>(places.size())));
         else
           permutation.push_back(shift(dim, source.rows->dim));
-      return TransposeOp::create(builder, loc, operands.front(), permutation);
+      return this->transpose(operands.front(), permutation);
     }
     if (auto slice = dyn_cast<SliceOp>(made)) {
       SmallVector<int64_t> zeros(places.size(), 0), ones(places.size(), 1);
-      return SliceOp::create(builder, loc, operands.front(), putPlaces(slice.getStarts(), rowDim, zeros),
-                             putPlaces(slice.getSizes(), rowDim, places), putPlaces(slice.getSteps(), rowDim, ones));
+      return this->slice(operands.front(), putPlaces(slice.getStarts(), rowDim, zeros),
+                         putPlaces(slice.getSizes(), rowDim, places), putPlaces(slice.getSteps(), rowDim, ones));
     }
     Operation *again = builder.clone(*made);
     again->setLoc(loc);
@@ -257,15 +252,14 @@ private:
     int64_t own = rowDim - static_cast<int64_t>(getShape(user->getResult(0)).size() - shape.size());
     if (isa<DequantizeOp>(user) || own < 0)
       return value;
-    return reshapeTo(builder, loc, value, putPlaces(shape, own, SmallVector<int64_t>(places.size(), 1)));
+    return reshape(value, putPlaces(shape, own, SmallVector<int64_t>(places.size(), 1)));
   }
 
   Value buildRepetition(const Source &source, Value value, const Rows &rows) {
     SmallVector<int64_t> shape(getShape(source.value));
     shape.erase(shape.begin() + rows.dim + 1);
-    Value found = build(reshapeTo(builder, loc, source.value, shape), *source.rows);
-    RankedTensorType type = getType(value, rows.dim);
-    return found.getType() == type ? found : BroadcastOp::create(builder, loc, type, found).getResult();
+    Value found = build(reshape(source.value, shape), *source.rows);
+    return broadcast(found, putPlaces(getShape(value), rows.dim, places));
   }
 
   Value convert(Value value, Type type) {
@@ -278,19 +272,17 @@ private:
     if (op.getBlock())
       shape.assign(type.getShape().begin(), type.getShape().end());
     std::copy(places.begin(), places.end(), shape.begin() + rowDim);
-    Value steps = convert(operands[0], builder.getI32Type());
+    Value steps = convert(operands[0], i32());
     if (operands.size() > 2) {
-      Value zero = convert(reshapeTo(builder, loc, operands[2], shape), builder.getI32Type());
-      steps = SubOp::create(builder, loc, steps, zero);
+      Value zero = convert(reshape(operands[2], shape), i32());
+      steps = sub(steps, zero);
     }
-    Value scale = convert(reshapeTo(builder, loc, operands[1], shape), builder.getF32Type());
-    Value real = MulOp::create(builder, loc, convert(steps, builder.getF32Type()), scale);
+    Value scale = convert(reshape(operands[1], shape), f32());
+    Value real = mul(convert(steps, f32()), scale);
     return convert(real, type.getElementType());
   }
 
-  OpBuilder &builder;
   GatherOp op;
-  Location loc;
   SmallVector<int64_t> places;
 };
 

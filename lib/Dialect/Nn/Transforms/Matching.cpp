@@ -114,13 +114,6 @@ static std::optional<SmallVector<int64_t>> getIntegers(Value value, unsigned dep
 
 std::optional<SmallVector<int64_t>> cleave::nn::getConstantIntegers(Value value) { return getIntegers(value, 0); }
 
-Value cleave::nn::reshapeTo(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getShape() == shape)
-    return value;
-  return ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
-}
-
 std::optional<int64_t> cleave::nn::getSameDim(ReshapeOp op, int64_t dim) {
   ArrayRef<int64_t> from = getShape(op.getInput()), to = getShape(op);
   int64_t before = 1, product = 1;

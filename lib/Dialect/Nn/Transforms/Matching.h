@@ -2,8 +2,7 @@
 #ifndef CLEAVE_LIB_DIALECT_NN_TRANSFORMS_MATCHING_H
 #define CLEAVE_LIB_DIALECT_NN_TRANSFORMS_MATCHING_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -22,9 +21,6 @@ inline bool isFree(mlir::Value value) { return !getTensorType(value).getEncoding
 
 /// Dim of a reshape's operand that holds exactly result dim `dim`, or nothing.
 std::optional<int64_t> getSameDim(ReshapeOp op, int64_t dim);
-
-/// `value` in another shape: a reshape, or the value itself.
-mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 
 /// True if `parameter`, where there is one, varies along dims of `input` from `dim` on only.
 bool isAlong(mlir::Value parameter, mlir::Value input, int64_t dim);

@@ -80,15 +80,14 @@ bool isWeight(Value value) {
 /// `weight` cut along `dim`: a part of a parameter is loaded by itself, under the parameter's pin.
 /// Other readers than `readers` keep it whole.
 Value cut(OpBuilder &builder, ArrayRef<Operation *> readers, Value weight, int64_t dim, int64_t start, int64_t size) {
-  ArrayRef<int64_t> shape = getShape(weight);
-  SmallVector<int64_t> starts(shape.size(), 0), sizes(shape), steps(shape.size(), 1);
-  starts[dim] = start;
-  sizes[dim] = size;
   auto load = dyn_cast_if_present<LoadOp>(getSource(weight));
   auto pin = weight.getDefiningOp<spmd::PinOp>();
   bool isReadHereOnly = llvm::all_of(weight.getUsers(), [&](Operation *op) { return llvm::is_contained(readers, op); });
   if (!load || !isReadHereOnly || (pin && !load.getResult().hasOneUse()))
-    return SliceOp::create(builder, getInnerLoc(readers.front()->getLoc()), weight, starts, sizes, steps);
+    return Composer(builder, getInnerLoc(readers.front()->getLoc())).sliceDim(weight, dim, start, size);
+  SmallVector<int64_t> sizes(getShape(weight)), starts(sizes.size(), 0);
+  starts[dim] = start;
+  sizes[dim] = size;
   Value part = load.cutPart(builder, starts, sizes);
   return pin ? spmd::PinOp::create(builder, pin.getLoc(), part, pin.getNameAttr(), pin.getWishAttr()) : part;
 }
@@ -136,7 +135,7 @@ private:
 
   static void takeApart(ReshapeOp reshape) {
     OpBuilder builder(reshape);
-    Location inner = getInnerLoc(reshape.getLoc());
+    Composer f(builder, getInnerLoc(reshape.getLoc()));
     SmallVector<int64_t> one(getShape(reshape.getResult()));
     int64_t count = one[1], units = one[2];
     one[1] = 1;
@@ -144,10 +143,10 @@ private:
     Value weight = reshape.getInput();
     for (int64_t gate = 0; gate < count; ++gate) {
       Value part = cut(builder, {reshape}, weight, 1, gate * units, units);
-      parts.push_back(reshapeTo(builder, inner, part, one));
+      parts.push_back(f.reshape(part, one));
     }
     Operation *pin = weight.getDefiningOp();
-    auto all = ConcatOp::create(builder, reshape.getLoc(), reshape.getResult().getType(), parts, 1);
+    Value all = f.at(reshape.getLoc()).concat(parts, 1);
     reshape.getResult().replaceAllUsesWith(all);
     reshape.erase();
     // A pin with a wish would stay, unused.
@@ -240,7 +239,7 @@ private:
         SmallVector<Value> operands(einsum.getInputs());
         int64_t weightDim = terms.inputs[step.operand].find(terms.result[step.dim]);
         operands[step.operand] = cut(builder, step.op, operands[step.operand], weightDim, start, size);
-        value = EinsumOp::create(builder, inner, pieceType, operands, einsum.getEquation());
+        value = Composer(builder, inner).einsum(operands, einsum.getEquation());
         continue;
       }
       Operation *piece = builder.clone(*step.op);

@@ -136,15 +136,15 @@ void ExpertStacker::joinSum(AddOp root) {
       continue;
     }
     OpBuilder builder(root);
-    sums.push_back(ReduceOp::create(builder, getInnerLoc(root.getLoc()), ReduceKind::Sum, stacked, ArrayRef<int64_t>{0},
-                                    /*keepDims=*/false));
+    sums.push_back(Composer(builder, getInnerLoc(root.getLoc())).sum(stacked, {0}));
   }
   if (sums.empty())
     return;
   OpBuilder builder(root);
+  Composer f(builder, getInnerLoc(root.getLoc()));
   Value sum = sums.front();
   for (Value term : llvm::concat<Value>(MutableArrayRef(sums).drop_front(), others))
-    sum = AddOp::create(builder, getInnerLoc(root.getLoc()), sum, term);
+    sum = f.add(sum, term);
   replace(root, sum);
 }
 
@@ -157,13 +157,10 @@ void ExpertStacker::joinConcat(ConcatOp root) {
   if (!stacked)
     return;
   // Experts are the major part of the dim along which they were put together.
-  SmallVector<int64_t> order;
-  int64_t dim = root.getDim();
-  for (int64_t i = 0, rank = getShape(stacked).size(); i < rank; ++i)
-    order.push_back(i < dim ? i + 1 : i == dim ? 0 : i);
   OpBuilder builder(root);
-  Value moved = TransposeOp::create(builder, getInnerLoc(root.getLoc()), stacked, order);
-  replace(root, ReshapeOp::create(builder, root.getLoc(), root.getType(), moved));
+  Composer f(builder, getInnerLoc(root.getLoc()));
+  Value moved = f.moveDim(stacked, 0, static_cast<int64_t>(root.getDim()));
+  replace(root, f.at(root.getLoc()).reshape(moved, getShape(root)));
 }
 
 /// A chain of updates that nothing else reads in between. As all of them add, one with all rows, those of major experts

@@ -1,11 +1,6 @@
 //===- Stacking.cpp - values that are computed alike, as one --------------===//
 //
-// Each op that the values have in common is made once, over a dim more, in front:
-//
-//   element by element    what is stacked lines up in front: [e, 1.., dims]
-//   einsum                a letter more, of what is stacked and of the result
-//   movement, rows        the dims that an attribute names are one further behind
-//   lookup                in one table by all places, or in each table by the same places
+// Each op that the values have in common is made once, over a dim more, in front, as the op says (`StackOpInterface`).
 //
 // Weights become one parameter of references to where they are. Slices that follow each other in one value are that
 // value, its dim taken apart. What cannot be made leaves nothing behind.
@@ -16,8 +11,6 @@
 #include "Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
-
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -50,12 +43,8 @@ static std::optional<int64_t> getMovedDim(SliceOp lhs, SliceOp rhs) {
   return moved;
 }
 
-/// Ops that `stackOps` knows. Convolutions and attention of experts have not been seen: they are left apart, and so is what
-/// an expert normalizes by itself.
-static bool canBeStacked(Operation *op) {
-  return op->hasTrait<Elementwise>() ||
-         isa<EinsumOp, ReshapeOp, TransposeOp, BroadcastOp, ReduceOp, SoftmaxOp, SliceOp, GatherOp, DequantizeOp>(op);
-}
+/// Convolutions and attention of experts have not been seen: they are left apart, and so is what an expert normalizes by itself.
+static bool canBeStacked(Operation *op) { return op->hasTrait<Elementwise>() || isa<StackOpInterface>(op); }
 
 /// Fails where it takes more than `budget` looks: what is shared below is looked at from above each time.
 static bool areAlike(Value lhs, Value rhs, int64_t &budget) {
@@ -97,7 +86,7 @@ Value Stacker::stack(ArrayRef<Value> values, bool mustBeAskedFor) {
   Mapped mapped = map(values);
   if (mapped.value && mapped.isStacked && (!mustBeAskedFor || llvm::any_of(stackedPins, asksForStack)))
     return mapped.value;
-  for (Operation *op : llvm::reverse(created))
+  for (Operation *op : llvm::reverse(f.created))
     op->erase();
   for (ParamOp param : params)
     symbols.erase(param);
@@ -141,18 +130,8 @@ Stacker::Mapped Stacker::makeMapped(ArrayRef<Value> values) {
 // What differs
 //===----------------------------------------------------------------------===//
 
-RankedTensorType Stacker::getStackedType(Value value) const {
-  SmallVector<int64_t> shape{count};
-  llvm::append_range(shape, getShape(value));
-  return RankedTensorType::get(shape, getElementType(value));
-}
-
-Value Stacker::toShape(Value value, ArrayRef<int64_t> shape) {
-  if (getShape(value) == shape)
-    return value;
-  auto type = RankedTensorType::get(shape, getElementType(value));
-  return note(ReshapeOp::create(builder, getInnerLoc(value.getLoc()), type, value));
-}
+/// For what is made in place of `op`.
+Composer &Stacker::at(Operation *op) { return f.at(getInnerLoc(op->getLoc())); }
 
 /// What all of `names` have in common, in front and behind, with a star for the rest.
 static std::string makeStarred(ArrayRef<StringRef> names) {
@@ -181,7 +160,7 @@ Value Stacker::stackWeights(ArrayRef<Value> values) {
     parts.push_back(param.getValue());
     names.push_back(param.getSymName());
   }
-  RankedTensorType type = getStackedType(values.front());
+  RankedTensorType type = getStackedType(values.front(), count);
   if (type.getRank() < 2)
     return {};
   std::string name = makeStarred(names);
@@ -190,7 +169,9 @@ Value Stacker::stackWeights(ArrayRef<Value> values) {
   auto param = ParamOp::create(top, loc, name, type, builder.getArrayAttr(parts), StringAttr());
   symbols.insert(param, symbols.getOp()->getRegion(0).front().begin());
   params.push_back(param);
-  return note(LoadOp::create(builder, loc, type, param.getSymName()));
+  auto load = LoadOp::create(builder, loc, type, param.getSymName());
+  f.created.push_back(load);
+  return load;
 }
 
 /// A wish for the stack, or for each of its parts: then the dim in front is open.
@@ -214,13 +195,15 @@ Value Stacker::stackPins(ArrayRef<Value> values) {
     wish = spmd::WishAttr::get(builder.getContext(), all, wish->getPlace(), wish->getPatternPlace());
   }
   auto name = builder.getStringAttr(load.getDefiningOp<LoadOp>().getParam());
-  return note(spmd::PinOp::create(builder, first.getLoc(), load, name, wish.value_or(spmd::WishAttr())));
+  auto pin = spmd::PinOp::create(builder, first.getLoc(), load, name, wish.value_or(spmd::WishAttr()));
+  f.created.push_back(pin);
+  return pin;
 }
 
 /// Small ones only: what an expert is called by, a bias that the importer keeps in the program.
 Value Stacker::stackConstants(ArrayRef<Value> values) {
   constexpr int64_t kMostElements = 1 << 16;
-  RankedTensorType type = getStackedType(values.front());
+  RankedTensorType type = getStackedType(values.front(), count);
   if (type.getNumElements() > kMostElements)
     return {};
   SmallVector<Attribute> elements;
@@ -230,8 +213,7 @@ Value Stacker::stackConstants(ArrayRef<Value> values) {
       return {};
     llvm::append_range(elements, dense.getValues<Attribute>());
   }
-  Location loc = getInnerLoc(values.front().getLoc());
-  return note(ConstantOp::create(builder, loc, DenseElementsAttr::get(type, elements)));
+  return at(values.front().getDefiningOp()).literal(DenseElementsAttr::get(type, elements));
 }
 
 /// Slices that follow each other: the dim that they cut, taken apart, and its major part in front.
@@ -246,123 +228,22 @@ Value Stacker::stackSlices(ArrayRef<Value> values) {
       return {};
   SmallVector<int64_t> sizes(first.getSizes());
   sizes[dim] = count * size;
-  Location loc = getInnerLoc(first.getLoc());
-  Value whole = note(SliceOp::create(builder, loc, first.getInput(), first.getStarts(), sizes, first.getSteps()));
+  at(first);
+  Value whole = f.slice(first.getInput(), first.getStarts(), sizes, first.getSteps());
   sizes[dim] = size;
   sizes.insert(sizes.begin() + dim, count);
-  SmallVector<int64_t> order{dim};
-  for (int64_t i = 0, rank = sizes.size(); i < rank; ++i)
-    if (i != dim)
-      order.push_back(i);
-  return note(TransposeOp::create(builder, loc, toShape(whole, sizes), order));
+  return f.moveDim(f.reshape(whole, sizes), dim, 0);
 }
 
 //===----------------------------------------------------------------------===//
 // What is the same
 //===----------------------------------------------------------------------===//
 
-/// Dims one further behind.
-static SmallVector<int64_t> moveBack(ArrayRef<int64_t> dims) {
-  return llvm::map_to_vector(dims, [](int64_t dim) { return dim + 1; });
-}
-
-static SmallVector<int64_t> putInFront(int64_t number, ArrayRef<int64_t> numbers) {
-  SmallVector<int64_t> result{number};
-  llvm::append_range(result, numbers);
-  return result;
-}
-
 Value Stacker::stackOps(Operation *first, ArrayRef<Mapped> operands) {
-  Value input = operands.front().value;
-  Location loc = getInnerLoc(first->getLoc());
-  if (auto einsum = dyn_cast<EinsumOp>(first))
-    return stackEinsum(einsum, operands);
-  if (auto gather = dyn_cast<GatherOp>(first))
-    return stackGather(gather, operands);
-  if (auto dequantize = dyn_cast<DequantizeOp>(first))
-    return stackDequantize(dequantize, operands);
-  if (isa<ReshapeOp>(first))
-    return toShape(input, getStackedType(first->getResult(0)).getShape());
-  if (auto transpose = dyn_cast<TransposeOp>(first))
-    return note(TransposeOp::create(builder, loc, input, putInFront(0, moveBack(transpose.getPermutation()))));
-  if (auto reduce = dyn_cast<ReduceOp>(first))
-    return note(
-        ReduceOp::create(builder, loc, reduce.getKind(), input, moveBack(reduce.getDims()), reduce.getKeepDims()));
-  if (auto slice = dyn_cast<SliceOp>(first))
-    return note(SliceOp::create(builder, loc, input, putInFront(0, slice.getStarts()),
-                                putInFront(count, slice.getSizes()), putInFront(1, slice.getSteps())));
-  if (auto softmax = dyn_cast<SoftmaxOp>(first))
-    return note(SoftmaxOp::create(builder, loc, input, softmax.getDim() + 1));
-  return stackAligned(first, operands);
-}
-
-/// Numpy lines dims up at the end; the new one stands in front of all.
-Value Stacker::stackAligned(Operation *first, ArrayRef<Mapped> operands) {
-  size_t rank = getShape(first->getResult(0)).size();
-  Values aligned;
-  for (const Mapped &operand : operands) {
-    aligned.push_back(operand.value);
-    if (!operand.isStacked)
-      continue;
-    ArrayRef<int64_t> shape = getShape(operand.value);
-    SmallVector<int64_t> wide(rank + 2 - shape.size(), 1);
-    wide.front() = shape.front();
-    llvm::append_range(wide, shape.drop_front());
-    aligned.back() = toShape(operand.value, wide);
-  }
-  Operation *made = builder.clone(*first);
-  created.push_back(made);
-  made->setLoc(getInnerLoc(first->getLoc()));
-  made->setOperands(aligned);
-  made->getResult(0).setType(getStackedType(first->getResult(0)));
-  return made->getResult(0);
-}
-
-/// What all share has no letter for the experts, so it is read once for all of them.
-Value Stacker::stackEinsum(EinsumOp op, ArrayRef<Mapped> operands) {
-  StringRef letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  size_t free = letters.find_if([&](char letter) { return !op.getEquation().contains(letter); });
-  if (free == StringRef::npos)
-    return {};
-  EinsumTerms terms = *parseEinsum(op.getEquation());
-  SmallVector<std::string> read;
-  Values inputs;
-  for (auto [term, operand] : llvm::zip_equal(terms.inputs, operands)) {
-    read.push_back((operand.isStacked ? std::string(1, letters[free]) : "") + term.str());
-    inputs.push_back(operand.value);
-  }
-  std::string equation = llvm::join(read, ",") + "->" + letters[free] + terms.result.str();
-  return note(EinsumOp::create(builder, getInnerLoc(op.getLoc()), getStackedType(op.getResult()), inputs, equation));
-}
-
-/// Places of each expert in one table, or the same places in a table of each: not both, which would be a lookup with a
-/// batch dim.
-Value Stacker::stackGather(GatherOp op, ArrayRef<Mapped> operands) {
-  const Mapped &table = operands[0], &places = operands[1];
-  Location loc = getInnerLoc(op.getLoc());
-  int64_t dim = op.getDim();
-  if (table.isStacked && places.isStacked)
-    return {};
-  if (table.isStacked)
-    return note(GatherOp::create(builder, loc, table.value, places.value, dim + 1));
-  Value found = note(GatherOp::create(builder, loc, table.value, places.value, dim));
-  if (dim == 0)
-    return found;
-  SmallVector<int64_t> order{dim};
-  for (int64_t i = 0, rank = getShape(found).size(); i < rank; ++i)
-    if (i != dim)
-      order.push_back(i);
-  return note(TransposeOp::create(builder, loc, found, order));
-}
-
-/// Each expert may have one scale, or those of its blocks; one for each of its rows or columns has no op.
-Value Stacker::stackDequantize(DequantizeOp op, ArrayRef<Mapped> operands) {
-  bool isByExpert = operands[1].isStacked;
-  bool hasBlocks = op.getBlock() > 0;
-  bool fits = hasBlocks ? isByExpert : !isByExpert || getShape(operands[1].value).size() == 1;
-  if (!operands[0].isStacked || !fits || (operands.size() > 2 && operands[2].isStacked != isByExpert))
-    return {};
-  return note(DequantizeOp::create(builder, getInnerLoc(op.getLoc()), getStackedType(op.getResult()), operands[0].value,
-                                   operands[1].value, operands.size() > 2 ? operands[2].value : Value(),
-                                   isByExpert && !hasBlocks ? 0 : op.getDim() + 1, op.getBlock()));
+  Values values = llvm::map_to_vector(operands, [](const Mapped &operand) { return operand.value; });
+  auto isStacked = llvm::map_to_vector(operands, [](const Mapped &operand) { return operand.isStacked; });
+  auto stackable = dyn_cast<StackOpInterface>(first);
+  Composer &compose = at(first);
+  return stackable ? stackable.stack(compose, values, isStacked, count)
+                   : stackAligned(compose, first, values, isStacked, count);
 }

@@ -11,8 +11,7 @@
 #ifndef CLEAVE_LIB_DIALECT_NN_TRANSFORMS_STACKING_H
 #define CLEAVE_LIB_DIALECT_NN_TRANSFORMS_STACKING_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
-#include "mlir/IR/Builders.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "mlir/IR/SymbolTable.h"
 #include <map>
 
@@ -24,11 +23,27 @@ bool asksForStack(spmd::PinOp pin);
 /// True if `lhs` and `rhs` are computed by the same ops of weights, constants and slices of one type each.
 bool areAlike(mlir::Value lhs, mlir::Value rhs);
 
+/// Counts what is made, so that it can be taken back.
+class Noting : public Composer {
+public:
+  using Composer::Composer;
+
+  llvm::SmallVector<mlir::Operation *> created;
+
+protected:
+  llvm::SmallVector<mlir::Value, 2> make(mlir::OperationState &state, InferFn infer) override {
+    llvm::SmallVector<mlir::Value, 2> results = Composer::make(state, infer);
+    created.push_back(results.front().getDefiningOp());
+    return results;
+  }
+};
+
 /// Stacks values that are alike, in front of one op.
 class Stacker {
 public:
   /// New parameters go to `symbols`' module.
-  Stacker(mlir::Operation *before, mlir::SymbolTable &symbols) : builder(before), symbols(symbols) {}
+  Stacker(mlir::Operation *before, mlir::SymbolTable &symbols)
+      : builder(before), f(builder, before->getLoc()), symbols(symbols) {}
 
   /// The stack of `values`, of which each is like the first; null where there is none, or where it must be asked for and
   /// no pin does; then nothing has changed.
@@ -51,23 +66,13 @@ private:
   mlir::Value stackConstants(llvm::ArrayRef<mlir::Value> values);
   mlir::Value stackSlices(llvm::ArrayRef<mlir::Value> values);
   mlir::Value stackOps(mlir::Operation *first, llvm::ArrayRef<Mapped> operands);
-  mlir::Value stackGather(GatherOp op, llvm::ArrayRef<Mapped> operands);
-  mlir::Value stackDequantize(DequantizeOp op, llvm::ArrayRef<Mapped> operands);
-  mlir::Value stackAligned(mlir::Operation *first, llvm::ArrayRef<Mapped> operands);
-  mlir::Value stackEinsum(EinsumOp op, llvm::ArrayRef<Mapped> operands);
-  mlir::RankedTensorType getStackedType(mlir::Value value) const;
-  /// Counts what is made, so that it can be taken back.
-  template <typename T> T note(T made) {
-    created.push_back(made.getOperation());
-    return made;
-  }
-  mlir::Value toShape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  Composer &at(mlir::Operation *op);
 
   mlir::OpBuilder builder;
+  Noting f;
   mlir::SymbolTable &symbols;
   int64_t count = 0;
   std::map<std::vector<void *>, Mapped> known;
-  llvm::SmallVector<mlir::Operation *> created;
   llvm::SmallVector<ParamOp> params;
   llvm::SmallVector<spmd::PinOp> stackedPins;
 };

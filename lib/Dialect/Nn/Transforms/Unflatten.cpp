@@ -90,7 +90,7 @@ Merge mergeFirst(const Merge &merge, function_ref<bool(int64_t)> kept, Value mer
       llvm::append_range(shape, merge.getParts(dim));
     rest.groups.push_back({begin, shape.size()});
   }
-  rest.input = reshapeTo(builder, merged.getLoc(), merge.input, shape);
+  rest.input = Composer(builder, merged.getLoc()).reshape(merge.input, shape);
   return rest;
 }
 
@@ -212,9 +212,7 @@ private:
         operands[index] = it->second.input;
     }
     equation += "->" + split.rewrite(terms.result);
-    auto type = RankedTensorType::get(split.expand(terms.result, getShape(op)),
-                                      cast<RankedTensorType>(op.getType()).getElementType());
-    return finish(op, EinsumOp::create(rewriter, getInnerLoc(op.getLoc()), type, operands, equation), rewriter);
+    return finish(op, Composer(rewriter, getInnerLoc(op.getLoc())).einsum(operands, equation), rewriter);
   }
 };
 
@@ -244,7 +242,7 @@ Value expandOperand(Value operand, const Merge &merge, int64_t resultRank, Patte
       return {};
   }
   // A leading operand dim may only be left out where the result's dims before it keep their number.
-  return reshapeTo(rewriter, operand.getLoc(), operand, expanded);
+  return Composer(rewriter, operand.getLoc()).reshape(operand, expanded);
 }
 
 struct SinkBelowElementwise : public RewritePattern {
@@ -310,12 +308,9 @@ template <typename Op> struct SinkBelowAlong : public Sink<Op> {
 
 /// A number per group as one per channel of the group: [g] -> [g, 1] -> [g, each] -> [g * each].
 Value repeatPerChannel(Value perGroup, int64_t each, PatternRewriter &rewriter) {
-  auto type = cast<RankedTensorType>(perGroup.getType());
-  int64_t groups = type.getDimSize(0);
-  Location loc = perGroup.getLoc();
-  Value column = reshapeTo(rewriter, loc, perGroup, {groups, 1});
-  auto wide = RankedTensorType::get({groups, each}, type.getElementType());
-  return reshapeTo(rewriter, loc, BroadcastOp::create(rewriter, loc, wide, column), {groups * each});
+  int64_t groups = getShape(perGroup)[0];
+  Composer f(rewriter, perGroup.getLoc());
+  return f.reshape(f.broadcast(f.reshape(perGroup, {groups, 1}), {groups, each}), groups * each);
 }
 
 /// `group_norm(reshape(x))`, x [n, c, h, w] and the reshape [n, g, c/g * h * w] with a channel for each group, is the group

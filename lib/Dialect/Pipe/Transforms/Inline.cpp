@@ -7,6 +7,7 @@
 // every microbatch reads is loaded once.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
@@ -30,41 +31,30 @@ struct Inline : pipe::impl::InlineBase<Inline> {
 };
 } // namespace
 
-static Value slice(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t start, int64_t size) {
-  auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<int64_t> starts(type.getRank(), 0), sizes(type.getShape()), steps(type.getRank(), 1);
-  starts[dim] = start;
-  sizes[dim] = size;
-  return nn::SliceOp::create(builder, loc, type.clone(sizes), value, starts, sizes, steps);
-}
-
-static Value concat(OpBuilder &builder, Location loc, ArrayRef<Value> values, int64_t dim) {
-  return values.size() == 1 ? values.front()
-                            : nn::ConcatOp::create(builder, loc, values, static_cast<uint64_t>(dim)).getResult();
-}
-
 /// Piece `index` of each block, one behind the other.
 static Value makePart(OpBuilder &builder, PartOp op) {
+  nn::Composer f(builder, op.getLoc());
   int64_t dim = static_cast<int64_t>(op.getDim()), blocks = static_cast<int64_t>(op.getBlocks());
   int64_t block = op.getInput().getType().getDimSize(dim) / blocks, index = static_cast<int64_t>(*op.getIndex());
   Deal deal = op.getDeal();
   SmallVector<Value> pieces;
   for (int64_t number = 0; number < blocks; ++number)
-    pieces.push_back(slice(builder, op.getLoc(), op.getInput(), dim,
-                           number * block + block / deal.samples * deal.getStart(index), deal.getExtent(block, index)));
-  return concat(builder, op.getLoc(), pieces, dim);
+    pieces.push_back(f.sliceDim(op.getInput(), dim, number * block + block / deal.samples * deal.getStart(index),
+                                deal.getExtent(block, index)));
+  return f.concat(pieces, dim);
 }
 
 /// Block by block, a piece of each part.
 static Value makeJoin(OpBuilder &builder, JoinOp op) {
+  nn::Composer f(builder, op.getLoc());
   int64_t dim = static_cast<int64_t>(op.getDim()), blocks = static_cast<int64_t>(op.getBlocks());
   SmallVector<Value> pieces;
   for (int64_t block = 0; block < blocks; ++block)
     for (Value part : op.getParts()) {
       int64_t extent = cast<RankedTensorType>(part.getType()).getDimSize(dim) / blocks;
-      pieces.push_back(blocks == 1 ? part : slice(builder, op.getLoc(), part, dim, block * extent, extent));
+      pieces.push_back(f.sliceDim(part, dim, block * extent, extent));
     }
-  return concat(builder, op.getLoc(), pieces, dim);
+  return f.concat(pieces, dim);
 }
 
 void Inline::runOnOperation() {

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "Staged.h"
 
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -47,7 +48,6 @@ private:
   FailureOr<Value> getInner(Value value, int32_t microbatch);
   Value getOuter(Value value);
   Value getPart(unsigned input, int32_t microbatch);
-  Value combine(spmd::ReductionKind kind, Value a, Value b);
   void joinResults();
   void shareWholes();
   void shareWhole(Operation *call, int32_t reader);
@@ -121,21 +121,6 @@ FailureOr<Value> RankMaker::getInner(Value value, int32_t microbatch) {
                                  << microbatch << " before it is there (P7)";
 }
 
-/// As microbatches are combined; bools by `or` and `and`.
-Value RankMaker::combine(spmd::ReductionKind kind, Value a, Value b) {
-  bool isBool = cast<RankedTensorType>(a.getType()).getElementType().isInteger(1);
-  switch (kind) {
-  case spmd::ReductionKind::Sum:
-    return nn::AddOp::create(builder, loc, a, b);
-  case spmd::ReductionKind::Prod:
-    return nn::MulOp::create(builder, loc, a, b);
-  case spmd::ReductionKind::Max:
-    return isBool ? Value(nn::OrOp::create(builder, loc, a, b)) : Value(nn::MaxOp::create(builder, loc, a, b));
-  case spmd::ReductionKind::Min:
-    return isBool ? Value(nn::AndOp::create(builder, loc, a, b)) : Value(nn::MinOp::create(builder, loc, a, b));
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Actions
 //===----------------------------------------------------------------------===//
@@ -154,7 +139,7 @@ void RankMaker::keepResults(Operation *call, int32_t microbatch) {
       own.resize(staged.loop.getCount());
       own[microbatch] = mine;
     } else if (std::optional<spmd::ReductionKind> kind = give.getKind(); kind && !own.empty()) {
-      own.front() = combine(*kind, own.front(), mine);
+      own.front() = nn::Composer(builder, loc).combine(*kind, own.front(), mine);
     } else if (own.empty()) {
       own.push_back(mine);
     }

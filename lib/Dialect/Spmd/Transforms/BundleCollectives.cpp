@@ -19,8 +19,8 @@
 // or along rows: these read it as it lies. With a price of these a bundle is made where the collectives that it saves cost more.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 
@@ -40,10 +40,8 @@ namespace {
 
 /// True if kernels that read `value` can do so wherever its elements are.
 bool isReadAnywhere(Value value) {
-  return llvm::all_of(value.getUsers(), [](Operation *reader) {
-    auto form = dyn_cast<nn::FormOpInterface>(reader);
-    return form && llvm::is_contained({nn::Form::Map, nn::Form::Row, nn::Form::Scan}, form.getForm());
-  });
+  const ProgramDialect &program = ProgramDialect::get(value.getContext());
+  return llvm::all_of(value.getUsers(), [&](Operation *reader) { return program.readsAnywhere(reader); });
 }
 
 /// What a launch, and a byte that is read or written, takes of what a collective takes to begin.
@@ -123,7 +121,8 @@ private:
 /// Makes the ops of a bundle in front of one op.
 class Packer {
 public:
-  Packer(OpBuilder &builder, ArrayRef<Member> members) : builder(builder), members(members) {}
+  Packer(OpBuilder &builder, ArrayRef<Member> members)
+      : builder(builder), members(members), program(ProgramDialect::get(builder.getContext())) {}
 
   /// All members as one collective: of a gather [pieces, elements of a rank], else [elements of a rank].
   Value pack(StringAttr cause);
@@ -137,6 +136,7 @@ private:
 
   OpBuilder &builder;
   ArrayRef<Member> members;
+  const ProgramDialect &program;
 };
 } // namespace
 
@@ -230,23 +230,15 @@ std::optional<Bundle> Bundler::findNext() {
 //===----------------------------------------------------------------------===//
 
 Value Packer::reshape(Location loc, Value value, ArrayRef<int64_t> shape) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getShape() == shape)
-    return value;
-  return nn::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), value);
+  return program.reshape(builder, loc, value, shape);
 }
 
 /// What is scattered, as [pieces, elements of one].
 Value Packer::scatterPieces(const Member &member) {
-  SmallVector<int64_t> apart(member.getPieceShape()), order{member.dim};
+  SmallVector<int64_t> apart(member.getPieceShape());
   apart.insert(apart.begin() + member.dim, member.pieces);
-  for (int64_t i = 0, rank = apart.size(); i < rank; ++i)
-    if (i != member.dim)
-      order.push_back(i);
   Location loc = member.op->getLoc();
-  Value pieces = reshape(loc, member.getInput(), apart);
-  if (member.dim > 0)
-    pieces = nn::TransposeOp::create(builder, loc, pieces, order);
+  Value pieces = program.moveDim(builder, loc, reshape(loc, member.getInput(), apart), member.dim, 0);
   return reshape(loc, pieces, {member.pieces, member.getPieceSize()});
 }
 
@@ -263,7 +255,7 @@ Value Packer::pack(StringAttr cause) {
     size += member.getPieceSize();
   }
   Location loc = FusedLoc::get(builder.getContext(), locs);
-  Value all = nn::ConcatOp::create(builder, loc, parts, isScatter ? 1 : 0);
+  Value all = program.concat(builder, loc, parts, isScatter ? 1 : 0);
   Type element = members.front().getType().getElementType();
   if (auto reduce = dyn_cast<AllReduceOp>(first))
     return AllReduceOp::create(builder, loc, all.getType(), reduce.getKind(), all, reduce.getAxes(), cause);
@@ -279,19 +271,13 @@ Value Packer::unpack(Value all, const Member &member, int64_t start) {
   Location loc = member.op->getLoc();
   int64_t size = member.getPieceSize(), dim = member.dim;
   if (!isa<AllGatherOp>(member.op)) {
-    Value part =
-        nn::SliceOp::create(builder, loc, all, ArrayRef<int64_t>{start}, ArrayRef<int64_t>{size}, ArrayRef<int64_t>{1});
+    Value part = program.slice(builder, loc, all, start, size);
     return reshape(loc, part, member.getType().getShape());
   }
-  Value part = nn::SliceOp::create(builder, loc, all, ArrayRef<int64_t>{0, start},
-                                   ArrayRef<int64_t>{member.pieces, size}, ArrayRef<int64_t>{1, 1});
-  SmallVector<int64_t> apart{member.pieces}, order;
+  Value part = program.slice(builder, loc, all, {0, start}, {member.pieces, size});
+  SmallVector<int64_t> apart{member.pieces};
   llvm::append_range(apart, member.getPieceShape());
-  for (int64_t i = 0, rank = apart.size(); i < rank; ++i)
-    order.push_back(i < dim ? i + 1 : i == dim ? 0 : i);
-  part = reshape(loc, part, apart);
-  if (dim > 0)
-    part = nn::TransposeOp::create(builder, loc, part, order);
+  part = program.moveDim(builder, loc, reshape(loc, part, apart), 0, dim);
   return reshape(loc, part, member.getType().getShape());
 }
 

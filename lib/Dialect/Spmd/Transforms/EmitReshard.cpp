@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "EmitReshard.h"
 
-#include "cleave/Dialect/Nn/IR/Fit.h"
+#include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
 
 using namespace mlir;
 using namespace cleave::spmd;
@@ -165,9 +165,9 @@ Value ReshardEmitter::emitFitted(OpBuilder &builder, const Reshard &reshard, con
     return emitStep(builder, reshard, step, before, value);
   ArrayRef<int64_t> global = reshard.global.getShape();
   Location loc = getLoc(reshard, step);
-  value = nn::fit(builder, loc, value, getPaddedShape(before, step.after, global));
+  value = program.fit(builder, loc, value, getPaddedShape(before, step.after, global));
   value = emitStep(builder, reshard, step, before, value);
-  return nn::fit(builder, loc, value, localShape(atoms.getAtoms(), global, step.after));
+  return program.fit(builder, loc, value, localShape(atoms.getAtoms(), global, step.after));
 }
 
 const ReshardPlan *ReshardEmitter::getPlan(const Reshard &reshard) {

@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_DIALECT_SPMD_TRANSFORMS_EMITRESHARD_H
 
 #include "RuleMatches.h"
+#include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 
 namespace cleave::spmd {
@@ -11,7 +12,8 @@ namespace cleave::spmd {
 class ReshardEmitter {
 public:
   ReshardEmitter(MeshAtoms &atoms, RuleMatches &rules, const CostModel &costs)
-      : atoms(atoms), rules(rules), planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, costs}) {}
+      : atoms(atoms), rules(rules), planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, costs}),
+        program(ProgramDialect::get(atoms.getMesh().getContext())) {}
 
   /// The per-device form of `reshard` on `local`, the per-device form of its operand. Null after an error.
   mlir::Value emit(mlir::OpBuilder &builder, ReshardOp reshard, mlir::Value local);
@@ -40,6 +42,7 @@ private:
   MeshAtoms &atoms;
   RuleMatches &rules;
   ReshardPlanner planner;
+  const ProgramDialect &program;
   llvm::DenseMap<std::pair<mlir::Type, mlir::Type>, std::optional<ReshardPlan>> plans;
 };
 

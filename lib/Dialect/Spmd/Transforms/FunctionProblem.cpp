@@ -4,7 +4,7 @@
 // value with a wish; every other op brings its rule, which equal ops share, so that its text is read once per kind of
 // layer and not once per layer.
 //
-// A loop (nn.loop) is in the same problem as what is around it. What is in its body costs as much as all iterations do. Each value that
+// A loop (`LoopOpInterface`) is in the same problem as what is around it. What is in its body costs as much as all iterations do. Each value that
 // it carries is an op of the problem that takes the initial value and the yielded one and gives argument and result, all cut
 // along the same dims: an edge leads back to it from the end of the body, so that the search finds the cheapest state for the whole
 // loop, before, in and behind it.
@@ -13,7 +13,6 @@
 #include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 
 #include "RuleMatches.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/Even.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
@@ -51,7 +50,7 @@ static int64_t findMostTimes(func::FuncOp func) {
       if (auto type = dyn_cast<RankedTensorType>(value.getType()); type && type.hasStaticShape())
         largest = std::max(largest, countElements(type.getShape()));
   };
-  func.walk([&](nn::LoopOp loop) {
+  func.walk([&](LoopOpInterface loop) {
     look(loop.getBody().getArguments());
     loop.getBody().walk([&](Operation *op) { look(op->getResults()); });
   });
@@ -89,7 +88,7 @@ LogicalResult FunctionProblem::build() {
 /// What ops make, before the ops: a loop wants what the end of its body yields.
 LogicalResult FunctionProblem::addValues(Block &block) {
   for (Operation &op : block.without_terminator()) {
-    auto loop = dyn_cast<nn::LoopOp>(op);
+    auto loop = dyn_cast<LoopOpInterface>(op);
     if (!loop && !isa<ShardingRuleOpInterface, ConstrainOp, ReshardOp>(op))
       return op.emitOpError() << "has no sharding rule"
                               << (isa<func::CallOp>(op) ? ": nn-inline-calls comes first" : "");
@@ -111,7 +110,7 @@ LogicalResult FunctionProblem::addValues(Block &block) {
 
 void FunctionProblem::addOps(Block &block) {
   for (Operation &op : block.without_terminator())
-    if (auto loop = dyn_cast<nn::LoopOp>(op))
+    if (auto loop = dyn_cast<LoopOpInterface>(op))
       addLoop(loop);
     else
       addOp(&op);
@@ -121,7 +120,7 @@ void FunctionProblem::addOps(Block &block) {
 // Values and wishes
 //===----------------------------------------------------------------------===//
 
-int64_t FunctionProblem::getTimes(nn::LoopOp loop) const {
+int64_t FunctionProblem::getTimes(LoopOpInterface loop) const {
   return std::clamp<int64_t>(mostTimes / times, 1, loop.getPricedTimes());
 }
 
@@ -224,7 +223,7 @@ void FunctionProblem::addOp(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// All of one shape, cut along the same dims.
-OpId FunctionProblem::addLoopOp(nn::LoopOp loop, ArrayRef<Value> operands, ArrayRef<Value> results) {
+OpId FunctionProblem::addLoopOp(LoopOpInterface loop, ArrayRef<Value> operands, ArrayRef<Value> results) {
   RuleBuilder rule(operands.size(), results.size());
   for (int64_t extent : cast<RankedTensorType>(operands.front().getType()).getShape()) {
     std::optional<FactorId> factor = rule.addParallel(extent);
@@ -242,11 +241,10 @@ OpId FunctionProblem::addLoopOp(nn::LoopOp loop, ArrayRef<Value> operands, Array
 }
 
 /// What is yielded as it came in is no second operand: it would be an edge from an op to itself.
-void FunctionProblem::addLoop(nn::LoopOp loop) {
+void FunctionProblem::addLoop(LoopOpInterface loop) {
   LoopProblem made{loop, {}, {}, kNone, getTimes(loop)};
-  nn::YieldOp yield = loop.getYield();
   for (auto [initial, next, argument, result] :
-       llvm::zip_equal(loop.getInitial(), yield.getNext(), loop.getCarried(), loop.getResults())) {
+       llvm::zip_equal(loop.getInitial(), loop.getNext(), loop.getCarried(), loop->getResults())) {
     SmallVector<Value, 2> operands{initial};
     if (next != argument)
       operands.push_back(next);
@@ -258,7 +256,7 @@ void FunctionProblem::addLoop(nn::LoopOp loop) {
     made.captured.push_back(addLoopOp(loop, {operand}, {argument}));
   }
   if (loop.getCondition())
-    made.condition = addLoopOp(loop, {loop.getCondition(), yield.getCondition()}, {});
+    made.condition = addLoopOp(loop, {loop.getCondition(), loop.getNextCondition()}, {});
   loops.push_back(std::move(made));
   int64_t around = std::exchange(times, times * getTimes(loop));
   addOps(loop.getBody().front());

@@ -8,7 +8,6 @@
 // the program after its communication was decided must never send more.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -32,7 +31,7 @@ static void mergeCollectives(func::FuncOp func) {
     op.setCauseAttr({});
   });
   cleave::mergeEqual(func);
-  func.walk([](nn::LoopOp loop) { cleave::mergeEqual(loop.getBody().front()); });
+  func.walk([](LoopOpInterface loop) { cleave::mergeEqual(loop.getBody().front()); });
   func.walk([&](CollectiveOpInterface op) { op.setCauseAttr(causes.lookup(op)); });
 }
 

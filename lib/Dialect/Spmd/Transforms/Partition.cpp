@@ -12,7 +12,6 @@
 //===----------------------------------------------------------------------===//
 #include "EmitReshard.h"
 
-#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/Costs.h"
 #include "cleave/Dialect/Spmd/IR/Even.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
@@ -43,7 +42,7 @@ private:
   void partitionSignature(Block &from, Block &to);
   LogicalResult partition(Operation *op);
   LogicalResult partitionByInterface(PartitionOpInterface op);
-  LogicalResult partitionLoop(nn::LoopOp loop);
+  LogicalResult partitionLoop(LoopOpInterface loop);
   SmallVector<Value> getLocals(ValueRange values);
   LogicalResult define(Operation *op, ValueRange results);
   void finishMade(Operation *op, Operation *before);
@@ -158,15 +157,15 @@ SmallVector<Value> FunctionPartitioner::getLocals(ValueRange values) {
 }
 
 /// The same loop on local values.
-LogicalResult FunctionPartitioner::partitionLoop(nn::LoopOp loop) {
-  auto types = llvm::map_to_vector(loop.getResultTypes(),
+LogicalResult FunctionPartitioner::partitionLoop(LoopOpInterface loop) {
+  auto types = llvm::map_to_vector(loop->getResultTypes(),
                                    [](Type type) -> Type { return getLocalType(cast<RankedTensorType>(type)); });
   Value condition = loop.getCondition() ? locals.lookup(loop.getCondition()) : Value();
-  auto local = nn::LoopOp::create(builder, loop.getLoc(), types, condition, getLocals(loop.getInitial()),
-                                  getLocals(loop.getCaptured()), loop.getCountAttr());
+  auto local = cast<LoopOpInterface>(
+      loop.makeLike(builder, types, condition, getLocals(loop.getInitial()), getLocals(loop.getCaptured())));
   if (Attribute times = loop->getAttr(kTimesAttr))
     local->setAttr(kTimesAttr, times);
-  Block &body = local.getBody().emplaceBlock();
+  Block &body = local.getBody().front();
   for (BlockArgument argument : loop.getBody().getArguments()) {
     auto type = cast<RankedTensorType>(argument.getType());
     locals[argument] = body.addArgument(getLocalType(type), argument.getLoc());
@@ -174,10 +173,12 @@ LogicalResult FunctionPartitioner::partitionLoop(nn::LoopOp loop) {
   }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&body);
-  for (Operation &op : loop.getBody().front())
+  for (Operation &op : loop.getBody().front().without_terminator())
     if (failed(partition(&op)))
       return failure();
-  return define(loop, local.getResults());
+  Value next = loop.getNextCondition() ? locals.lookup(loop.getNextCondition()) : Value();
+  loop.makeEnd(builder, next, getLocals(loop.getNext()));
+  return define(loop, local->getResults());
 }
 
 LogicalResult FunctionPartitioner::partition(Operation *op) {
@@ -189,12 +190,7 @@ LogicalResult FunctionPartitioner::partition(Operation *op) {
     func::ReturnOp::create(builder, terminator.getLoc(), getLocals(terminator.getOperands()));
     return success();
   }
-  if (auto yield = dyn_cast<nn::YieldOp>(op)) {
-    Value condition = yield.getCondition() ? locals.lookup(yield.getCondition()) : Value();
-    nn::YieldOp::create(builder, yield.getLoc(), condition, getLocals(yield.getNext()));
-    return success();
-  }
-  if (auto loop = dyn_cast<nn::LoopOp>(op))
+  if (auto loop = dyn_cast<LoopOpInterface>(op))
     return partitionLoop(loop);
   if (auto partitionable = dyn_cast<PartitionOpInterface>(op))
     return partitionByInterface(partitionable);

@@ -13,9 +13,9 @@
 #include "PlaceStates.h"
 #include "PlanTargets.h"
 
-#include "cleave/Dialect/Nn/IR/Packed.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
 #include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
 #include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 
@@ -169,8 +169,9 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
   ArrayRef<int64_t> shape = part ? part.getParameterShape() : type.getShape();
   std::string what = describe(rule, target.name);
   // A plan speaks of elements; a shard of some is one of bytes where it ends with one.
-  std::optional<nn::PackedTensor> packed =
-      target.value && !part ? nn::getPacked(target.value) : std::optional<nn::PackedTensor>();
+  std::optional<PackedTensor> packed;
+  if (target.value && !part)
+    packed = ProgramDialect::get(mesh.getContext()).getPacked(target.value);
   SmallVector<Granule> granules;
   if (packed) {
     shape = packed->type.getShape();

@@ -186,8 +186,8 @@ FailureOr<int64_t> DecisionWriter::keepStates(ArrayRef<ValueId> outputs, Mutable
 
 /// A loop has one op of the problem for each value, whose state all that belongs to the value is wanted in.
 void DecisionWriter::writeLoop(const LoopProblem &loop) {
-  nn::LoopOp op = loop.op;
-  nn::YieldOp yield = op.getYield();
+  LoopOpInterface op = loop.op;
+  Operation *yield = op.getBody().front().getTerminator();
   SmallVector<OpId> parts(loop.carried);
   llvm::append_range(parts, loop.captured);
   auto getWanted = [&](OpId part) { return decision.operandStates[problem.firstOperand(part)]; };
@@ -195,7 +195,7 @@ void DecisionWriter::writeLoop(const LoopProblem &loop) {
     auto ids = llvm::map_to_vector(values, [&](Value value) { return source.getId(value); });
     writeWishes(to, name, ids, llvm::map_to_vector(from, getWanted));
   };
-  write(op, SpmdDialect::kResultShardingsAttr, op.getResults(), loop.carried);
+  write(op, SpmdDialect::kResultShardingsAttr, op->getResults(), loop.carried);
   write(op, kArgumentShardingsAttr, op.getBody().getArguments(), parts);
   SmallVector<OpId> operands, yielded(loop.carried);
   if (loop.condition != kNone) {
@@ -210,7 +210,7 @@ void DecisionWriter::writeLoop(const LoopProblem &loop) {
 
 LogicalResult DecisionWriter::writeWishes() {
   for (auto [id, op] : llvm::enumerate(source.getOps())) {
-    if (problem.isConstraint(id) || isa<nn::LoopOp>(op))
+    if (problem.isConstraint(id) || isa<LoopOpInterface>(op))
       continue;
     ArrayRef<ValueId> operands = problem.operands(id), results = problem.results(id);
     writeWishes(op, SpmdDialect::kOperandShardingsAttr, operands,
@@ -262,7 +262,7 @@ std::vector<Replication> DecisionWriter::getReplications() {
   llvm::MapVector<std::tuple<OpId, Attribute, unsigned>, AtomList> atomsOf;
   for (const ForcedReplication &forced : decision.forced) {
     // What a loop only hands to its body (an op with one result) is gathered there as it would be without the loop.
-    if (isa<nn::LoopOp>(source.getOps()[forced.op]) && problem.results(forced.op).size() == 1)
+    if (isa<LoopOpInterface>(source.getOps()[forced.op]) && problem.results(forced.op).size() == 1)
       continue;
     unsigned isReplicated = forced.reason != ForcedReplication::Reason::Moved;
     AtomList &list = atomsOf[{forced.op, builder.getStringAttr(getReason(forced)), isReplicated}];

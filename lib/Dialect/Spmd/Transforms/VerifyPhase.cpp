@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "RuleMatches.h"
 
-#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
@@ -60,7 +59,7 @@ static LogicalResult checkNoWishes(Operation *op) {
 }
 
 /// What is carried lies in one sharding all the way, what is captured as it came; conditions are whole.
-static LogicalResult checkLoop(nn::LoopOp loop) {
+static LogicalResult checkLoop(LoopOpInterface loop) {
   auto check = [&](TypeRange first, TypeRange second, StringRef does, StringRef what) -> LogicalResult {
     for (auto [index, types] : llvm::enumerate(llvm::zip_equal(first, second)))
       if (auto [from, to] = types; from != to)
@@ -68,15 +67,14 @@ static LogicalResult checkLoop(nn::LoopOp loop) {
                                   << what << " " << to;
     return success();
   };
-  nn::YieldOp yield = loop.getYield();
   TypeRange carried = loop.getInitial().getTypes();
   if (failed(check(carried, ValueRange(loop.getCarried()).getTypes(), "carries", "and the body takes")) ||
-      failed(check(carried, yield.getNext().getTypes(), "carries", "and the body yields")) ||
-      failed(check(carried, loop.getResultTypes(), "carries", "and the result is")) ||
+      failed(check(carried, loop.getNext().getTypes(), "carries", "and the body yields")) ||
+      failed(check(carried, loop->getResultTypes(), "carries", "and the result is")) ||
       failed(check(loop.getCaptured().getTypes(), ValueRange(loop.getTaken()).getTypes(), "captures",
                    "and the body takes")))
     return failure();
-  for (Value condition : {loop.getCondition(), yield.getCondition()})
+  for (Value condition : {loop.getCondition(), loop.getNextCondition()})
     if (condition && getSharding(condition.getType()).isPartial())
       return loop.emitOpError("has a condition that is not whole on every rank");
   return success();
@@ -92,7 +90,7 @@ LogicalResult VerifyPhase::checkResharded(func::FuncOp func, MeshAtoms &atoms) {
       return failure();
     if (isa<ConstrainOp>(op))
       return op->emitOpError() << "is left after reshards were inserted";
-    if (auto loop = dyn_cast<nn::LoopOp>(op))
+    if (auto loop = dyn_cast<LoopOpInterface>(op))
       return checkLoop(loop);
     auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
     if (!ruled)

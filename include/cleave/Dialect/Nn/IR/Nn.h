@@ -29,6 +29,14 @@ llvm::SmallVector<int64_t> getDimsFrom(mlir::Value value, int64_t dim);
 /// Trait of ops whose result holds the numbers of their operands, moved, repeated, picked or converted.
 template <typename ConcreteType> class KeepsNumbers : public mlir::OpTrait::TraitBase<ConcreteType, KeepsNumbers> {};
 
+/// Trait of ops whose result holds the numbers of their first operand in a type to compute with.
+template <typename ConcreteType>
+class ConvertsNumbers : public mlir::OpTrait::TraitBase<ConcreteType, ConvertsNumbers> {};
+
+/// Trait of elementwise ops of which one instruction makes a vector.
+template <typename ConcreteType>
+class OneInstruction : public mlir::OpTrait::TraitBase<ConcreteType, OneInstruction> {};
+
 /// Trait of ops that do much more work than their result has elements.
 template <typename ConcreteType> class Laborious : public mlir::OpTrait::TraitBase<ConcreteType, Laborious> {};
 
@@ -41,6 +49,8 @@ public:
 
 /// Collects the result types of one op; see lib/Dialect/Nn/IR/TypeInference.h.
 class TypeInference;
+/// Makes ops; see Composer.h.
+class Composer;
 
 /// True if both lists have the same shapes and element types; shardings may differ.
 bool haveSameShapes(mlir::TypeRange lhs, mlir::TypeRange rhs);

@@ -7,7 +7,6 @@
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_FUNCTIONPROBLEM_H
 
-#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Solver/Solver.h"
 #include <cassert>
@@ -17,7 +16,7 @@ namespace cleave::spmd {
 /// A loop, as the problem has it: an op for each value that goes into its body, whose results and operands all lie in one
 /// state, so that deciding one of them decides all.
 struct LoopProblem {
-  nn::LoopOp op;
+  LoopOpInterface op;
   /// Of initial value and yielded one, argument and result.
   llvm::SmallVector<OpId> carried;
   /// Of the operand and the argument.
@@ -63,10 +62,10 @@ private:
   llvm::LogicalResult addValues(mlir::Block &block);
   void addOps(mlir::Block &block);
   void addOp(mlir::Operation *op);
-  void addLoop(nn::LoopOp loop);
+  void addLoop(LoopOpInterface loop);
   /// The iterations that `loop` is priced for, in what runs as often as is added now.
-  int64_t getTimes(nn::LoopOp loop) const;
-  OpId addLoopOp(nn::LoopOp loop, llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> results);
+  int64_t getTimes(LoopOpInterface loop) const;
+  OpId addLoopOp(LoopOpInterface loop, llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> results);
   void setWish(mlir::Value value, ValueId id, ShardingAttr sharding);
   void emit(const SolverError &error);
 
