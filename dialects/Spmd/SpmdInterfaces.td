@@ -17,11 +17,11 @@ def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
 def PartitionOpInterface : OpInterface<"PartitionOpInterface"> {
   let cppNamespace = "::cleave::spmd";
   let description = [{
-    Says how an op becomes the op of one device, once operands and results agree with its rule. The default clones the op
+    Says how an op becomes its per-device op, once operands and results agree with its rule. The default clones the op
     with local operands and local result types.
   }];
   let methods = [InterfaceMethod<[{
-      Builds the op of one device with `context.builder` and returns, through `results`, one local value per result.
+      Builds the per-device op with `context.builder` and returns, through `results`, one local value per result.
       A failure has emitted an error on the op.
     }], "::llvm::LogicalResult", "partition",
     (ins "::cleave::spmd::PartitionContext &":$context, "::llvm::SmallVectorImpl<::mlir::Value> &":$results), "", [{

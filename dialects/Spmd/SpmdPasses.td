@@ -101,7 +101,7 @@ def Partition : Spmd_Pass<"spmd-partition"> {
   let summary = "turns a global program into the program of one device";
   let description = [{
     Every type becomes the type of one rank's shard, every `spmd.reshard` the sequence of collectives of least cost, every
-    op the op of one device (`PartitionOpInterface`). Arguments and results keep their global type and sharding in the
+    op its per-device op (`PartitionOpInterface`). Arguments and results keep their global type and sharding in the
     attribute `spmd.global`.
 
     ```mlir
