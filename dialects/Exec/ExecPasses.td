@@ -95,8 +95,7 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
     Masks that are added stay additive, as one sum of all. A select between scores and a number that leaves nothing of a score (-1e30 and
     below) becomes a mask, too. Where constants or comparisons of counts exclude keys by position only, ahead of a query or far from it,
     they become `causal` and `left`. Two things differ from the simple ops: scores are rounded less, and a query that sees nothing gives
-    zeros, where ops without a test for it (`is_nan`) give NaN. A remark says, once per reason, why a softmax between contractions is not
-    attention.
+    zeros, where ops without a test for it (`is_nan`) give NaN. A remark says once per reason why a softmax is not attention.
 
     ```mlir
     %s = nn.einsum %q, %k "bhik,bhkj->bhij" : ...                 // before
@@ -117,8 +116,10 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
     each value with channels and spatial dims is stored `[batch, spatial.., channels]` from the first convolution on. Convolutions, windows
     and batch norms get a transpose on either side, which becomes part of their kernel. Elementwise ops, concatenation, slices, padding,
     resizing of dims other than channels, reductions and softmax work on the new order of dims, and a transposed convolution whose windows
-    do not overlap becomes a contraction in it. Other ops that read such a value get a transpose before them, as do a convolution's
-    arguments. A convolution to fewer than 8 channels stays as it is. `exec-pack-weights` does the same for weights.
+    do not overlap becomes a contraction in it.
+
+    Other ops that read such a value get a transpose before them, as do a convolution's arguments. A convolution to fewer than 8 channels
+    stays as it is. `exec-pack-weights` does the same for weights.
 
     ```mlir
     %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before
@@ -168,13 +169,12 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
 
     A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: elementwise ops on its result, its
     epilogue, come after it, and ops that only move its operands before. A transpose of a contraction becomes its order of letters, and a
-    transposed convolution whose windows do not overlap a contraction. A concat of a growing state with new positions is an `exec.append`
-    instead of a kernel.
+    transposed convolution whose windows do not overlap a contraction. A concat of a growing state and new positions is an `exec.append`.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are constants of one
     number. No reduction is ever computed twice. The costs depend on the device: while a kernel starts, a GPU moves 300 times as many bytes
-    as a core does. With `for-devices` rates are those of the module's cluster (`spmd.cluster`), else of a core. A remark names each kind of
-    op that no template is fast for, once.
+    as a core does. With `for-devices` rates are those of the module's cluster (`spmd.cluster`), else of a core. One remark names each kind
+    of op that no template is fast for.
 
     ```mlir
     %s = nn.add %x, %r : ...                        // before
@@ -287,11 +287,13 @@ def UseLibraries : Exec_Pass<"exec-use-libraries"> {
     cuBLASLt and cuDNN compute a product, or a convolution, times a number, plus a bias and a residual, through relu or the tanh form of
     gelu (`codegen::findMatmul`, `findConvolution`); cuDNN also computes attention of f16 and bf16 (`findAttention`). A kernel that is one
     of these stays a kernel, with its arguments in the order of a command's operands. Assembly makes a command of it; the kernel is the
-    fallback where a library is missing or refuses. Of a kernel that does more, the longest prefix that a library has becomes a kernel of
-    its own, if at least 64 products are summed for each element, and there are 16 rows and columns, so that a library gains more than
-    another pass over the result costs; for attention, 64 keys and 16 queries. A product whose columns are split into parts (a reshape that
-    splits a dim of the result, and a transpose) becomes a batch of products of a split operand. With a result in bf16 a bias that is a
-    parameter is rounded, too: libraries take no other.
+    fallback where a library is missing or refuses.
+
+    Of a kernel that does more, the longest prefix that a library has becomes a kernel of its own, if at least 64 products are summed for
+    each element, and there are 16 rows and columns, so that a library gains more than another pass over the result costs; for attention,
+    64 keys and 16 queries. A product whose columns are split into parts (by a reshape that splits a dim of the result, and a transpose)
+    becomes a batch of products of a split operand. If the result is bf16, a bias that is a parameter is rounded, too: libraries take no
+    other.
 
     It is part of `exec-lower` for devices only, and runs after `exec-split-kernels` and `exec-narrow-floats`.
 

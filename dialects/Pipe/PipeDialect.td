@@ -59,7 +59,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kCutsAttr = "pipe.cuts";
     /// Of a function: the rank of the pipeline that runs it.
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";
-    /// Of the function of one microbatch: samples of the whole batch.
+    /// Of the function of one microbatch: samples of the full batch.
     static constexpr ::llvm::StringLiteral kSamplesAttr = "pipe.samples";
     /// Where microbatches differ by a sample of each shard: shards, and samples of one that the program is written for.
     static constexpr ::llvm::StringLiteral kShardsAttr = "pipe.shards";

@@ -112,9 +112,11 @@ def Split : Pipe_Pass<"pipe-split"> {
     become a function. Each function that uses a parameter or constant has it, and also each value that costs less to compute
     than to send. Values that microbatches share are made before the loop, by a function of each stage that needs some. If
     several stages need one that takes longer to make than to send, the first of these makes it for all, with a remark. Ops
-    that depend on `pipe.accumulate` run after the loop. The entry then takes and returns full batches. Where microbatches are
-    of two sizes, each stage becomes two functions (`main.stage0`, `main.stage0.rest`) and the loop has two bodies, so the
-    same ops run on fewer samples. A remark names each parameter that stages of several ranks use, with its bytes.
+    that depend on `pipe.accumulate` run after the loop. The entry then takes and returns full batches.
+
+    Where microbatches are of two sizes, each stage becomes two functions (`main.stage0`, `main.stage0.rest`) and the loop has
+    two bodies, so the same ops run on fewer samples. A remark names each parameter that stages of several ranks use, with its
+    bytes.
 
     An op without `pipe.stage` is in the stage of the last of its producers. Errors: a stage without ops (P2), edges that go
     backward (P3), a value of one microbatch that is read after the loop, an op that cannot be made for another number of

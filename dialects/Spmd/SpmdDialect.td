@@ -33,7 +33,7 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kStateAttr = "spmd.state";
     /// Argument and result attribute of a partitioned function: the global type with its sharding.
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
-    /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.
+    /// On a partitioned function: floating-point operations of the global program, which all ranks together run once.
     static constexpr ::llvm::StringLiteral kFlopsAttr = "spmd.flops";
     /// On a partitioned function with uneven shards: bytes of padding of all its values on all ranks, and bytes that these take
     /// (two numbers).

@@ -71,7 +71,7 @@ def Spmd_ReshardOp : Spmd_Op<"reshard", [Pure]> {
 class Spmd_CollectiveOp<string mnemonic, list<string> methods = [], list<Trait> traits = []>
     : Spmd_Op<mnemonic, traits # [Pure, DeclareOpInterfaceMethods<CollectiveOpInterface, methods>]>;
 
-// What each rank does by itself, knowing its place on the mesh.
+// What each rank does by itself, by its coordinates on the mesh.
 class Spmd_RankOp<string mnemonic, list<Trait> traits = []>
     : Spmd_Op<mnemonic, traits # [Pure, CollectiveOpInterface]> {
   code rankDeclaration = [{

@@ -133,10 +133,11 @@ def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
     The pass merges collectives of one kind (all_reduce, all_gather, reduce_scatter), group and element type, none of which needs
     the result of another, as long as they send no more than `most-bytes` together. Their operands are concatenated and sent at
     once, so the cost of starting a collective, and its latencies, are paid once. Ops that need one of the results come after the
-    merged collective. The number of bytes sent is the same. The concatenation takes one kernel, and so does each gather that is
-    read by ops other than elementwise ops, norms and the like. Decisions by time (`--optimize=time`) set `most-bytes` to what is
-    sent in the time that a collective takes to start, and give the share of that time that these kernels take: the starts that
-    are saved must take longer.
+    merged collective. The number of bytes sent is the same.
+
+    The concatenation takes one kernel, and so does each gather that is read by ops other than elementwise ops, norms and the
+    like. Decisions by time (`--optimize=time`) set `most-bytes` to what is sent in the time that a collective takes to start, and
+    give the share of that time that these kernels take: the starts that are saved must take longer.
 
     ```mlir
     %a = spmd.all_reduce sum %x over {"data"} : tensor<8xf32>     // before

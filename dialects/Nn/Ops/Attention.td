@@ -12,8 +12,10 @@ def Nn_AttentionOp : Nn_Op<"attention", [Nn_Form<"Attention">, Nn_InferTypes, Nn
     [batch, heads, sequence, keySequence]: bool (false = excluded) or added as a number. `causal`: query position i
     sees key positions up to i + causalOffset. `left` and `right`, where given: it sees key positions from
     i + causalOffset - left on, and up to i + causalOffset + right. So a window of w, where a token sees itself and w - 1
-    before it, is `causal {left = w - 1}`. `softcap`, where positive: scores become `softcap * tanh(s / softcap)`.
-    A query that sees nothing gives zeros. Scores and softmax are computed in f32 (f64 for f64).
+    before it, is `causal {left = w - 1}`.
+
+    `softcap`, where positive: scores become `softcap * tanh(s / softcap)`. A query that sees nothing gives zeros. Scores and
+    softmax are computed in f32 (f64 for f64).
 
     Constraints: (C1) ranks and sizes as above; (C2) kvHeads divides heads; (C3) the mask broadcasts; (C4) query, key and
     value have one element type; (C5) `left` and `right` are not negative, and `right` is not given with `causal`, which is

@@ -1,4 +1,4 @@
-//===- Movement.td - elements change place, not value -----------*- tablegen -*-===//
+//===- Movement.td - elements change position, not value --------*- tablegen -*-===//
 #ifndef CLEAVE_NN_OPS_MOVEMENT
 #define CLEAVE_NN_OPS_MOVEMENT
 
