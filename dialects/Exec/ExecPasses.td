@@ -95,7 +95,8 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
     Masks that are added stay additive, as one sum of all. A select between scores and a number that leaves nothing of a score (-1e30 and
     below) becomes a mask, too. Where constants or comparisons of counts exclude keys by position only, ahead of a query or far from it,
     they become `causal` and `left`. Two things differ from the simple ops: scores are rounded less, and a query that sees nothing gives
-    zeros, where ops without a test for it (`is_nan`) give NaN. A remark says once per reason why a softmax is not attention.
+    zeros, where ops without a test for it (`is_nan`) give NaN. A remark says once per reason why a softmax between contractions is not
+    attention.
 
     ```mlir
     %s = nn.einsum %q, %k "bhik,bhkj->bhij" : ...                 // before
@@ -169,12 +170,12 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
 
     A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: elementwise ops on its result, its
     epilogue, come after it, and ops that only move its operands before. A transpose of a contraction becomes its order of letters, and a
-    transposed convolution whose windows do not overlap a contraction. A concat of a growing state and new positions is an `exec.append`.
+    transposed convolution whose windows do not overlap a contraction. A concat of a growing state is an `exec.append`, not a kernel.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are constants of one
     number. No reduction is ever computed twice. The costs depend on the device: while a kernel starts, a GPU moves 300 times as many bytes
-    as a core does. With `for-devices` rates are those of the module's cluster (`spmd.cluster`), else of a core. One remark names each kind
-    of op that no template is fast for.
+    as a core does. With `for-devices` rates are those of the module's cluster (`spmd.cluster`), else of a core. One remark per kind of op
+    says that no template is fast for it.
 
     ```mlir
     %s = nn.add %x, %r : ...                        // before
@@ -199,7 +200,7 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
     one pass over rows that its results have (`codegen::canEmitDevice` says when), its composite ops become simple ones, and each op whose
     result must be in memory ends a kernel. Ops of low cost are computed in each kernel that needs them.
 
-    A reduction with fewer rows than keep a device busy becomes two: one of parts of the operand, and one of their results
+    A large reduction with fewer rows than keep a device busy becomes two: one of parts of the operand, and one of their results
     (`codegen::findDeviceStages`), in a fixed order. So does attention of few blocks of queries to many keys (`exec.partial_attention`).
     Attention of 16 queries and more stays one kernel where a library may compute all of it: with `for-libraries` that of f16 and bf16,
     with `narrows-floats`, too, that of f32.
@@ -292,8 +293,7 @@ def UseLibraries : Exec_Pass<"exec-use-libraries"> {
     Of a kernel that does more, the longest prefix that a library has becomes a kernel of its own, if at least 64 products are summed for
     each element, and there are 16 rows and columns, so that a library gains more than another pass over the result costs; for attention,
     64 keys and 16 queries. A product whose columns are split into parts (by a reshape that splits a dim of the result, and a transpose)
-    becomes a batch of products of a split operand. If the result is bf16, a bias that is a parameter is rounded, too: libraries take no
-    other.
+    becomes a batch of products of a split operand. With a bf16 result, a bias that is a parameter is rounded, too: libraries need that.
 
     It is part of `exec-lower` for devices only, and runs after `exec-split-kernels` and `exec-narrow-floats`.
 
