@@ -1,7 +1,7 @@
 //===- ExecCommands.td - what ranks do, step by step ------------*- tablegen -*-===//
 //
-// Each op is one command of a program file (cleave/Program/Command.h): it reads and writes views, in the order in which
-// the ops stand, on its stream.
+// Each op is one command of a program file (cleave/Program/Command.h): it reads and writes views, on its stream, in the
+// order of the ops.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_EXEC_COMMANDS
@@ -26,8 +26,8 @@ class Exec_CommandOp<string mnemonic, list<Trait> traits = []>
 def Exec_RunOp : Exec_CommandOp<"run", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel on memory";
   let description = [{
-    Sources hold the arguments of the kernel, targets get what it yields. A target may be the same view as a source where
-    the kernel says so (`in_place`: per result the argument that it may lie in the bytes of, or -1).
+    Sources hold the arguments of the kernel, targets get the values that it yields. A target may be the same view as a
+    source where the kernel allows it (`in_place`: per result the argument whose bytes it may be in, or -1).
 
     Constraints: (C1) the symbol is an exec.kernel; (C2) sources have shapes and elements of its arguments; (C3) targets
     those of what it yields; (C4) a kernel's `in_place` has an entry per result, each an argument of as many bytes.
@@ -42,7 +42,7 @@ def Exec_RunOp : Exec_CommandOp<"run", [AttrSizedOperandSegments, DeclareOpInter
 }
 
 def Exec_CopyOp : Exec_CommandOp<"copy"> {
-  let summary = "elements of one view into another";
+  let summary = "copies the elements of one view to another";
   let description = [{
     Constraints: (C1) both have one shape and element type.
     Example: `exec.copy %x into %y : memref<4x8xf32, strided<[64, 1]>> into memref<4x8xf32>`
@@ -58,16 +58,16 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
 
 def Exec_CollectiveOp : Exec_CommandOp<"collective", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<CollectiveOpInterface, ["getReductionKind", "getCauseAttr", "setCauseAttr"]>]> {
-  let summary = "all ranks of each group do something together";
+  let summary = "a collective of all ranks of each group";
   let description = [{
-    With each pair of source and target. Groups are the ranks that differ along `over` alone; a member's number is its
-    index along these axes. Read row-major over `gather` (per dim, how many pieces are put together) it says which piece
-    the member's source is; over `slice`, which piece of the result it keeps. A target may lie in the bytes of its source: all
-    of it (all_reduce), or so that one is the rank's own row of the other (all_gather, reduce_scatter; `offset` then
-    depends on the rank).
+    It runs on each pair of source and target. A group is the ranks that differ along `over` only; a member's number is its
+    index along these axes. Read row-major over `gather` (per dim, how many pieces are concatenated), the number says which
+    piece the member's source is; over `slice`, which piece of the result it keeps. A target may be in the bytes of its source:
+    all of it (all_reduce), or one is the rank's own row of the other (all_gather, reduce_scatter; `offset` then depends on the
+    rank).
 
-    Constraints: (C1) as many sources as targets, at least one; (C2) a reduction just for kinds that reduce; (C3) `gather` stands
-    there just for kinds that gather, `slice` for those that slice (Program/Collective.h says which do): an entry per dim, whose
+    Constraints: (C1) as many sources as targets, at least one; (C2) a reduction only for kinds that reduce; (C3) `gather` is
+    given only for kinds that gather, `slice` for those that slice (Program/Collective.h says which do): an entry per dim, whose
     product is the size of a group; (C4) source dim x gather = target dim x slice, one element type, no strides.
     Example:
     ```mlir
@@ -94,8 +94,8 @@ def Exec_CollectiveOp : Exec_CommandOp<"collective", [AttrSizedOperandSegments,
 def Exec_PiecesOp : Exec_Op<"pieces", [Symbol]> {
   let summary = "boxes that ranks send each other";
   let description = [{
-    A line per piece: the rank that has it, the one that gets it, its extents, where it begins in the source of the one and
-    in the target of the other. A rank may send to itself.
+    There is a line per piece: the rank that has it, the one that gets it, its extents, and where it begins in the source of
+    the one and in the target of the other. A rank may send to itself.
 
     Constraints: (C1) extents and starts have `dims` entries, none below 0; (C2) ranks are of the mesh; (C3) each piece has
     elements.
@@ -122,12 +122,12 @@ def Exec_PiecesOp : Exec_Op<"pieces", [Symbol]> {
 
 def Exec_ExchangeOp : Exec_CommandOp<"exchange", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCauseAttr", "setCauseAttr"]>]> {
-  let summary = "pieces from rank to rank";
+  let summary = "sends pieces from rank to rank";
   let description = [{
-    Each rank sends boxes of its source, and receives boxes of its target; what no piece comes to stays as it was. The source
-    may be a part of the target that no piece comes to. `over` says among which ranks, for people.
+    Each rank sends boxes of its source, and receives boxes of its target. The rest of the target does not change; the source
+    may be a part of it. `over` says among which ranks, for readers only.
 
-    Constraints: (C1) the symbol is an exec.pieces of as many dims as both views; (C2) boxes lie in the views; (C3) one
+    Constraints: (C1) the symbol is an exec.pieces of as many dims as both views; (C2) boxes are within the views; (C3) one
     element type.
     Example: `exec.exchange @pieces_0 over {"x"} %a into %b : memref<2x8xf32> into memref<8x2xf32>`
   }];
@@ -147,8 +147,8 @@ def Exec_ExchangeOp : Exec_CommandOp<"exchange", [DeclareOpInterfaceMethods<Symb
 // Between ranks of a pipeline
 //===----------------------------------------------------------------------===//
 
-// The ranks of the module's mesh at one coordinate of the pipeline to, or from, those at another one, each to its own
-// place on that mesh.
+// The ranks of the module's mesh at one coordinate of the pipeline send to, or receive from, those at another one, each with
+// the rank of the same coordinates on that mesh.
 class Exec_MessageOp<string mnemonic, string method>
     : Exec_Op<mnemonic, [DeclareOpInterfaceMethods<Exec_CommandOpInterface, ["getReads", "getWrites"]>]> {
   let arguments = (ins Exec_View:$view, I64Attr:$peer, I64Attr:$channel, I64Attr:$microbatch, Exec_Stream:$stream);
@@ -161,18 +161,18 @@ class Exec_MessageOp<string mnemonic, string method>
 }
 
 def Exec_SendOp : Exec_MessageOp<"send", "to"> {
-  let summary = "a tensor to another rank of the pipeline";
+  let summary = "sends a tensor to another rank of the pipeline";
   let description = [{
-    What a `pipe.send` sends, tensor by tensor. It is done when the other side has come to its `exec.receive`: the n-th from
-    here (`exec-verify-plan` M7).
+    A `pipe.send` becomes one `exec.send` per tensor. The n-th send is done when the other side has reached its n-th
+    `exec.receive` from here (`exec-verify-plan` M7).
 
-    Constraints: (C1) the peer is 0 or more, the channel too; the microbatch is -1, once and for all, or more.
+    Constraints: (C1) the peer is 0 or more, the channel too; the microbatch is -1, which is once for all of them, or more.
     Example: `exec.send %h to 1 channel 0 microbatch 3 : memref<2x64xf32>`
   }];
 }
 
 def Exec_ReceiveOp : Exec_MessageOp<"receive", "from"> {
-  let summary = "a tensor from another rank of the pipeline";
+  let summary = "receives a tensor from another rank of the pipeline";
   let description = [{
     Constraints: (C1) as exec.send.
     Example: `exec.receive %h from 0 channel 0 microbatch 3 : memref<2x64xf32>`
@@ -184,7 +184,7 @@ def Exec_ReceiveOp : Exec_MessageOp<"receive", "from"> {
 //===----------------------------------------------------------------------===//
 
 def Exec_RecordOp : Exec_Op<"record"> {
-  let summary = "an event that is there once the stream has come so far";
+  let summary = "records an event: it is there once the stream has reached this op";
   let description = [{
     Constraints: (C1) event and stream are not negative.
     Example: `exec.record 3 stream 1`
@@ -195,7 +195,7 @@ def Exec_RecordOp : Exec_Op<"record"> {
 }
 
 def Exec_WaitOp : Exec_Op<"wait"> {
-  let summary = "lets a stream go on once an event is there";
+  let summary = "makes a stream wait for an event";
   let description = [{
     Constraints: (C1) as exec.record.
     Example: `exec.wait 3`

@@ -22,8 +22,8 @@ def Exec_NumberAttr : AttrDef<Exec_Dialect, "Number"> {
   let summary = "a number, the same on all ranks or not";
   let description = [{
     `128`, or `128 + "model * 4"`: plus the rank's entry in that column of the rank table, the attribute `exec.rank_table` of
-    the module (`{"model * 4" = array<i64: 0, 4, 0, 4>}`, one entry per rank). A 0 in front of a column is left out. By
-    itself `#exec.number<128 + "model * 4">`.
+    the module (`{"model * 4" = array<i64: 0, 4, 0, 4>}`, one entry per rank). A 0 before a column is left out. By itself it
+    is written `#exec.number<128 + "model * 4">`.
   }];
   let parameters = (ins "int64_t":$base, StringRefParameter<"column of the rank table; empty = none">:$column);
   let hasCustomAssemblyFormat = 1;
@@ -45,9 +45,9 @@ def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
   let summary = "memory of a rank";
   let description = [{
     Bytes that every rank has, at an address that is a multiple of `align`. *Activations* and *communication* are arenas:
-    what lies there changes over time. *Weights* are filled by `exec.load` once. An *input* or *output* holds one tensor that
-    the caller writes or reads, a *state* one that is both: the output of a call is the input of the next. Of an arena
-    `bound` says how many bytes are needed at one time at the most: no plan has fewer.
+    their contents change over time. *Weights* are filled by `exec.load` once. An *input* or *output* holds one tensor that
+    the caller writes or reads, a *state* one that is both: the output of a call is the input of the next. `bound` of an arena
+    is the maximum of the bytes in use at one time: no buffer assignment has fewer.
 
     Constraints: (C1) there are not fewer than 0 bytes; (C2) `align` is a power of two up to 2^20.
     Example: `exec.buffer @activations activations 40960 align 64 bound 38912`
@@ -65,17 +65,17 @@ defvar Exec_View = AnyStaticShapeMemRef;
 def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a tensor in a buffer";
   let description = [{
-    Elements of the result's type, the first of them `offset` bytes behind the beginning of the buffer. The same bytes may be
-    seen by many views. Without a layout elements lie row-major, else with the strides that it gives.
+    It has the elements of the result's type, the first of them `offset` bytes after the beginning of the buffer. Many views
+    may be of the same bytes. Without a layout elements are in row-major order, else they have the strides of the layout.
 
-    One view stands for one tensor: where a tensor's bytes are seen in another shape, or are a part of another tensor's, the
-    view says so (`of`). So a program shows that nothing is overwritten too early: what is read through a view was last
-    written through one of the same tensor.
+    One view is one tensor: where a tensor's bytes are viewed in another shape, or are a part of another tensor's, the view
+    says so (`of`). So a program shows that nothing is overwritten too early: what is read through a view was last written
+    through one of the same tensor.
 
     Constraints: (C1) the symbol is an exec.buffer; (C2) strides are known and not negative, and the layout adds no offset;
-    (C3) a column stands in the rank table; (C4) without one, all elements lie in the buffer, aligned to their size (with
+    (C3) a column is in the rank table; (C4) without one, all elements are within the buffer, aligned to their size (with
     one, `exec-verify-plan` checks that of every rank); (C5) a view of another one is of the same buffer, and that one is
-    no view of a third.
+    not a view of a third.
     Example: `%x = exec.view @activations[4096] : memref<8x64xf32>`
     Example: `%p = exec.view @activations[4096 + "model * 256"] of %x : memref<64xf32> of memref<8x64xf32>`
   }];
@@ -85,7 +85,7 @@ def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<SymbolUserOpI
     $buffer `[` custom<Number>($offset) `]` (`of` $whole^)? attr-dict `:` type($result) (`of` type($whole)^)?
   }];
   let extraClassDeclaration = [{
-    /// The view of the whole tensor: itself, where it is of no other.
+    /// The view of the full tensor: itself, where it is of no other.
     ::mlir::Value getTensor() { return getWhole() ? getWhole() : getResult(); }
   }];
 }
@@ -93,13 +93,13 @@ def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<SymbolUserOpI
 def Exec_LoadOp : Exec_Op<"load", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a box of a parameter, in memory before the first run";
   let description = [{
-    Done once. The box of `sizes` elements that begins at `starts`, with a layout as exec.pack describes it. Floats are cast
-    to the view's element type. Of a shard that ends behind the parameter, or behind the part of it that is cut, so much
-    as `present` says is there, from the start of the box; the rest becomes zeros.
+    The box of `sizes` elements that begins at `starts` is loaded once, in a layout as exec.pack describes it. Floats are cast
+    to the view's element type. If a shard ends beyond the parameter, or beyond the part of it that is sharded, `present` says
+    how much of the box is there, from its start; the rest becomes zeros.
 
-    Constraints: (C1) the symbol is an nn.param; (C2) starts, sizes and what is present have one entry per dim, and what is present
-    lies in the box and in the parameter, on every rank; (C3) the view has the shape of the box in the layout, no strides, and the parameter's element
-    type, or another float; (C4) columns stand in the rank table.
+    Constraints: (C1) the symbol is an nn.param; (C2) starts, sizes and present have one entry per dim, and what is present is
+    within the box and the parameter, on every rank; (C3) the view has the shape of the box in the layout, no strides, and the
+    parameter's element type, or another float; (C4) columns are in the rank table.
     Example: `exec.load @w starts [0, "model * 64"] sizes [384, 64] into %v : memref<384x64xf32>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$param, Exec_Numbers:$starts, DenseI64ArrayAttr:$sizes,
@@ -139,14 +139,15 @@ class Exec_BoundaryOp<string mnemonic> : Exec_Op<mnemonic> {
 def Exec_InputOp : Exec_BoundaryOp<"input"> {
   let summary = "an argument of the program";
   let description = [{
-    The tensor called `name` by the model, of the type `global` as a whole. A rank has the box as large as the view that
-    begins at `starts`, and, where the sharding is partial, the given `term` of as many as there are ranks along the partial
-    axes; ranks with equal boxes and terms have copies. Where shards are uneven, so much of the box as `present` says is
-    there, from its start; the rest is padding. Functions of a pipeline's ranks say the `index` among the model's inputs.
+    It is the tensor that the model calls `name`; `global` is its type before sharding. A rank has the box of the view's shape
+    that begins at `starts`. Where the sharding is partial, it has one addend, whose number is `term`, of as many as there are
+    ranks along the partial axes; ranks with equal boxes and addends have copies. Where shards are uneven, `present` says how
+    much of the box is there, from its start; the rest is padding. Functions of a pipeline's ranks have the `index` among the
+    model's inputs.
 
-    Constraints: (C1) the view has the type of a shard: the global type's local one; (C2) one start per dim, and what is
-    present of as many, just where the sharding is uneven; (C3) a term
-    stands there just where the sharding is partial; (C4) columns stand in the rank table.
+    Constraints: (C1) the view has the type of a shard: the global type's local one; (C2) one start per dim, and one entry of
+    present per dim if and only if the sharding is uneven; (C3) there is a term if and only if the sharding is partial; (C4)
+    columns are in the rank table.
     Example: `exec.input "ids" in %x : memref<4x128xi64> of tensor<8x128xi64, #rows> starts ["data * 4", 0]`
   }];
 }
@@ -154,8 +155,7 @@ def Exec_InputOp : Exec_BoundaryOp<"input"> {
 def Exec_OutputOp : Exec_BoundaryOp<"output"> {
   let summary = "a result of the program";
   let description = [{
-    As `exec.input`. Where it lies in a buffer of the kind *state*, it is the next call's input there, or its last positions
-    are.
+    As `exec.input`. In a buffer of the kind *state*, the output, or its last positions, is the next call's input.
 
     Constraints: (C1) to (C4) as exec.input.
     Example: `exec.output "y" in %y : memref<4x128xf32> of tensor<4x128xf32, #terms> starts [0, 0] term "model"`

@@ -24,12 +24,12 @@ def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "
 def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "ops that run as one kernel";
   let description = [{
-    The body reads its arguments, which are the operands, and nothing else. What may stand together in a body that is
-    made by `exec-form-kernels` is said there; the op itself takes any.
+    The body reads its arguments, which are the operands, and nothing else. `exec-form-kernels` says which ops it fuses into
+    a body; the op itself accepts any.
 
     Constraints: (C1) one argument of the same type for each operand; (C2) the body holds ops of nn, but no nn.load,
-    exec.unpack of arguments, exec.partial_attention, and `exec.yield`; (C3) it yields values of the result types; (C4) each of them is the result of an op of the body, and
-    none is yielded twice.
+    exec.unpack of arguments, exec.partial_attention, and `exec.yield`; (C3) it yields values of the result types; (C4) each
+    of them is the result of an op of the body, and none is yielded twice.
     Example:
     ```mlir
     %y = exec.fused (%a = %x, %b = %z) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
@@ -49,7 +49,7 @@ def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplici
 def Exec_KernelOp : Exec_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the body of an exec.fused, by name";
   let description = [{
-    `in_place`, where memory is planned, says per result which argument it may lie in the bytes of; -1 is none.
+    After buffer assignment, `in_place` says per result in which argument's bytes it may be; -1 is none.
 
     Constraints: (C1) the body is as that of an exec.fused (C2, C4).
     Example:
@@ -103,24 +103,24 @@ class Exec_LayoutOp<string mnemonic, list<Trait> traits = []> : Exec_Op<mnemonic
 }
 
 def Exec_PackOp : Exec_LayoutOp<"pack"> {
-  let summary = "a weight as a kernel wants it in memory";
+  let summary = "a weight in the layout that a kernel reads";
   let description = [{
-    The dims in `order`; then, with a `width`, panels of the last one, n, each k in pairs (or as many as `interleave` says):
-    `[batch.., n / width, k.., k last / interleave, width, interleave]`. Both divisions round up, and zeros fill what is
-    not there; `batch` counts the dims that stay in front. Without a width `batch` is 0 and `interleave` 1. Floats are cast
-    to the floats of the result.
+    The result has the dims in `order`. With a `width`, the last one, n, is split into panels, with k in pairs (or groups of
+    `interleave`): `[batch.., n / width, k.., k last / interleave, width, interleave]`. Both divisions round up, and zeros are
+    the padding; `batch` counts the major dims that stay as they are. Without a width `batch` is 0 and `interleave` 1. Floats
+    are cast to the floats of the result.
 
     Constraints: (C1) `order` is one of the operand's dims; (C2) batch, width and interleave are not negative, interleave
-    not 0, and with a width there are a k and an n behind the batch; (C3) one element type or floats, and the result has
+    is not 0, and with a width there are a k and an n after the batch; (C3) one element type or floats, and the result has
     the shape above.
     Example: `%p = exec.pack %w order [0, 1] batch 0 width 16 interleave 1 : (tensor<64x40xf32>) -> tensor<3x64x16x1xf32>`
   }];
 }
 
 def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Movement">]> {
-  let summary = "what exec.pack was given";
+  let summary = "the operand of exec.pack";
   let description = [{
-    First in the body of a kernel, on an argument that is packed. Code that has a template for panels reads them; all
+    It is first in the body of a kernel, on an argument that is packed. Code that has a template for panels reads them; all
     other code sees the tensor as it was.
 
     Constraints: (C1) to (C3) as exec.pack, with operand and result exchanged, and of one element type.
@@ -135,20 +135,22 @@ def Exec_UnpackOp : Exec_LayoutOp<"unpack", [Nn_FormOpInterface, Nn_Form<"Moveme
 def Exec_PartialAttentionOp
     : Exec_Op<"partial_attention", [Pure, AttrSizedOperandSegments, DeclareOpInterfaceMethods<ShardingRuleOpInterface>,
                                     Nn_ClonePartition, Nn_FormOpInterface, Nn_Form<"Attention">]> {
-  let summary = "attention to each part of the keys by itself";
+  let summary = "attention to each part of the keys separately";
   let description = [{
-    In the body of a kernel, or, with one part, a step of a ring (`exec-form-rings`). Keys and values come in parts of `part` positions, the last one of what is left. `sums` [batch, heads,
-    sequence, parts, valueSize] is what `nn.attention` gives of each part, `logs` [batch, heads, sequence, parts] the logarithm
-    of the sum of the exponentials of its scores; -inf, and zeros, where a query sees nothing of a part. So attention to the parts, with `logs` as
-    scores, is attention to all keys. Results are not rounded: f32, or f64 for f64.
+    The op is in the body of a kernel, or, with one part, a step of ring attention (`exec-form-rings`). Keys and values are split
+    into parts of `part` positions; the last one has the rest. `sums` [batch, heads, sequence, parts, valueSize] is the result of
+    `nn.attention` to each part, `logs` [batch, heads, sequence, parts] the logarithm of the sum of the exponentials of its
+    scores. Where a query sees nothing of a part, they are zeros and -inf. So attention to the parts, with `logs` as scores, is
+    attention to all keys. Results are not rounded: f32, or f64 for f64.
 
-    Where `seen` is false no query sees any of the keys, whatever masks say, and nothing is computed: ranks that come before a block's have it
-    hidden by causal attention.
+    Where `seen` is false, no query sees any of the keys, regardless of masks, and nothing is computed: causal attention hides a
+    block from the ranks before the block's own.
 
-    Its rule is that of the nn.attention, but that keys stay whole: microbatches are cut along the batch behind partitioning.
+    Its rule is that of nn.attention, except that keys stay replicated: after partitioning, only the batch is split, into
+    microbatches.
 
-    Constraints: (C1) operands and attributes are those of an nn.attention; (C2) there are keys, and `part` is positive; (C3) results have the
-    shapes and elements above; (C4) `seen` is one element.
+    Constraints: (C1) operands and attributes are those of an nn.attention; (C2) there are keys, and `part` is positive; (C3)
+    results have the shapes and elements above; (C4) `seen` is one element.
     Example: `%s, %l = exec.partial_attention %q, %k, %v part 512 scale 0.125 : (...) -> (tensor<1x8x1x4x64xf32>, tensor<1x8x1x4xf32>)`
   }];
   let arguments = !con(Nn_AttentionOp.arguments, (ins Optional<Nn_BoolTensor>:$seen, I64Attr:$part));
@@ -159,7 +161,7 @@ def Exec_PartialAttentionOp
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::cleave::nn::KeyBand getBand();
-    /// Attention to all keys at once, as an op at the builder's place, or in no block.
+    /// Attention to all keys at once, as an op at the builder's insertion point, or in no block.
     ::cleave::nn::AttentionOp createWhole(::mlir::OpBuilder &builder);
   }];
 }
@@ -169,10 +171,10 @@ def Exec_PartialAttentionOp
 //===----------------------------------------------------------------------===//
 
 def Exec_AppendOp : Exec_Op<"append", [Pure]> {
-  let summary = "new positions behind those that are there";
+  let summary = "appends new positions to existing ones";
   let description = [{
-    A concat of which no kernel is made: each operand is copied to its part of the result. Where the first one is a state that
-    grows, and lies in the bytes of the result, that moves it towards the beginning, and the others come to stand behind it.
+    It is a concat without a kernel: each operand is copied to its part of the result. If the first operand is a state that
+    grows, in the bytes of the result, this moves it towards the beginning, and the other operands come after it.
 
     Constraints: (C1) as nn.concat.
     Example: `%y = exec.append %past, %new dim 2 : (tensor<1x4x24x16xf32>, tensor<1x4x1x16xf32>) -> tensor<1x4x25x16xf32>`

@@ -1,6 +1,4 @@
 //===- ExecPasses.td - from ops to kernels, in the order of `exec-lower` ------*- tablegen -*-===//
-//
-//===----------------------------------------------------------------------===//
 #ifndef CLEAVE_EXEC_PASSES
 #define CLEAVE_EXEC_PASSES
 
@@ -11,21 +9,21 @@ class Exec_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
 }
 
 def FormRings : Exec_Pass<"exec-form-rings"> {
-  let summary = "keys and values that go round, block by block";
+  let summary = "ring attention: ranks pass keys and values on, block by block";
   let description = [{
-    Where attention alone reads keys and values that are gathered along their sequence, over the same axes, it can take them in blocks
-    instead: a rank attends to its own, while those of the rank before come to it by an `spmd.window` that `wraps`, and so on; p - 1 times
-    on p ranks. As many bytes are sent, a rank holds two blocks of keys and values at a time instead of p, and the transfer of a block
-    overlaps with attention to another. What each step gives is combined by the logarithm that `exec.partial_attention` gives beside it.
+    Where only attention reads keys and values that are gathered along their sequence, over the same axes, it can read them in blocks
+    instead. A rank attends to its own block while the previous rank's block arrives through an `spmd.window` that `wraps`, and so on;
+    p - 1 times on p ranks. The number of bytes sent is the same, a rank holds two blocks of keys and values instead of p, and the transfer
+    of a block overlaps with attention to another. The logarithms that `exec.partial_attention` gives as well combine the steps' results.
 
-    Of causal attention, and of windows, a rank sees all of most blocks or nothing: then a mask of one element says which, where queries and
-    keys are cut alike. Blocks that no rank sees anything of are left out: the next ones come at once, from ranks further away. Additive
-    masks give each step the columns of its block.
+    With causal attention or windows, a rank sees all or nothing of most blocks. If queries and keys are sharded alike, a mask of one
+    element then says which. Blocks that no rank sees are left out: the next blocks are sent directly, from more distant ranks. Of an
+    additive mask each step takes the columns of its block.
 
-    With `attention=ring`, or where the plan says so (`spmd.attention` of the module), wherever it can be done, with a remark where not.
-    Else where it takes less time on the module's cluster (`by-time`), or where a device of it has too little memory for what is gathered.
+    The pass does so with `attention=ring`, or if the plan asks for it (`spmd.attention` of the module), wherever possible, with a remark
+    where not; else where it takes less time on the module's cluster (`by-time`), or a device's memory is too small for what is gathered.
 
-    It is the first pass behind partition, and takes the attribute `nn.band` away, which partition leaves for it.
+    It is the first pass after partition, and removes the attribute `nn.band`, which partition leaves for it.
 
     ```mlir
     %gk = spmd.all_gather %k dims [{}, {}, {"seq"}, {} ] : (tensor<1x8x4x64xf32>) -> tensor<1x8x8x64xf32>        // before
@@ -40,17 +38,17 @@ def FormRings : Exec_Pass<"exec-form-rings"> {
     ```
   }];
   let options = [Option<"attention", "attention", "::cleave::spmd::AttentionForm", "::cleave::spmd::AttentionForm::Auto",
-                        "ring: wherever it can be done", "::cleave::spmd::getAttentionValues()">,
+                        "ring: wherever it is possible", "::cleave::spmd::getAttentionValues()">,
                  Option<"byTime", "by-time", "bool", "false", "auto: wherever it takes less time">];
   let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
 }
 
 def FlattenLoops : Exec_Pass<"exec-flatten-loops"> {
-  let summary = "bodies of loops in the list around them";
+  let summary = "moves bodies of loops into the function's list of ops";
   let description = [{
-    The body of each nn.loop comes to stand in the block around it, between exec.enter and exec.leave: from here on a function is one list
-    of ops. What a loop carries has bytes of its own, to which what is yielded is copied at the end of the body, one value after the other;
-    what is itself carried by another value, or is the condition, is copied elsewhere first. Weights and constants are read where they lie.
+    The body of each nn.loop moves into the block around it, between exec.enter and exec.leave: from here on a function is one list of
+    ops. Carried values have bytes of their own; the yielded values are copied to them at the end of the body, one after the other.
+    A yielded value that is itself a carried one, or the condition, is copied elsewhere first. Weights and constants are not copied.
 
     ```mlir
     %y = nn.loop count 8 carries(%x) : (tensor<4xf32>) -> tensor<4xf32> {        // before
@@ -67,12 +65,12 @@ def FlattenLoops : Exec_Pass<"exec-flatten-loops"> {
 }
 
 def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
-  let summary = "recurrent nets become steps";
+  let summary = "unrolls recurrent nets into steps";
   let description = [{
-    Each step of an nn.recurrence becomes a contraction of the state with the weights, and what gates do element by element. Steps read
-    slices of the projection, which are bytes of it, and states lie in their parts of the result, so that nothing is moved; steps are alike,
-    so that they share kernels when these are outlined: a long sequence costs commands, not code. One whose hidden dim is cut was unrolled
-    when it was partitioned.
+    Each step of an nn.recurrence becomes a contraction of the state with the weights, and the elementwise ops of the gates. Steps read
+    slices of the projection, which are aliases of it, and states are made in their parts of the result, so nothing is moved. Steps are
+    alike, so they share kernels when these are outlined: a long sequence costs commands, not code. Partitioning has unrolled recurrences
+    whose hidden dim is sharded.
 
     ```mlir
     %y:2 = nn.recurrence rnn %p, %w initial (%h) activations ["tanh"] ..         // before
@@ -87,17 +85,18 @@ def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
 }
 
 def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
-  let summary = "attention from its parts";
+  let summary = "recognizes attention in simple ops";
   let description = [{
     A contraction of queries and keys, factors, masks and casts, a softmax, and a contraction with values over the same heads become
-    nn.attention, which needs not store scores. It runs on the program of one device: whoever decided how to split it saw simple ops.
-    Operands may lie in any order; of keys and values that are repeated for several heads, one is read. Factors of queries and keys become
-    the scale.
+    nn.attention, which does not need to store scores. The pass runs on the program of one device; the solver has seen simple ops.
+    Operands may have their dims in any order. Keys and values that are repeated for several heads are read once. Factors of queries and
+    keys become the scale.
 
-    Masks that are added stay so, one sum of all; a select between scores and a number that leaves nothing of a score (-1e30 and below)
-    becomes one. What is excluded by places alone, ahead of a query or far from it, is told by `causal` and `left`: constants, and
-    comparisons of counts. What differs from the parts: scores are rounded less, and a query that sees nothing gives zeros, where parts that
-    do not say so (`is_nan`) give NaN. A remark says, once for each reason, why a softmax between contractions is no attention.
+    Masks that are added stay additive, as one sum of all. A select between scores and a number that leaves nothing of a score (-1e30 and
+    below) becomes a mask, too. Where constants or comparisons of counts exclude keys by position only, ahead of a query or far from it,
+    they become `causal` and `left`. Two things differ from the simple ops: scores are rounded less, and a query that sees nothing gives
+    zeros, where ops without a test for it (`is_nan`) give NaN. A remark says once per reason why a softmax between contractions is not
+    attention.
 
     ```mlir
     %s = nn.einsum %q, %k "bhik,bhkj->bhij" : ...                 // before
@@ -112,14 +111,16 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
 }
 
 def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
-  let summary = "channels last, throughout";
+  let summary = "stores values with channels last";
   let description = [{
-    The host's templates for convolutions and pools run along channels, and so does everything around them: in one walk over the program,
+    The host's templates for convolutions and pools run along channels, and so do the ops around them: in one pass over the program,
     each value with channels and spatial dims is stored `[batch, spatial.., channels]` from the first convolution on. Convolutions, windows
-    and batch norms stand between two transposes, which become part of their kernels; elementwise ops, concatenation, slices, padding,
-    resizing of other dims than channels, reductions and softmax work on the other order of dims, and a transposed convolution whose windows
-    lie side by side becomes a contraction in it. What else reads such a value gets a transpose in front, as do a convolution's arguments. A
-    convolution to fewer than 8 channels stays as it is. Weights: `exec-pack-weights`.
+    and batch norms get a transpose on either side, which becomes part of their kernel. Elementwise ops, concatenation, slices, padding,
+    resizing of dims other than channels, reductions and softmax work on the new order of dims, and a transposed convolution whose windows
+    do not overlap becomes a contraction in it.
+
+    Other ops that read such a value get a transpose before them, as do a convolution's arguments. A convolution to fewer than 8 channels
+    stays as it is. `exec-pack-weights` does the same for weights.
 
     ```mlir
     %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before
@@ -137,17 +138,17 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
 }
 
 def PackCollectives : Exec_Pass<"exec-pack-collectives"> {
-  let summary = "parts that ranks exchange lie one behind the other";
+  let summary = "makes the parts that ranks exchange contiguous";
   let description = [{
-    NCCL knows parts that lie one behind the other. Where those of a collective would lie in rows, since the dim that is cut has others in front of it, they become dims of their own, in front of all: movement of nn before what is scattered,
-    behind what is gathered. Kernels store and read in that order where they can; else the movement is a kernel.
+    NCCL needs each rank's part to be contiguous. Where the sharded dim of a collective has others before it, parts would be strided. They
+    become major dims of their own, by movement ops of nn before an op that scatters, and after one that gathers. Kernels store and read in
+    that order where they can; else the movement is a kernel.
 
-    Where only products read what is gathered, and sum along that dim, what is sent is stored with that dim first if a kernel makes it for
-    nobody else: then products read it so, and nothing is moved on either side.
+    Where only products read a gathered value, and sum along that dim, the operand is stored with that dim first if its kernel makes it for
+    this collective only. Then the products read it in that order, and nothing is moved on either side.
 
-    Not part of `exec-lower` but for devices; it runs in front of `exec-form-kernels`. What goes from rank to rank in pieces
-    (`spmd.permute`,
-    `spmd.window`) is left alone.
+    It is part of `exec-lower` for devices only, and runs before `exec-form-kernels`. It does not change `spmd.permute` and `spmd.window`,
+    which send pieces from rank to rank.
 
     ```mlir
     %y = spmd.all_gather %x dims [{}, {"model"} ] : (tensor<4x8xf32>) -> tensor<4x16xf32>             // before
@@ -161,21 +162,20 @@ def PackCollectives : Exec_Pass<"exec-pack-collectives"> {
 }
 
 def FormKernels : Exec_Pass<"exec-form-kernels"> {
-  let summary = "puts ops into kernels";
+  let summary = "fuses ops into kernels";
   let description = [{
-    All ops of nn that compute or move elements go into `exec.fused`: greedily, in program order, each op joins the kernels that made its
-    operands where that is right and pays (`Clusters.h` of Exec/Fusion says when), or starts one. What kind of op it is says its form
-    (`nn::Form`).
+    The pass puts all ops of nn that compute or move elements into `exec.fused`. Greedily, in program order, each op joins the kernels that
+    made its operands where that is correct and lowers the cost (`Clusters.h` of Exec/Fusion says when), or starts a kernel. The op's form
+    (`nn::Form`) says what kind of op it is.
 
-    A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: what works element by element on its
-    result, its epilogue, stands behind it, and what only moves its operands in front; a transpose of a contraction becomes its order of
-    letters, and a transposed convolution whose windows do not overlap a contraction. A concat of a state that grows and what is new is
-    not a kernel but an `exec.append`.
+    A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: elementwise ops on its result, its
+    epilogue, come after it, and ops that only move its operands before. A transpose of a contraction becomes its order of letters, and a
+    transposed convolution whose windows do not overlap a contraction. A concat of a growing state is an `exec.append`, not a kernel.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are constants of one
-    number. No reduction is ever computed twice. What pays depends on the device: while a kernel starts, a GPU moves 300 times as many bytes as
-    a core does. With `for-devices` rates are those of the module's cluster (`spmd.cluster`), else of a core. A remark names each kind of op
-    that no template is fast for, once.
+    number. No reduction is ever computed twice. The costs depend on the device: while a kernel starts, a GPU moves 300 times as many bytes
+    as a core does. With `for-devices` rates are those of the module's cluster (`spmd.cluster`), else of a core. One remark per kind of op
+    says that no template is fast for it.
 
     ```mlir
     %s = nn.add %x, %r : ...                        // before
@@ -190,23 +190,22 @@ def FormKernels : Exec_Pass<"exec-form-kernels"> {
     %y = exec.fused (%a = %n, %b = %w) ... { nn.einsum %a, %b "ik,kj->ij" ... }
     ```
   }];
-  let options = [Option<"forDevices", "for-devices", "bool", "false", "kernels are for devices of the cluster, not for a core of the host">];
+  let options = [Option<"forDevices", "for-devices", "bool", "false", "kernels are for devices of the cluster, not a core of the host">];
 }
 
 def SplitKernels : Exec_Pass<"exec-split-kernels"> {
-  let summary = "kernels that a device can run";
+  let summary = "splits kernels that a device cannot run";
   let description = [{
     A kernel of a device has no memory that all of its threads see, and its threads cannot wait for each other. Where a body needs more than
-    one sweep over rows that its results have (`codegen::canEmitDevice` says when), its composite ops become simple ones, and each op whose
-    result has to lie in memory ends a kernel; what is cheap is computed in each kernel that needs it.
+    one pass over rows that its results have (`codegen::canEmitDevice` says when), its composite ops become simple ones, and each op whose
+    result must be in memory ends a kernel. Ops of low cost are computed in each kernel that needs them.
 
-    A reduction of much into little, which has fewer rows than keep a device busy, becomes two: of parts of what is reduced, and of their
-    results (`codegen::findDeviceStages`), in a fixed order; so does attention of few blocks of queries to many keys
-    (`exec.partial_attention`). Of 16 queries and more, where a library may do the whole, it stays one: with `for-libraries` that of f16 and
-    bf16, with
-    `narrows-floats`, too, that of f32.
+    A large reduction with fewer rows than keep a device busy becomes two: one of parts of the operand, and one of their results
+    (`codegen::findDeviceStages`), in a fixed order. So does attention of few blocks of queries to many keys (`exec.partial_attention`).
+    Attention of 16 queries and more stays one kernel where a library may compute all of it: with `for-libraries` that of f16 and bf16,
+    with `narrows-floats`, too, that of f32.
 
-    Not part of `exec-lower` but for devices; it runs behind `exec-form-kernels`, before weights are packed or kernels outlined.
+    It is part of `exec-lower` for devices only, and runs after `exec-form-kernels`, before weights are packed or kernels outlined.
 
     ```mlir
     %y = exec.fused (%a = %x) : (tensor<2x6x40xf32>) -> tensor<2x6x40xf32> {                      // before
@@ -219,22 +218,22 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
       %0 = nn.relu %a : ...
     ```
   }];
-  let options = [Option<"forLibraries", "for-libraries", "bool", "false", "libraries are used for what they have">,
+  let options = [Option<"forLibraries", "for-libraries", "bool", "false", "libraries are used for the kernels that they have">,
                  Option<"narrowsFloats", "narrows-floats", "bool", "false", "exec-narrow-floats follows">];
 }
 
 def ChunkCollectives : Exec_Pass<"exec-chunk-collectives"> {
-  let summary = "products in rows, each part's all_reduce behind the next part's product";
+  let summary = "splits products so that a part's all_reduce overlaps with the next part's product";
   let description = [{
-    What alone reads a contraction, an all_reduce, waits for all of it. In `chunks` parts along the first dim of the result that has more
-    than one element, the parts are sent while others are computed; together they send what was sent before. The part of a value that is not
-    computed here lies in its bytes, and parts of the result are made in theirs.
+    An all_reduce that is the only reader of a contraction waits for all of it. With `chunks` parts along the first dim of the result that
+    has more than one element, parts are sent while others are computed; together they send as many bytes as before. Parts of operands are
+    aliases of them, and parts of the result are computed in its bytes.
 
-    As many parts are made as divide the dim, at most `chunks`. With 0 (`--chunk-collectives auto`) that number of at most 8 which takes
-    least time on the module's cluster (`spmd.cluster`, or the default one), each part with a launch and the beginning of a collective;
-    parts go through both as through a pipeline of two stages.
+    The number of parts divides the dim, and is at most `chunks`. With 0 (`--chunk-collectives auto`) it is the number, at most 8, that
+    takes least time on the module's cluster (`spmd.cluster`, or the default one). Each part takes a launch and the start of a collective;
+    parts pass through both as through a pipeline of two stages.
 
-    Not part of `exec-lower` but on demand; it runs in front of `exec-recognize-attention`.
+    It is part of `exec-lower` only on demand, and runs before `exec-recognize-attention`.
 
     ```mlir
     %p = nn.einsum %x, %w "mk,kn->mn" : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>           // before
@@ -257,16 +256,17 @@ def ChunkCollectives : Exec_Pass<"exec-chunk-collectives"> {
 def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
   let summary = "bf16 in memory, f32 in registers";
   let description = [{
-    What kernels hand on to each other, and the weights of contractions, convolutions and embeddings, are stored as bf16. Kernels compute in
-    f32 as before: they widen what they read, and round what they write, once. What contractions, convolutions and attention multiply has
-    been rounded to bf16, so that two bf16 numbers are multiplied and summed in f32.
+    Values between kernels, and the weights of contractions, convolutions and embeddings, are stored as bf16. Kernels compute in f32 as
+    before: they widen what they read, and round what they write, once. Operands that contractions, convolutions and attention multiply
+    are rounded to bf16, so that two bf16 numbers are multiplied and summed in f32.
 
-    Inputs and outputs of the function keep their types, and so does all that a number may be lost of: what comes from neither floats of the
-    caller nor an embedding (positions, frequencies, masks, where -1e38 must stay finite), statistics of rows, parameters that nothing
-    multiplies (biases, scales), and what a loop carries, which may be a sum over many iterations. Values that ranks exchange are narrow as
-    a whole or not at all: half the bytes on the wire; a sum of terms rounds each term, adds in f32, and rounds the sum.
+    Inputs and outputs of the function keep their types, and so do values that may need more precision: those that come from neither floats
+    of the caller nor an embedding (positions, frequencies, masks, where -1e38 must stay finite), statistics of rows, parameters that
+    nothing multiplies (biases, scales), and values that a loop carries, which may be sums over many iterations. Values that one exchange
+    between ranks reads and writes are all narrow, or none is: half the bytes on the wire. An all_reduce of a partial value rounds each
+    addend, adds in f32, and rounds the sum.
 
-    Not part of `exec-lower` but on demand (`--precision bf16`); it runs between `exec-form-kernels` and `exec-pack-weights`.
+    It is part of `exec-lower` only on demand (`--precision bf16`), and runs between `exec-form-kernels` and `exec-pack-weights`.
 
     ```mlir
     %y = exec.fused (%a = %x, %b = %w) : ... -> tensor<8x40xf32> {                      // before
@@ -283,18 +283,19 @@ def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
 }
 
 def UseLibraries : Exec_Pass<"exec-use-libraries"> {
-  let summary = "kernels that a device's libraries have";
+  let summary = "finds kernels that a device's libraries have";
   let description = [{
     cuBLASLt and cuDNN compute a product, or a convolution, times a number, plus a bias and a residual, through relu or the tanh form of
-    gelu (`codegen::findMatmul`, `findConvolution`), cuDNN attention of f16 and bf16, too (`findAttention`). A kernel that is one of these
-    stays a kernel, its arguments in the order of a command's operands; assembly makes it that command, which the kernel stands in for where
-    a library is missing or refuses. Of a kernel that does more, the longest beginning that is one becomes a kernel of its own: if at least
-    64 products are summed for each element, and there are 16 rows and columns, so that a library gains more than another pass over the
-    result costs; of attention 64 keys and 16 queries. A product whose columns are put into parts (a reshape that splits a dim of the
-    result, and a transpose) becomes one of an operand that is split: a batch of products. Beside a result in bf16 a bias that a parameter
-    gives is rounded, too: libraries take no other.
+    gelu (`codegen::findMatmul`, `findConvolution`); cuDNN also computes attention of f16 and bf16 (`findAttention`). A kernel that is one
+    of these stays a kernel, with its arguments in the order of a command's operands. Assembly makes a command of it; the kernel is the
+    fallback where a library is missing or refuses.
 
-    Not part of `exec-lower` but for devices; it runs behind `exec-split-kernels` and `exec-narrow-floats`.
+    Of a kernel that does more, the longest prefix that a library has becomes a kernel of its own, if at least 64 products are summed for
+    each element, and there are 16 rows and columns, so that a library gains more than another pass over the result costs; for attention,
+    64 keys and 16 queries. A product whose columns are split into parts (by a reshape that splits a dim of the result, and a transpose)
+    becomes a batch of products of a split operand. With a bf16 result, a bias that is a parameter is rounded, too: libraries need that.
+
+    It is part of `exec-lower` for devices only, and runs after `exec-split-kernels` and `exec-narrow-floats`.
 
     ```mlir
     %y = exec.fused (%a = %bias, %b = %x, %c = %w) : ... {                       // before
@@ -312,21 +313,21 @@ def UseLibraries : Exec_Pass<"exec-use-libraries"> {
 }
 
 def PackWeights : Exec_Pass<"exec-pack-weights"> {
-  let summary = "weights in the order in which contractions read them";
+  let summary = "stores weights in the order in which contractions read them";
   let description = [{
     The second operand of a contraction (nn.einsum with `MatmulDims`) and the filter of a convolution, where they come from a parameter or
-    constant, are packed once, outside of the kernel, which unpacks them first thing: a template for panels reads them as they are, and
-    whoever knows none sees no difference. Kernels that want one parameter alike share the packed one; a reader of another kind has the
-    parameter as it is.
+    constant, are packed once, outside of the kernel. The kernel begins with an unpack: a template for panels reads the packed panels, and
+    code without such a template sees the tensor as it was. Kernels that need the same layout of a parameter share the packed one; other
+    readers have the parameter as it is.
 
         contraction    [batch.., columns but the last.., depth.., last column], panels of the last one
         convolution    [kernel.., channels in, channels out], panels of channels out if there is one group
 
-    With `libraries`, filters alone: `[channels out, kernel.., channels in]` where a library computes the convolution, and its input and
-    result have channels last.
+    With `libraries`, only filters are packed: `[channels out, kernel.., channels in]` where a library computes the convolution, and its
+    input and result have channels last.
 
-    A contraction whose result does not end in a column is left as it is. Of a weight in bf16, two neighbors along the depth lie side by
-    side (interleave 2), since processors multiply such pairs.
+    A contraction whose result does not end in a column is left as it is. In a weight of bf16, two neighbors along the depth are next to
+    each other (interleave 2), since processors multiply such pairs.
 
     ```mlir
     %y = exec.fused (%a = %x, %b = %w) : (tensor<8x64xf32>, tensor<64x40xf32>) -> tensor<8x40xf32> {        // before
@@ -345,10 +346,10 @@ def PackWeights : Exec_Pass<"exec-pack-weights"> {
 }
 
 def Outline : Exec_Pass<"exec-outline"> {
-  let summary = "each distinct kernel once, by name";
+  let summary = "gives each distinct kernel a name and one definition";
   let description = [{
-    Every `exec.fused` becomes an `exec.launch` of an `exec.kernel`; those whose bodies compute the same share it, so that equal layers are
-    compiled once. Locations do not count: the first one's stay. A kernel is called after its ops.
+    Every `exec.fused` becomes an `exec.launch` of an `exec.kernel`. Those whose bodies compute the same share a kernel, so that equal
+    layers are compiled once. Locations are not compared: the first ones stay. A kernel is named after its ops.
 
     ```mlir
     %y = exec.fused (%a = %x) : ... { %0 = nn.exp %a ... exec.yield %0 }     // before, twice
@@ -363,22 +364,21 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
   let summary = "checks what must hold after a phase of the lowering";
   let description = [{
     `clustered`:
-    * (K1) a function holds `exec.fused`, `exec.append`, aliases, parameters and constants, as they are or packed, ops of
-      spmd that ranks do together or knowing their place, and the return;
-    * (K2) a body has at most one *anchor* (a contraction, convolution, attention or window of floats). What it depends on is
-      constant, `exec.unpack`, moves elements or casts floats; what depends on it works element by element on as many elements, or
-      moves them into another order. An op that no kernel shares (a sort, scatter, or one of the former that is no anchor)
-      is alone in its body, but for constants;
+    * (K1) a function holds `exec.fused`, `exec.append`, aliases, parameters and constants, as they are or packed, collectives
+      of spmd and its ops that depend on a rank's coordinates, and the return;
+    * (K2) a body has at most one *anchor* (a contraction, convolution, attention or window of floats). The ops that it depends
+      on are constants, `exec.unpack`, or move elements or cast floats; the ops that depend on it are elementwise on as many
+      elements, or move them into another order. An op that is never fused (a sort, scatter, or one of the former that is not
+      an anchor) is alone in its body, except for constants;
     * (K3) rows and scans of one body are the same rows: one shape, the same dims; there is at most one scan, and none of
-      them beside an anchor;
+      them together with an anchor;
     * (K4) the results of a body have one iteration space: each has as many elements as the largest one, or, in a body
-      with rows, one element a row.
+      with rows, one element per row.
 
     `outlined`: (O1) as (K1), with `exec.launch` instead of `exec.fused`; (O2) no two kernels have equal bodies; (O3) each
     is launched; (K2) to (K4) of kernels.
 
-    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after it stands the
-    same.
+    The attribute `spmd.phase` of the module then names the phase. Nothing else changes: the program is the same before and after.
   }];
   let options = [
     Option<"form", "form", "::cleave::Phase", "::cleave::Phase::Clustered", "the phase just done: clustered or outlined",
@@ -387,22 +387,22 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
 }
 
 def PlanMemory : Exec_Pass<"exec-plan-memory"> {
-  let summary = "from tensors to views of memory, and commands on them";
+  let summary = "buffer assignment: from tensors to views of memory, and commands on them";
   let description = [{
-    Every value gets its place. Aliases are views of the same bytes; what is returned is made in the buffer of the output, parts of a concat
-    along the outermost dim in the whole, the operand of an all_gather of rows as the rank's own row. A kernel's result takes the place of
-    an argument that dies, where the kernel can do that, and so does that of an all_reduce. Everything else lies in one arena, where it has
-    its place from the first step that writes it to the last that reads it (`planMemory`). Parameters and constants lie in a buffer of
-    weights, equal ones once.
+    Each value gets a buffer and an offset. Aliases are views of the same bytes. Results of the function are made in the buffer of the
+    output, parts of a concat along the outermost dim in its result, the operand of an all_gather of rows as the rank's own row. A kernel's
+    result reuses the bytes of an argument that dies, where the kernel can do that; so does that of an all_reduce. Everything else is in one
+    arena, where it has its bytes from the first step that writes it to the last that reads it (`planMemory`). Parameters and constants are
+    in a buffer of weights, equal ones once.
 
-    A state (a result with `spmd.state`) is made where its argument lies, where nobody reads the old value any more or what makes it works
-    in place; else it is copied there at the end, with a remark. One that grows is the last positions of its buffer, which
-    `exec.append` moves to the beginning before it puts what is new behind; whoever else reads it gets a dense copy.
+    A state (a result with `spmd.state`) is made in the bytes of its argument, if the old value has no readers left or its producer works
+    in place; else it is copied there at the end, with a remark. A state that grows is the last positions of its buffer. `exec.append`
+    moves them to the beginning before it puts the new positions after them; other readers get a dense copy.
 
-    Collectives come as early as their operand exists, at most two ahead of where they stood, and keep what they touch until somebody reads
-    their result: so `exec-order` may let them overlap with kernels. Messages between ranks of a pipeline stay where they stand; what is
-    sent is kept until the message behind the next one starts. Each rank's function has buffers of its own. What differs between ranks
-    (where shards begin, which piece is a rank's own) stands in the rank table.
+    A collective moves up to where its operand exists, but at most two such collectives are in flight. Its bytes are not reused before its
+    result is read, so that `exec-order` can let it overlap with kernels. Messages between ranks of a pipeline do not move; the bytes sent
+    are kept until the message after the next one starts. Each rank's function has buffers of its own. The rank table has the numbers that
+    differ between ranks (where shards begin, which piece is a rank's own).
 
     ```mlir
     func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {                     // before
@@ -425,16 +425,16 @@ def PlanMemory : Exec_Pass<"exec-plan-memory"> {
     }
     ```
   }];
-  let options = [Option<"forDevices", "devices", "bool", "false", "kernels are those of devices, which work in place otherwise">];
+  let options = [Option<"forDevices", "devices", "bool", "false", "kernels are those of devices, which work in place by other rules">];
 }
 
 def Order : Exec_Pass<"exec-order"> {
-  let summary = "lets collectives run beside kernels";
+  let summary = "overlaps collectives with kernels";
   let description = [{
-    Where a collective or a message could run while kernels do, because its result is not read at once, all that ranks do together goes to
-    stream 1. A stream waits for an event of the other before the first command that touches bytes of one that it does not know to be done,
-    and no earlier. Collectives of one kind over one list of axes, with no kernel between them and one reader behind, become one. Nothing
-    else changes: the order of commands, and where tensors lie, stay.
+    Where a collective or a message could run while kernels do, because its result is not read at once, all collectives and messages go to
+    stream 1. A stream waits for an event of the other one before the first command that touches bytes of a command not known to be done,
+    and no earlier. Collectives of one kind over one list of axes, with no kernel between them and one reader after them, become one.
+    Nothing else changes: the order of commands and the offsets of tensors stay.
 
     ```mlir
     exec.collective all_reduce by sum over {"x"} (%a) into (%a) ...           // before
@@ -453,26 +453,26 @@ def Order : Exec_Pass<"exec-order"> {
 }
 
 def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
-  let summary = "checks what must hold once memory is planned";
+  let summary = "checks what must hold after buffer assignment";
   let description = [{
     `planned`:
     * (M1) there is one function, or one for each rank of a pipeline (`pipe.rank`); it holds views, loads, inputs, outputs,
       commands and the return;
-    * (M2) views lie in their buffers, aligned to their elements, and in the tensor that they are of, on every rank;
+    * (M2) views are within their buffers, aligned to their elements, and within the tensor that they are of, on every rank;
     * (M3) what a command reads was written before, last through a view of the same tensor;
-    * (M4) nothing writes weights or inputs; of what a command writes it reads or writes nothing else, but one tensor in
-      place: the view that the kernel's `in_place` names, all of an all_reduce's operand, an all_gather's own row, rows that a
-      copy moves towards the beginning, with the same strides, or an exchange's source, where no piece that any rank gets
-      lies in its bytes;
-    * (M5) outputs are written, each in a buffer of its own, as each input is, but for the two tensors of a state;
-    * (M6) operands and results of collectives lie at one offset on all ranks, but for the own row;
-    * (M7) what one rank of a pipeline sends to another one is what that one receives, in order: channels, microbatches, types.
+    * (M4) nothing writes weights or inputs; the bytes that a command writes overlap no others that it reads or writes, except for
+      one tensor in place: the view that the kernel's `in_place` names, all of an all_reduce's operand, an all_gather's own row,
+      rows that a copy moves towards the beginning, with the same strides, or an exchange's source, where no rank gets a piece
+      in its bytes;
+    * (M5) outputs are written; each output and input has a buffer of its own, except for the two tensors of a state;
+    * (M6) operands and results of collectives have one offset on all ranks, except for the own row;
+    * (M7) a rank of a pipeline receives what the other rank sends, in order: channels, microbatches, types.
 
-    `ordered`: all of this, and (E1) an event is recorded once, and waited for behind that; (E2) two commands that touch the
-    same bytes, one of which writes them, are on one stream or ordered by events; (E3) all that ranks do together is on one stream, so that
-    members of a group come to it in one order.
+    `ordered`: all of this, and (E1) an event is recorded once, and waited for only after that; (E2) two commands that touch the
+    same bytes, one of which writes them, are on one stream or ordered by events; (E3) all collectives and messages are on one stream,
+    so that members of a group reach them in one order.
 
-    (M3) to (M5) and (E2) are checked on the ranks whose views differ, 64 of them at the most: the reader of program files checks all.
+    (M3) to (M5) and (E2) are checked on the ranks whose views differ, at most 64 of them: the reader of program files checks all.
   }];
   let options = [
     Option<"phase", "phase", "::cleave::Phase", "::cleave::Phase::Planned", "the phase just done: planned or ordered",
@@ -483,11 +483,11 @@ def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
 def LowerPipeline : Exec_Pass<"exec-lower"> {
   let summary = "from the program of one device to kernels and commands";
   let description = [{
-    All phases of the lowering that there are, each with its gate (`lib/Pipelines/Phases.cpp`). Before: local shapes and collectives, or,
-    for one device, the nn dialect alone. After: kernels, each distinct one once, and commands on memory, in streams.
+    The pipeline runs all phases of the lowering, each with its gate (`lib/Pipelines/Phases.cpp`). Before: local shapes and collectives,
+    or, for one device, the nn dialect only. After: kernels, each distinct one once, and commands on memory, in streams.
   }];
   let options = [
-    Option<"last", "last", "::cleave::Phase", "::cleave::Phase::Ordered", "the phase to stop behind",
+    Option<"last", "last", "::cleave::Phase", "::cleave::Phase::Ordered", "the phase to stop after",
            "::cleave::PhaseWords{::cleave::Phase::Clustered, ::cleave::Phase::Ordered}">,
     Option<"forDevices", "devices", "bool", "false", "kernels are those of devices: exec-pack-collectives and exec-split-kernels, too">,
     Option<"withLibraries", "libraries", "bool", "false", "and devices have libraries: exec-use-libraries, too">,

@@ -13,8 +13,8 @@ include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// What numbers are stored as and nothing is computed in: integers of 4 and 2 bits, floats of 8 and 4. They are moved, cast, quantized
-// to and dequantized.
+// Types in which numbers are stored and nothing is computed: integers of 4 and 2 bits, floats of 8 and 4. They are moved, cast,
+// quantized to and dequantized.
 defvar Nn_SmallTypes = [I<4>, UI<4>, I<2>, UI<2>, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, F4E2M1FN];
 defvar Nn_PlainTypes = [F32, F16, BF16, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64];
 
@@ -27,8 +27,8 @@ def Nn_QuantizedTensor : StaticShapeTensorOf<!listconcat([I8, I16, I32, I64, UI8
 def Nn_IndexTensor : StaticShapeTensorOf<[I32, I64]>;
 def Nn_BoolTensor : StaticShapeTensorOf<[I1]>;
 
-// Every op: pure, with a sharding rule and a per-device form. Ops with their own per-device form add
-// `Nn_OwnPartition`; the others are cloned on local types.
+// Every op is pure, has a sharding rule, and can be partitioned. Ops with a partitioning of their own add `Nn_OwnPartition`;
+// the others are cloned on local types.
 class Nn_OpBase<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, traits>;
 class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Nn_OpBase<mnemonic, !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_FormOpInterface])>;
@@ -82,7 +82,7 @@ def Nn_InferSelect : Nn_InferTypesBy<[{
     }
   }]>;
 
-// How an op reads its operands (`Form` in Nn.h); an op without one does not compile. `dims`: those of a row.
+// How an op reads its operands (`Form` in Nn.h); an op without a form does not compile. `dims`: those of a row.
 class Nn_FormBy<string form, code declaration = [{}]> : NativeOpTrait<"Formed", [], [{
     static ::cleave::nn::Form getForm() { return ::cleave::nn::Form::}] # form # "; }\n" # declaration> {
   let cppNamespace = "::cleave::nn";
@@ -112,14 +112,14 @@ def Nn_ConvertsNumbers : NativeOpTrait<"ConvertsNumbers"> { let cppNamespace = "
 def Nn_OneInstruction : NativeOpTrait<"OneInstruction"> { let cppNamespace = "::cleave::nn"; }
 // Much more work than the result has elements: the importer folds such an op on small operands only.
 def Nn_Laborious : NativeOpTrait<"Laborious"> { let cppNamespace = "::cleave::nn"; }
-// What it does to dims, and to several operands at once (NnInterfaces.td). `Nn_Gentle`: in whatever operand.
+// What it does to dims, and to several operands at once (NnInterfaces.td). `Nn_Gentle`: in any operand.
 def Nn_MovesDims : DeclareOpInterfaceMethods<Nn_MovesDimsOpInterface>;
 def Nn_Reorder : DeclareOpInterfaceMethods<Nn_ReorderOpInterface, ["reorder"]>;
 def Nn_ReorderSome : DeclareOpInterfaceMethods<Nn_ReorderOpInterface, ["canReorder", "reorder"]>;
 def Nn_Stack : DeclareOpInterfaceMethods<Nn_StackOpInterface>;
 defvar Nn_Gentle = Nn_GentleOpInterface;
 def Nn_GentleInSome : DeclareOpInterfaceMethods<Nn_GentleOpInterface, ["isGentle"]>;
-// Takes the operand `indices` as places.
+// Reads the operand `indices` as positions along a dim.
 def Nn_Lookup : DeclareOpInterfaceMethods<Nn_LookupOpInterface>;
 
 #endif // CLEAVE_NN_BASE

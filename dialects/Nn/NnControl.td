@@ -1,7 +1,7 @@
 //===- NnControl.td - loops -------------------------------------*- tablegen -*-===//
 //
-// Not among the families of Ops/: an op with a body has no rule, kernel or importer of its own, its ops have. The classes are
-// in a header of their own (Control.h), which few files need.
+// These ops are not among the families of Ops/: an op with a body has no rule, kernel or importer of its own, the ops in the
+// body have. The classes are in a header of their own (Control.h), which few files need.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_NN_CONTROL
@@ -10,22 +10,23 @@
 include "NnBase.td"
 
 def Nn_LoopOp : Nn_OpBase<"loop", [Pure, IsolatedFromAbove, SingleBlock, AttrSizedOperandSegments, LoopOpInterface]> {
-  let summary = "a body that runs again and again";
+  let summary = "a loop: a body that runs repeatedly";
   let description = [{
-    The body takes what the loop carries, which is `initial` in the first iteration and what the iteration before yielded in
-    the others, and then `captured` values, the same ones in each. Results are what the loop carries in the end: `initial`
-    where there is no iteration.
+    The body takes the carried values, then the `captured` values. Carried values are `initial` in the first iteration, and
+    what the previous iteration yielded in the others; captured values are the same in each. The results are the carried
+    values at the end: `initial` where there is no iteration.
 
-    There is another iteration while the condition holds and there were fewer than `count`. The condition of the first one is the
-    operand, that of each other one the first value that the iteration before yielded. Without a condition there are
-    `count` iterations, without a count the condition alone ends the loop.
+    There is another iteration while the condition holds and there were fewer than `count`. The condition of the first
+    iteration is the operand, that of each other one the first value that the previous iteration yielded. Without a
+    condition there are `count` iterations; without a count only the condition ends the loop.
 
-    Sharded, the condition is whole on every rank, so that all ranks go on or none does; `initial`, the argument, what is yielded
-    and the result lie in one sharding, chosen by price for the whole loop. `spmd.times`, an attribute that `spmd-propagate` adds, says for how many iterations it was priced.
+    When sharded, the condition is replicated, so that all ranks continue or none does. `initial`, the argument, the yielded
+    value and the result have one sharding, chosen by the cost of all iterations. `spmd-propagate` adds the attribute
+    `spmd.times`: the number of iterations that the cost is for.
 
-    Constraints: (C1) there is a condition or a count, and the count is not negative; (C2) the body takes what is carried and what is
-    captured, each in the shape and element type of its operand; (C3) it yields what is carried, in the same ones, and so are the results; (C4) it
-    yields a condition just where there is one; both are scalars.
+    Constraints: (C1) there is a condition or a count, and the count is not negative; (C2) the body takes the carried and the
+    captured values, each in the shape and element type of its operand; (C3) it yields the carried values, in the same shapes
+    and element types, which the results have, too; (C4) it yields a condition if and only if there is one; both are scalars.
     Example:
     ```mlir
     %y:2 = nn.loop count 8 while %go carries (%x, %n) captures (%w) : (tensor<i1>, tensor<4xf32>, tensor<i64>, tensor<4xf32>) -> (tensor<4xf32>, tensor<i64>) {
@@ -51,15 +52,16 @@ def Nn_LoopOp : Nn_OpBase<"loop", [Pure, IsolatedFromAbove, SingleBlock, AttrSiz
     ::mlir::Value getNextCondition();
     ::mlir::Operation *makeLike(::mlir::OpBuilder &builder, ::mlir::TypeRange results, ::mlir::Value condition, ::mlir::ValueRange initial, ::mlir::ValueRange captured);
     void makeEnd(::mlir::OpBuilder &builder, ::mlir::Value condition, ::mlir::ValueRange next);
-    /// The iterations for which decisions are made: all of them where that is known, else kAssumedTimes or the count, if that is less.
+    /// The number of iterations that costs are multiplied by: all of them where that is known, else kAssumedTimes or the count,
+    /// if that is less.
     int64_t getPricedTimes();
-    /// How often the body runs where nobody knows.
+    /// The assumed number of iterations where it is not known.
     static constexpr int64_t kAssumedTimes = 16;
   }];
 }
 
 def Nn_YieldOp : Nn_OpBase<"yield", [Pure, Terminator, HasParent<"LoopOp">, AttrSizedOperandSegments]> {
-  let summary = "what an iteration hands to the next one";
+  let summary = "the values that an iteration passes to the next one";
   let description = [{
     Constraints: those of nn.loop.
     Example: `nn.yield while %more next (%b) : (tensor<i1>, tensor<4xf32>) -> ()`

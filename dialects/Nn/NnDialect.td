@@ -9,9 +9,9 @@ def Nn_Dialect : Dialect {
   let cppNamespace = "::cleave::nn";
   let summary = "a neural network as imported: static shapes, structural parameters as attributes";
   let description = [{
-    A small core that every ONNX op is imported into. Ops take and give ranked tensors of static shape; everything that
-    decides a shape is an attribute. Operand and result types may differ in sharding (the encoding); verifiers compare
-    shapes and element types only. Weights are `nn.param` symbols that refer to bytes in a file.
+    The dialect is a small core that every ONNX op is imported into. Operands and results are ranked tensors of static
+    shape; everything that determines a shape is an attribute. Operand and result types may differ in sharding (the
+    encoding); verifiers compare shapes and element types only. Weights are `nn.param` symbols that refer to bytes in a file.
   }];
   let hasConstantMaterializer = 1;
   let useDefaultAttributePrinterParser = 1;
@@ -19,7 +19,7 @@ def Nn_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// What passes of spmd ask of this dialect.
     void addProgram();
-    // The names of nodes and tensors are in cleave/Dialect/Spmd/IR/Names.h, which what decides about shardings reads.
+    // The names of nodes and tensors are in cleave/Dialect/Spmd/IR/Names.h, which the code that decides shardings reads.
     /// Argument attribute of the entry function: the elements that the model was imported for. Shapes were computed from
     /// them, so no other elements may be given.
     static constexpr ::llvm::StringLiteral kValueAttr = "nn.value";

@@ -1,4 +1,4 @@
-//===- NnInterfaces.td - what an op tells about itself ----------*- tablegen -*-===//
+//===- NnInterfaces.td - what an op says about itself -----------*- tablegen -*-===//
 #ifndef CLEAVE_NN_INTERFACES
 #define CLEAVE_NN_INTERFACES
 
@@ -6,19 +6,19 @@ include "mlir/IR/OpBase.td"
 
 def Nn_LookupOpInterface : OpInterface<"LookupOpInterface"> {
   let description = [{
-    An op that takes elements of one operand, `indices`, as places along a dim.
+    An op that reads the elements of one operand, `indices`, as positions along a dim.
   }];
   let cppNamespace = "::cleave::nn";
   let methods = [
-    InterfaceMethod<"The places.", "::mlir::Value", "getIndices", (ins), "return $_op.getIndices();">,
-    InterfaceMethod<"How many places there are: an index is less.", "int64_t", "getNumPlaces">,
+    InterfaceMethod<"The positions.", "::mlir::Value", "getIndices", (ins), "return $_op.getIndices();">,
+    InterfaceMethod<"The number of positions: an index is less.", "int64_t", "getNumPlaces">,
   ];
 }
 
 def Nn_FormOpInterface : OpInterface<"FormOpInterface"> {
   let description = [{
-    How an op reads its operands for an element of its result: what decides which ops become one kernel (dialect `exec`).
-    Each op of nn says it, by a trait (`Nn_Form`, `Nn_RowForm`, `Nn_Elementwise`).
+    Says how an op reads its operands for an element of its result: its *form*. Fusion (dialect `exec`) decides by it which
+    ops become one kernel. Each op of nn has a trait for it (`Nn_Form`, `Nn_RowForm`, `Nn_Elementwise`).
   }];
   let cppNamespace = "::cleave::nn";
   let methods = [
@@ -34,40 +34,42 @@ def Nn_FormOpInterface : OpInterface<"FormOpInterface"> {
 
 def Nn_MovesDimsOpInterface : OpInterface<"MovesDimsOpInterface"> {
   let description = [{
-    An op of one operand whose result has some of the operand's dims as they were. It can be done to each block of such a dim by itself.
+    An op of one operand whose result has some of the operand's dims, unchanged. The op can run on each block of such a dim by
+    itself.
   }];
   let cppNamespace = "::cleave::nn";
   let methods = [
     InterfaceMethod<[{
-      Where `dim` of the operand is in the result, if it is one there and nothing else. What is behind its end in the result is cut off.
+      The dim of the result that is exactly `dim` of the operand, if there is one. Where that is shorter in the result, the
+      positions beyond its end are dropped.
     }], "::std::optional<int64_t>", "followDim", (ins "int64_t":$dim)>,
   ];
 }
 
 def Nn_ReorderOpInterface : OpInterface<"ReorderOpInterface"> {
   let description = [{
-    An op that means the same on operands whose dims stand in another order, once its attributes name the dims where they are then. Ops
+    An op that computes the same on operands whose dims are in another order, once its attributes name the dims in that order. Ops
     with the trait `Elementwise` do so without any change.
   }];
   let cppNamespace = "::cleave::nn";
   let methods = [
-    InterfaceMethod<"True if it does in this order: dim i of the new operands is dim `order[i]` of the old ones.",
+    InterfaceMethod<"True if it does so in this order: dim i of the new operands is dim `order[i]` of the old ones.",
                     "bool", "canReorder", (ins "::llvm::ArrayRef<int64_t>":$order), "", "return true;">,
-    InterfaceMethod<"Lets attributes follow. Operands and the result's type are the caller's business.",
+    InterfaceMethod<"Changes the attributes to this order. The caller changes operands and the result's type.",
                     "void", "reorder", (ins "::llvm::ArrayRef<int64_t>":$order), "", "return;">,
   ];
 }
 
 def Nn_StackOpInterface : OpInterface<"StackOpInterface"> {
   let description = [{
-    An op that can be done for several operands at once, which lie one behind the other along a dim more, in front. Ops with the trait
+    An op that can run for several operands at once, which are concatenated along one additional major dim. Ops with the trait
     `Elementwise` can, too (`stackAligned`).
   }];
   let cppNamespace = "::cleave::nn";
   let methods = [
     InterfaceMethod<[{
-      The op for `count` operands of each kind: of those with `isStacked` entry i is that of op i, others are the same for all.
-      The result has the dim in front as well. Null where there is no op for it.
+      The op for `count` ops at once: entry i of an operand with `isStacked` is the operand of op i, other operands are the same
+      for all. The result has the additional major dim, too. Null where there is no such op.
     }], "::mlir::Value", "stack", (ins "::cleave::nn::Composer &":$compose, "::llvm::ArrayRef<::mlir::Value>":$operands,
                                        "::llvm::ArrayRef<bool>":$isStacked, "int64_t":$count)>,
   ];
@@ -75,12 +77,12 @@ def Nn_StackOpInterface : OpInterface<"StackOpInterface"> {
 
 def Nn_GentleOpInterface : OpInterface<"GentleOpInterface"> {
   let description = [{
-    An op whose result never falls where an operand rises, and never rises by more than that does: movement, extrema, sums with what
-    stays.
+    An op whose result never falls where an operand rises, and never rises by more than the operand does: movement, extrema, sums
+    with operands that do not change.
   }];
   let cppNamespace = "::cleave::nn";
   let methods = [
-    InterfaceMethod<"True if it is so where those of its operands rise for which `varies` says so.",
+    InterfaceMethod<"True if this holds where the operands rise that `varies` is true for.",
                     "bool", "isGentle", (ins "::llvm::ArrayRef<bool>":$varies), "", "return true;">,
   ];
 }

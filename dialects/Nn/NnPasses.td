@@ -1,7 +1,7 @@
 //===- NnPasses.td - recomposition and canonical form -----------*- tablegen -*-===//
 //
-// In the order in which the pipeline runs them. They run before wishes are in types; a value that a plan names stands
-// behind an `spmd.pin`, through which none of them looks.
+// The passes are in the order in which the pipeline runs them. They run before sharding annotations are in types. A value that a
+// plan names has an `spmd.pin`, and no pass here looks through one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_NN_PASSES
@@ -12,10 +12,10 @@ include "mlir/Pass/PassBase.td"
 def NnInlineCalls : Pass<"nn-inline-calls", "::mlir::ModuleOp"> {
   let summary = "puts the bodies of functions where they are called";
   let description = [{
-    Deciding looks at one function at a time, so calls go first: every `func.call` becomes the body of its callee, with
-    its types, wishes and locations, and private functions that were called go. A name inside of a function that is called
-    twice stands for two tensors afterwards. Recursion, a callee without a body or with control flow, and more than a
-    million ops are errors.
+    Shardings are decided for one function at a time, so this pass removes calls first: every `func.call` becomes the body of
+    its callee, with its types, sharding annotations and locations, and private functions that were called are removed. A
+    name inside of a function that is called twice then means two tensors. Recursion, a callee without a body or with control
+    flow, and more than a million ops are errors.
 
     Before: `%y = func.call @f(%x)` with `func.func private @f(%a) { return nn.exp %a }`. After: `%y = nn.exp %x`.
   }];
@@ -24,8 +24,8 @@ def NnInlineCalls : Pass<"nn-inline-calls", "::mlir::ModuleOp"> {
 def NnRestoreNodes : Pass<"nn-restore-nodes", "::mlir::ModuleOp"> {
   let summary = "gives ops without a location the one of their node";
   let description = [{
-    Rewrites carry the names of nodes and tensors along in locations. Where these have been lost (`-strip-debuginfo`), they
-    are taken from the attributes `nn.node`.
+    Rewrites keep the names of nodes and tensors in locations. Where locations have been lost (`-strip-debuginfo`), the pass
+    restores them from the attributes `nn.node`.
 
     Before: `nn.exp %x {nn.node = #n} loc(unknown)`. After: `nn.exp %x {nn.node = #n} loc(#n)`.
   }];
@@ -34,8 +34,8 @@ def NnRestoreNodes : Pass<"nn-restore-nodes", "::mlir::ModuleOp"> {
 def NnStoreNodes : Pass<"nn-store-nodes", "::mlir::ModuleOp"> {
   let summary = "keeps the node of each op in an attribute";
   let description = [{
-    The last step of rewriting: what locations say by now of nodes and tensors becomes the attribute `nn.node`, which is
-    what a plan addresses.
+    The pass is the last step of rewriting: it stores the names of nodes and tensors in locations as the attribute `nn.node`.
+    A plan refers to these names.
 
     Before: `nn.exp %x loc(#n)`. After: `nn.exp %x {nn.node = #n} loc(#n)`.
   }];
@@ -45,7 +45,7 @@ def NnRecompose : Pass<"nn-recompose", "::mlir::ModuleOp"> {
   let summary = "puts together what exporters take apart";
   let description = [{
     Layer and RMS normalization written as means and square roots, Gelu (erf and tanh form) and SiLU become one op each,
-    so that they can be sharded and lowered as a whole.
+    so that each can be sharded and lowered as one op.
 
     Before: `%y = nn.mul %x, %s` with `%s = nn.sigmoid %x`. After: `%y = nn.silu %x`.
   }];
@@ -53,20 +53,20 @@ def NnRecompose : Pass<"nn-recompose", "::mlir::ModuleOp"> {
 }
 
 def NnMergeEqual : Pass<"nn-merge-equal", "::mlir::ModuleOp"> {
-  let summary = "equal ops merge, unused ones go";
+  let summary = "merges equal ops and removes unused ones";
   let description = [{
-    Exporters compute the mean of a norm twice and repeat constants; deciding would count, and cut, each of them. Locations
-    do not count: the first op's names stay.
+    Exporters compute the mean of a norm twice and repeat constants; the solver would count, and shard, each of them.
+    Locations are not compared: the first op's names stay.
 
     Before: `%a = nn.exp %x; %b = nn.exp %x; nn.add %a, %b`. After: `%a = nn.exp %x; nn.add %a, %a`.
   }];
 }
 
 def NnFoldPads : Pass<"nn-fold-pads", "::mlir::ModuleOp"> {
-  let summary = "zeros in front of a convolution become its padding; what is padded and cropped becomes nn.rotate";
+  let summary = "zeros padded before a convolution become its padding; pad and crop become nn.rotate";
   let description = [{
-    Exporters write padding that is not alike on both sides, and layers for padding, as an op of its own; a step in time is padded at one
-    end and cropped at the other.
+    Exporters write padding that differs between the two sides, and layers for padding, as an op of its own. A shift by a step in
+    time is padded at one end and cropped at the other.
 
     Before: `nn.pad constant %x low [0, 0, 0, 0] high [0, 0, 1, 1]` and `nn.conv %p, %w .. pads_low [0, 0] pads_high [0, 0]`.
     After: `nn.conv %x, %w .. pads_low [0, 0] pads_high [1, 1]`.
@@ -90,9 +90,9 @@ def NnFuseRotations : Pass<"nn-fuse-rotations", "::mlir::ModuleOp"> {
 def NnFoldIotaGathers : Pass<"nn-fold-iota-gathers", "::mlir::ModuleOp"> {
   let summary = "lookups with constant indices in steps become slices and broadcasts";
   let description = [{
-    Exporters build attention masks by gathering with ranges. A lookup whose constant indices run evenly along at most
-    one result dim each is a slice of the table, its dims put in order and broadcast: no lookup, and nothing to gather
-    when the table is sharded.
+    Exporters build attention masks by gathering with ranges. A lookup whose constant indices have a constant step along at
+    most one result dim each is a slice of the table, with its dims put in order and broadcast. Then there is no lookup, and
+    no all_gather when the table is sharded.
 
     Before: `nn.gather %x, %range dim 0`. After: `nn.slice %x ...`.
   }];
@@ -102,10 +102,10 @@ def NnFoldIotaGathers : Pass<"nn-fold-iota-gathers", "::mlir::ModuleOp"> {
 def NnLookUpFirst : Pass<"nn-look-up-first", "::mlir::ModuleOp"> {
   let summary = "tables are looked up before they are dequantized";
   let description = [{
-    Exporters dequantize the whole table of an embedding, and look up in that. A lookup moves up through what is computed
-    element by element (dequantization, casts, arithmetic, scales by row, column or block) and through movement that keeps
-    the looked-up dim, where the tables behind take fewer bytes and no more elements are asked for than the table has.
-    So only these rows are computed, and where the table is sharded, they travel in the narrow type. A product that reads
+    Exporters dequantize the full table of an embedding, and look up in the result. A lookup moves up through ops that compute
+    element by element (dequantization, casts, arithmetic, scales by row, column or block) and through movement that keeps the
+    looked-up dim, where the tables that it then reads take fewer bytes and it reads no more elements than the table has.
+    So only these rows are computed, and where the table is sharded, they are sent in the narrow type. A product that reads
     the same table (tied weights) dequantizes it for itself.
 
     Before: `nn.gather (nn.dequantize %q, %scale), %i dim 0`. After: `nn.dequantize (nn.gather %q, %i dim 0), %scale`.
@@ -114,13 +114,13 @@ def NnLookUpFirst : Pass<"nn-look-up-first", "::mlir::ModuleOp"> {
 }
 
 def NnStackExperts : Pass<"nn-stack-experts", "::mlir::ModuleOp"> {
-  let summary = "weights of experts that a plan asks for together become one";
+  let summary = "weights of experts that a plan annotates as a stack become one";
   let description = [{
-    A mixture of experts that was exported as a loop has a product for each expert, with its own weight. Where the wish of
-    a weight has a dim more than the weight, in front, it is for the stack of all: values that the same ops make of
-    different weights, constants and neighboring slices, and that are summed, put side by side (`nn.concat`) or added to
-    rows (`nn.scatter_nd add`), become one value with that dim. Weights become an `nn.param` that is an array of references.
-    Without such a wish nothing changes; one that nothing follows is an error.
+    A mixture of experts that was exported as a loop has a product for each expert, with its own weight. If the sharding
+    annotation of a weight has one additional major dim, it is for the stack of all these weights. Values that the same ops
+    make of different weights, constants and neighboring slices, and that are summed, concatenated (`nn.concat`) or added to
+    rows (`nn.scatter_nd add`), become one value with that dim. The weights become an `nn.param` that is an array of
+    references. Without such an annotation nothing changes; an annotation that no values can follow is an error.
 
     Before: `nn.add (nn.einsum %x, %w0), (nn.einsum %x, %w1)`. After: `nn.reduce sum (nn.einsum %x, %w) dims [0]`, `%w` a stack.
   }];
@@ -128,13 +128,14 @@ def NnStackExperts : Pass<"nn-stack-experts", "::mlir::ModuleOp"> {
 }
 
 def NnFoldWindows : Pass<"nn-fold-windows", "::mlir::ModuleOp"> {
-  let summary = "a mask that hides keys far away becomes `left` of attention";
+  let summary = "a mask that hides distant keys becomes `left` of attention";
   let description = [{
-    Models with sliding windows are exported with masks: comparisons of counts, joined by `and`, as bools or as a choice between 0 and a
-    large negative number, or constants of that form. What such a mask says by places alone becomes `causal`, `causalOffset` and `left`;
-    what else it says (padding) stays. Windows can be cut along the sequence with keys of neighbors only.
+    Models with sliding windows are exported with masks: comparisons of counts, joined by `and`, as bools or as a select of 0 or a
+    large negative number, or constants of that kind. The part of a mask that depends on positions only becomes `causal`,
+    `causalOffset` and `left`; the rest (padding) stays. Windows can be sharded along the sequence with keys of neighbors only.
 
-    Before: `nn.attention %q, %k, %v mask %m scale 1.0`, `%m` true where i - 4 < j <= i. After: `nn.attention %q, %k, %v scale 1.0 causal {left = 3}`.
+    Before: `nn.attention %q, %k, %v mask %m scale 1.0`, `%m` true where i - 4 < j <= i.
+    After: `nn.attention %q, %k, %v scale 1.0 causal {left = 3}`.
   }];
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
@@ -143,8 +144,8 @@ def NnUnflatten : Pass<"nn-unflatten", "::mlir::ModuleOp"> {
   let summary = "keeps apart dims that exporters flatten around a contraction";
   let description = [{
     `[batch, sequence, h] -> [batch * sequence, h] -> dot -> [batch, sequence, k]` cannot be sharded over the sequence
-    in the middle. A reshape that merges dims sinks below einsums and elementwise ops that merely pass the merged dim
-    through, until it meets the reshape that splits it again.
+    in the middle. A reshape that merges dims moves down through einsums and elementwise ops that only pass the merged dim
+    through, until it meets the reshape that splits the dim again.
 
     Before: `%f = nn.reshape %x; nn.einsum %f, %w "ab,bc->ac"`. After: `nn.einsum %x, %w "abc,cd->abd"`, then the reshape.
   }];
@@ -154,8 +155,8 @@ def NnUnflatten : Pass<"nn-unflatten", "::mlir::ModuleOp"> {
 def NnFuseMovement : Pass<"nn-fuse-movement", "::mlir::ModuleOp"> {
   let summary = "a chain of reshapes and transposes becomes one split, transpose, merge";
   let description = [{
-    A chain hides dims where a middle step merges them (K^T through a [batch * heads] flatten). All dims of the chain
-    are refined to common factors: one reshape splits, one transpose orders, one reshape merges; what is not needed is
+    A chain hides dims where a middle step merges them (K^T through a [batch * heads] flatten). All dims of the chain are
+    refined to common factors: one reshape splits, one transpose orders, one reshape merges. Steps that are not needed are
     left out.
 
     Before: reshape, transpose, reshape, transpose. After: at most reshape, transpose, reshape.
@@ -166,8 +167,8 @@ def NnFuseMovement : Pass<"nn-fuse-movement", "::mlir::ModuleOp"> {
 def NnSplitWeights : Pass<"nn-split-weights", "::mlir::ModuleOp"> {
   let summary = "the split of a dot with a constant weight becomes dots with parts of the weight";
   let description = [{
-    Fused query-key-value and gate-up projections compute one wide dot and slice it; sharded over the wide dim, each
-    slice would move. The slices move up through bias additions and reshapes onto the weight.
+    Fused query-key-value and gate-up projections compute one wide dot and slice it. If that is sharded over the wide dim,
+    each slice would need communication. The slices move up through bias additions and reshapes onto the weight.
 
     Before: `nn.slice (nn.einsum %x, %w)`, several times. After: `nn.einsum %x, (nn.slice %w)`, several times.
   }];
@@ -175,11 +176,12 @@ def NnSplitWeights : Pass<"nn-split-weights", "::mlir::ModuleOp"> {
 }
 
 def NnGroupSlices : Pass<"nn-group-slices", "::mlir::ModuleOp"> {
-  let summary = "slices that take a value apart become one op";
+  let summary = "slices that are all parts of a value become one op";
   let description = [{
     Where slices of a value along one dim are disjoint and together all of it (queries, keys and values of one product), they
-    become one `nn.split` in front of the first of them. If the dim is cut, and the parts shall be, all of them are then one exchange,
-    with the price of one. Types of results, wishes included, stay; so do their names. Parts of one position stay slices.
+    become one `nn.split` before the first of them. If the dim is sharded, and the parts are to be, all parts are then one
+    exchange, with the cost of one. Types of results, sharding annotations included, stay; so do their names. Parts of one
+    position stay slices.
 
     Before: `nn.slice %x [0, 2)`, `nn.slice %x [2, 8)`. After: `%r:2 = nn.split %x dim 0 parts [2, 6]`.
   }];
@@ -189,12 +191,12 @@ def NnGroupSlices : Pass<"nn-group-slices", "::mlir::ModuleOp"> {
 def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
   let summary = "checks what must hold after import and after canonicalization";
   let description = [{
-    * `imported`: functions hold one block of nn ops (and wishes written by hand, `spmd.constrain`); no other
+    * `imported`: functions hold one block of nn ops (and sharding annotations written by hand, `spmd.constrain`); no other
       result carries a sharding.
-    * `canonical`: besides, no reshape or transpose merely follows another one, and no two ops compute the same.
+    * `canonical`: in addition, no reshape or transpose merely follows another one, and no two ops compute the same.
 
-    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
-    it stands the same.
+    The attribute `spmd.phase` of the module then names the phase. Nothing else changes: the program is the same before
+    and after.
   }];
   let options = [Option<"form", "form", "::cleave::Phase", "::cleave::Phase::Imported", "the phase just done: imported or canonical",
                         "::cleave::PhaseWords{::cleave::Phase::Imported, ::cleave::Phase::Canonical}">];

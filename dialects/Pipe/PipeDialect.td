@@ -10,23 +10,37 @@ def Pipe_Dialect : Dialect {
   let summary = "stages, microbatches, schedules";
   let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect"];
   let description = [{
-    A model is cut into *stages*, numbered along the graph, each of which lives on its own part of the mesh: a coordinate of
-    one axis, the pipeline axis. A batch is cut into *microbatches*, which pass through the stages one after the other in
-    the order of a *schedule*. On its way a module has these forms:
+    A model is split into *stages*, numbered along the graph. Each stage runs on its own part of the mesh: a coordinate of
+    one axis, the pipeline axis. A batch is split into *microbatches*, which pass through the stages one after the other in
+    the order of a *schedule*. The passes turn a module into these programs, one after the other:
 
-    * the program of one microbatch: `pipe.split` on arguments and results says along which dim they are cut,
-      `pipe.accumulate` where microbatches are summed up, `pipe.part` where a whole value is cut (`pipe-microbatch`);
-    * `pipe.stage` on each op, written by `pipe-assign-stages` or by hand. Parameters and constants have no stage: each
-      stage that uses one has it;
-    * stages as functions, called in the loop `pipe.microbatches` (`pipe-split`); and the table `pipe.schedule` (`pipe-schedule`);
+    * the program of one microbatch: `pipe.split` on arguments and results says along which dim they are split. A
+      `pipe.accumulate` sums over microbatches, a `pipe.part` splits a value that microbatches share (`pipe-microbatch`);
+    * the program with `pipe.stage` on each op, written by `pipe-assign-stages` or by hand. Parameters and constants have no
+      stage: each stage that uses one has it;
+    * stages as functions, called in the loop `pipe.microbatches` (`pipe-split`), and the table `pipe.schedule`
+      (`pipe-schedule`);
     * a function per rank of the pipeline, with `pipe.send` and `pipe.recv` (`pipe-lower`).
 
-    Attributes: of the module `pipe.mesh`, the mesh with the pipeline axis (`spmd.mesh` is the mesh inside a stage),
-    `pipe.axis`, its name, `pipe.microbatches`, and `pipe.cuts`, what reports say of stages; of a function `pipe.rank`, and of that of a microbatch `pipe.samples`, how many samples the batch has, of which microbatches
-    and shards have equally many; where microbatches differ by a sample of each shard, `pipe.shards`, how many of these, and `pipe.per_shard`, for how many samples of one the program is written; of its arguments and results `pipe.split`, the
-    dim that is cut, and `pipe.index`, the number among inputs or outputs of the whole model.
+    Attributes of the module:
+    * `pipe.mesh`: the mesh with the pipeline axis (`spmd.mesh` is the mesh inside a stage);
+    * `pipe.axis`: the name of the pipeline axis;
+    * `pipe.microbatches`: their number;
+    * `pipe.cuts`: what reports say of stages.
 
-    Constraints, checked wherever an attribute stands:
+    Attributes of a function:
+    * `pipe.rank`: the rank of the pipeline that runs it.
+
+    Attributes of the function of one microbatch:
+    * `pipe.samples`: the number of samples of the batch; microbatches and shards have equally many of them;
+    * `pipe.shards`, where microbatches differ by a sample of each shard: the number of shards;
+    * `pipe.per_shard`, next to `pipe.shards`: the number of samples of one shard that the program is written for.
+
+    Attributes of its arguments and results:
+    * `pipe.split`: the dim that is split;
+    * `pipe.index`: the number among inputs or outputs of the full model.
+
+    Constraints, checked on every op, argument and result that has such an attribute:
     * (P1) the pipeline axis is one of `pipe.mesh`, and none of `spmd.mesh`: no sharding uses it;
     * (P2) a stage is an integer of 64 bits, 0 or more;
     * (P3) edges go forward: no op is in an earlier stage than one whose result it uses.
@@ -45,7 +59,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kCutsAttr = "pipe.cuts";
     /// Of a function: the rank of the pipeline that runs it.
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";
-    /// Of the function of one microbatch: samples of the whole batch.
+    /// Of the function of one microbatch: samples of the full batch.
     static constexpr ::llvm::StringLiteral kSamplesAttr = "pipe.samples";
     /// Where microbatches differ by a sample of each shard: shards, and samples of one that the program is written for.
     static constexpr ::llvm::StringLiteral kShardsAttr = "pipe.shards";

@@ -12,8 +12,9 @@ def Pipe_PieceAttr : AttrDef<Pipe_Dialect, "Piece"> {
   let mnemonic = "piece";
   let summary = "what microbatches have of a value";
   let description = [{
-    `split`, along a dim and in blocks as `pipe.part` says; `whole`; or how the values of all are combined: `sum`, `prod`,
-    `max`, `min`. Written as in `pipe.microbatches`; as an attribute `#pipe.piece<"split", 0, 1>`.
+    The word is `split`, along a dim and in blocks as in `pipe.part`; or `whole`, if each microbatch has the full value; or
+    it says how the values of all microbatches are combined: `sum`, `prod`, `max`, `min`. It is written as in
+    `pipe.microbatches`; as an attribute by itself it is `#pipe.piece<"split", 0, 1>`.
   }];
   let parameters = (ins StringRefParameter<"split, whole, sum, prod, max, min">:$word, "int64_t":$dim, "int64_t":$blocks);
   let assemblyFormat = "`<` $word `,` $dim `,` $blocks `>`";
@@ -30,7 +31,7 @@ def Pipe_Pieces : TypedArrayAttrBase<Pipe_PieceAttr, "how microbatches take or g
 
 class Pipe_Op<string mnemonic, list<Trait> traits = []> : Op<Pipe_Dialect, mnemonic, traits>;
 
-// Ranks meet there: none may go, or pass another one.
+// Ranks wait for each other there: none may be removed, or reordered with another one.
 class Pipe_MessageOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]>;
 
 //===----------------------------------------------------------------------===//
@@ -40,11 +41,11 @@ class Pipe_MessageOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRea
 def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
   let summary = "the values of all microbatches combined";
   let description = [{
-    In the program of one microbatch: the sum (product, maximum, minimum) of the operand over all microbatches. What
-    depends on it runs once, behind the last microbatch.
+    In the program of one microbatch, the result is the sum (product, maximum, minimum) of the operand over all
+    microbatches. Ops that depend on it run once, after the last microbatch.
 
     Constraints: (C1) the kind is legal for the element type, as in (S6) of a sharding; (C2) operand and result are of one
-    shape and element type: while shardings are decided, theirs may differ (`: tensor<4xf32, #a> to tensor<4xf32, #b>`).
+    shape and element type; their shardings may differ while they are decided (`: tensor<4xf32, #a> to tensor<4xf32, #b>`).
     Example: `%s = pipe.accumulate sum %x : tensor<4xf32>`
   }];
   let arguments = (ins Spmd_ReductionKindAttr:$kind, Nn_Tensor:$input);
@@ -56,17 +57,17 @@ def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, DeclareOpInterfaceMethods<S
 def Pipe_PartOp : Pipe_Op<"part", [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
   let summary = "what one microbatch has of a value";
   let description = [{
-    The operand's dim is `blocks` blocks of equal size, each of which is cut into `count` pieces; the part of microbatch i is
-    piece i of each block, one behind the other. As many blocks as there are shards make a part of each rank's shard, so
-    that nothing moves. Without an index it is the part of the microbatch that the program around it is about.
+    The operand's dim is `blocks` blocks of equal size, each of which is split into `count` pieces. The part of microbatch i
+    is the concatenation of piece i of each block. With one block per shard, a part has something of each rank's shard, so
+    nothing moves. Without an index it is the part of the microbatch that the program is written for.
 
-    With `samples` a block is of that many, and pieces are of whole samples: as many in each, the first ones have one more where
-    count does not divide them. Without an index it is then some samples of each block.
+    With `samples` a block has that many samples, and a piece is a number of full samples: all pieces have equally many, or the
+    first ones have one more where count does not divide `samples`. Without an index it is then some samples of each block.
 
-    Constraints: (C1) the operand's dim is count times as long as the result's, or, with samples, the part is as long as its samples; all
-    else is equal; (C2) 0 <= index < count, and blocks divides the result's dim.
-    Example: `%p = pipe.part %x[3] split 0 of 8 blocks 2 : tensor<16x4xf32> to tensor<2x4xf32>`, and of 7 samples the last of
-    parts of 3, 2 and 2: `%p = pipe.part %x[2] split 0 of 3 samples 7 : tensor<14x4xf32> to tensor<4x4xf32>`
+    Constraints: (C1) the operand's dim is count times as long as the result's, or, with samples, the part is as long as its
+    samples; all else is equal; (C2) 0 <= index < count, and blocks divides the result's dim.
+    Example: `%p = pipe.part %x[3] split 0 of 8 blocks 2 : tensor<16x4xf32> to tensor<2x4xf32>`, and the last part where 7
+    samples are parts of 3, 2 and 2: `%p = pipe.part %x[2] split 0 of 3 samples 7 : tensor<14x4xf32> to tensor<4x4xf32>`
   }];
   let arguments = (ins Nn_Tensor:$input, OptionalAttr<I64Attr>:$index, I64Attr:$dim, I64Attr:$count,
                        OptionalAttr<I64Attr>:$samples, DefaultValuedAttr<I64Attr, "1">:$blocks);
@@ -79,9 +80,9 @@ def Pipe_PartOp : Pipe_Op<"part", [Pure, DeclareOpInterfaceMethods<ShardingRuleO
 }
 
 def Pipe_JoinOp : Pipe_Op<"join", [Pure]> {
-  let summary = "a value out of what all microbatches have of it";
+  let summary = "the value that the parts of all microbatches make";
   let description = [{
-    The operands are the parts of microbatches 0, 1, ..; the result is the value of which `pipe.part` makes them.
+    The operands are the parts of microbatches 0, 1, ..; the result is the value that `pipe.part` takes them from.
 
     Constraints: (C1) the result's dim is as long as those of all operands together, all else is equal; (C2) blocks divides the
     dim of each.
@@ -94,7 +95,7 @@ def Pipe_JoinOp : Pipe_Op<"join", [Pure]> {
 }
 
 def Pipe_YieldOp : Pipe_Op<"yield", [Pure, Terminator, HasParent<"MicrobatchesOp">]> {
-  let summary = "what one microbatch gives";
+  let summary = "the results of one microbatch";
   let description = [{ Example: `pipe.yield %y : tensor<2x4xf32>` }];
   let arguments = (ins Variadic<Nn_Tensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
@@ -104,15 +105,17 @@ def Pipe_YieldOp : Pipe_Op<"yield", [Pure, Terminator, HasParent<"MicrobatchesOp
 def Pipe_MicrobatchesOp : Pipe_Op<"microbatches", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the same program on every microbatch";
   let description = [{
-    The body runs `count` times, in order, which is the meaning of every schedule. Its arguments are, by the words in front of them, parts
-    of the operands as `pipe.part` takes them, or `whole` operands. Results are joined (`split`, as by `pipe.join`),
-    combined over all microbatches (`sum`, `prod`, `max`, `min`), or `whole`: equal in all, that of the first.
+    The body runs `count` times, in order, which is the meaning of every schedule. The word next to each argument says what it
+    is: a part of the operand as `pipe.part` takes it (`split`), or the full operand (`whole`). Results are joined (`split`, as
+    by `pipe.join`), combined over all microbatches (`sum`, `prod`, `max`, `min`), or equal in all microbatches (`whole`): then
+    the result is that of the first.
 
-    With `samples` that count does not divide, the first microbatches have a sample more (`pipe.part`): they run the first body, the others the
-    second one, `rest`. What is combined goes on from one to the other.
+    With `samples` that count does not divide, the first microbatches have one sample more (`pipe.part`). They run the first
+    body, the others the second one, `rest`. Values that are combined are combined over both.
 
-    Constraints: (C1) an argument per operand, a result per yielded value, each of the type that its word gives; (C2) kinds are legal
-    for the element type; (C3) parts are as those of `pipe.part` (P4); (C4) there is a second body where microbatches are of two sizes.
+    Constraints: (C1) an argument per operand, a result per yielded value, each of the type that its word gives; (C2) kinds are
+    legal for the element type; (C3) parts are as those of `pipe.part` (P4); (C4) there is a second body where microbatches are
+    of two sizes.
     Example:
     ```mlir
     %y:2 = pipe.microbatches 8 (%i = %x split 0, %m = %mask whole) -> (split 0, sum)
@@ -130,7 +133,7 @@ def Pipe_MicrobatchesOp : Pipe_Op<"microbatches", [IsolatedFromAbove, SingleBloc
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     Deal getDeal() { return Deal{static_cast<int64_t>(getCount()), static_cast<int64_t>(getSamples().value_or(getCount()))}; }
-    /// What a microbatch runs.
+    /// The body that a microbatch runs.
     ::mlir::Block &getBodyOf(int64_t microbatch) {
       return (getDeal().hasOneMore(microbatch) || getRest().empty() ? getBody() : getRest()).front();
     }
@@ -142,10 +145,11 @@ def Pipe_MicrobatchesOp : Pipe_Op<"microbatches", [IsolatedFromAbove, SingleBloc
 //===----------------------------------------------------------------------===//
 
 def Pipe_SendOp : Pipe_MessageOp<"send"> {
-  let summary = "hands values to another rank of the pipeline";
+  let summary = "sends values to another rank of the pipeline";
   let description = [{
-    Waits until the other end receives. Of the devices of a rank each sends to the one at its own inner coordinates. A channel is a pair
-    of stages, the one that makes the values and one that uses them; all of them travel in one message per microbatch. Microbatch -1 is none: once, outside of them.
+    The op waits until the other end receives. Each device of a rank sends to the device with the same inner coordinates. A
+    channel is a pair of stages, the one that makes the values and one that uses them. One message per microbatch has all
+    values of a channel. Microbatch -1 is a message outside of all microbatches, sent once.
 
     Constraints: (P8) messages of a channel are received in the order in which they are sent; (P9) no ranks wait for each
     other for ever; (P12) both ends agree in types.
@@ -156,7 +160,7 @@ def Pipe_SendOp : Pipe_MessageOp<"send"> {
 }
 
 def Pipe_RecvOp : Pipe_MessageOp<"recv"> {
-  let summary = "values that another rank of the pipeline hands over";
+  let summary = "receives values from another rank of the pipeline";
   let description = [{
     See pipe.send.
 
@@ -170,10 +174,11 @@ def Pipe_RecvOp : Pipe_MessageOp<"recv"> {
 def Pipe_ScheduleOp : Pipe_Op<"schedule", [Symbol, NoRegionArguments, NoTerminator, SingleBlock, IsolatedFromAbove]> {
   let summary = "what each rank does, in which order";
   let description = [{
-    A row `pipe.rank` per rank, its actions as tables write them; `placement` gives each stage's rank. Channels are pairs of stages, in the order of
-    their numbers.
+    The body has a row `pipe.rank` per rank, with its actions in the notation of schedule tables. `placement` gives each stage's
+    rank. Channels are pairs of stages, in the order of their numbers.
 
-    Constraints: (C1) a row for each rank, in order; (C2) each stage is placed on a rank; (P6) to (P12), which the checker of schedules finds.
+    Constraints: (C1) a row for each rank, in order; (C2) each stage is placed on a rank; (P6) to (P12), which the checker of
+    schedules checks.
     Example:
     ```mlir
     pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
@@ -192,7 +197,8 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [Symbol, NoRegionArguments, NoTerminat
 def Pipe_RankOp : Pipe_Op<"rank", [HasParent<"ScheduleOp">]> {
   let summary = "a row of a schedule";
   let description = [{
-    What tables have a cell for: `0F1`, `0SEND_F1`, `1RECV_F1`. A message between stages that are not neighbors names the other one as well: `0SEND_F1>3`, `3RECV_F1<0`.
+    The actions are those of a table's cells: `0F1`, `0SEND_F1`, `1RECV_F1`. A message between stages that are not neighbors
+    names the other stage as well: `0SEND_F1>3`, `3RECV_F1<0`.
 
     Example: `pipe.rank 0 "0F0,0SEND_F0,0F1,0SEND_F1"`
   }];

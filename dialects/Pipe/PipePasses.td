@@ -11,31 +11,33 @@ class Pipe_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
 def Microbatch : Pipe_Pass<"pipe-microbatch"> {
   let summary = "from the program of a batch to that of one microbatch";
   let description = [{
-    Splits the batch of a model into microbatches that come one after the other, before anything is decided about devices: a
-    partition over an axis in time. Inputs lose all but their part of the batch (`pipe.split` says along which dim), and all that depends on
-    them follows by the ops' sharding rules:
+    The pass splits the batch of a model into microbatches that run one after the other, before shardings are decided: it
+    partitions over an axis in time. Inputs keep only their part of the batch (`pipe.split` says along which dim). The values
+    that depend on them follow by the ops' sharding rules:
 
-    * what is split over microbatches exists once for each;
-    * what does not depend on the batch is *whole*, and as it was. Where each microbatch needs positions of its own of a whole value, it takes
-      them by `pipe.part`; what is equal in all microbatches is made small at once;
-    * a reduction over the batch becomes one over a microbatch, and `pipe.accumulate` of that. What depends on it is the
+    * a value that is split over microbatches exists once for each;
+    * a value that does not depend on the batch is *whole*: microbatches share it, and it does not change. Where each microbatch
+      needs positions of its own of such a value, it takes them by `pipe.part`. A value that is equal along the batch is computed
+      at the size of a microbatch from the start;
+    * a reduction over the batch becomes one over a microbatch, then `pipe.accumulate`. Ops that depend on it are the
       *epilogue*, which runs once.
 
-    Nothing can be sent between microbatches, so an op that would need that, or would have to know which microbatch it sees, is
+    Nothing can be sent between microbatches. So an op that would need that, or would have to know which microbatch it sees, is
     an error: a norm, softmax, sort or running sum along the batch, a gather or slice of samples, a reshape that merges the
-    batch behind another dim, an accumulated value that each sample is compared with.
+    batch with a more major dim, an accumulated value that each sample is compared with.
 
-    The batch of an input is what `batch` says (`NAME=DIM`, names as patterns, `NAME=none` for inputs that have none); else the dim
-    whose name in the model contains "batch" (`nn.dims`). Where neither says anything of any input, it is dim 0 of all inputs with more
-    than one element there, which must agree in size; otherwise that of inputs without named dims, if it is as large as the batch of the
-    others. All other inputs are whole.
+    The batch dim of an input is the one in `batch` (`NAME=DIM`, names as patterns, `NAME=none` for inputs without one), else
+    the dim whose name in the model contains "batch" (`nn.dims`). If neither gives one for any input, it is dim 0 of all inputs
+    with more than one element there, which must agree in size. Otherwise dim 0 of an input without named dims is its batch
+    dim if it is as large as the batch of the others. All other inputs are `whole`.
 
-    A state (`spmd.state`) is split like any value, and leaves as it came. What a plan wants of a split value must fit the
-    smaller batch (S5). Other errors: sizes that microbatches do not divide (P4).
+    A state (`spmd.state`) is split like any value, and the function returns it split as it takes it. The sharding that a plan
+    asks for on a split value must fit the smaller batch (S5). Other errors: sizes that microbatches do not divide (P4).
 
-    With `uneven` they need not: samples are dealt out so that microbatches differ by one of each shard that a plan wants of the batch. The program is then
-    written for `pipe.per_shard` samples of one, a number that has no factor in common with the devices, so that the batch is sharded no
-    further; `pipe-split` makes of it what both sizes run.
+    With `uneven` they need not divide them. Samples are distributed so that microbatches differ by one sample of each shard
+    that the plan asks for on the batch. The program is then written for `pipe.per_shard` samples of a shard. This number has
+    no factor in common with the number of devices, so the batch is sharded no further. `pipe-split` makes the programs of
+    both sizes of it.
 
     ```mlir
     // before
@@ -56,7 +58,7 @@ def Microbatch : Pipe_Pass<"pipe-microbatch"> {
   }];
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "0", "how many">,
-    Option<"microbatchSize", "microbatch-size", "int64_t", "0", "how many samples in each, instead">,
+    Option<"microbatchSize", "microbatch-size", "int64_t", "0", "instead: how many samples in each">,
     ListOption<"batch", "batch", "std::string", "batch dims of inputs: NAME=DIM, NAME=none">,
     Option<"uneven", "uneven", "bool", "false", "microbatches may differ by one sample of each shard">,
   ];
@@ -65,16 +67,17 @@ def Microbatch : Pipe_Pass<"pipe-microbatch"> {
 def AssignStages : Pipe_Pass<"pipe-assign-stages"> {
   let summary = "says which stage each op is in";
   let description = [{
-    Gives every op of each function `pipe.stage`, but for parameters and constants, which each stage has by itself. Cuts are
-    where the slowest stage is fastest, exactly (`StageSplit.h`), and, among these, where the fewest bytes are sent; or by hand, where
-    a stage starts at the first op of a node (`starts`, patterns as in plans, one less than stages). Times are those of the
-    shapes that types say: of one rank, where the program is partitioned. A remark says of each stage what it takes, holds,
-    and sends; what is cheaper to compute again than to send is not counted as sent.
+    The pass gives every op of each function `pipe.stage`, except parameters and constants, which each stage has by itself.
+    Stage boundaries minimize the time of the slowest stage, exactly (`StageSplit.h`), then the bytes sent. Or they are given
+    by hand: a stage starts at the first op of a node (`starts`, patterns as in plans, one fewer than stages). Times are those
+    of the shapes in types: of one rank, where the program is partitioned. A remark says for each stage its time, its memory,
+    and the bytes it sends; a value that costs less to compute again than to send is not counted as sent.
 
-    The time of an op is the larger of its flops and its bytes at the device's rates, and a launch where it has flops;
-    of a collective, what the busiest rank sends over a link.
+    The time of an op is the larger of its flops and its bytes at the device's rates, plus a launch where it has flops. The
+    time of a collective is what the busiest rank sends over a link.
 
-    Errors: more stages than ops, memory that no cut fits into (with the least limit that would do), a start that no node has.
+    Errors: more stages than ops, a memory limit that no boundaries keep (with the least limit that would be enough), a start
+    that matches no node.
 
     ```mlir
     %h = nn.einsum %x, %w0 "ik,kj->ij" : ...                        // before
@@ -86,35 +89,38 @@ def AssignStages : Pipe_Pass<"pipe-assign-stages"> {
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "2", "how many">,
-    ListOption<"starts", "starts", "std::string", "nodes at which stages 1, 2, .. start; without it, where it is best">,
-    Option<"placement", "placement", "std::string", "\"linear\"", "where stages stand: linear, loop, v, wave">,
+    ListOption<"starts", "starts", "std::string", "nodes at which stages 1, 2, .. start; without it, chosen by cost">,
+    Option<"placement", "placement", "std::string", "\"linear\"", "how stages are placed on ranks: linear, loop, v, wave">,
     Option<"ranks", "ranks", "int64_t", "0", "ranks of the pipeline; 0: one for each stage">,
     Option<"microbatches", "microbatches", "int64_t", "1", "counts for objective=latency">,
     Option<"objective", "objective", "std::string", "\"throughput\"", "throughput, the slowest stage, or latency, of all microbatches">,
-    Option<"relay", "relay", "bool", "false", "values for later stages pass every rank between">,
+    Option<"relay", "relay", "bool", "false", "values for later stages pass through every rank between">,
     Option<"overlapSends", "overlap-sends", "bool", "true", "ranks compute while they send">,
     Option<"memoryLimit", "memory-limit", "int64_t", "0", "bytes of a device; 0: no limit">,
     Option<"flopsPerNs", "flops-per-ns", "double", "-1", "of a device; below 0: as on the plan's cluster">,
     Option<"bytesPerNs", "bytes-per-ns", "double", "-1", "of a device's memory; below 0: as on the plan's cluster">,
-    Option<"launchNs", "launch-ns", "double", "-1", "what a kernel takes to start; below 0: as on the plan's cluster">,
+    Option<"launchNs", "launch-ns", "double", "-1", "time to start a kernel; below 0: as on the plan's cluster">,
     Option<"linkBytesPerNs", "link-bytes-per-ns", "double", "-1", "of a link between ranks; below 0: as on the plan's cluster">,
-    Option<"linkNs", "link-ns", "double", "-1", "what a message takes beside its bytes; below 0: as on the plan's cluster">,
+    Option<"linkNs", "link-ns", "double", "-1", "time of a message in addition to its bytes; below 0: as on the plan's cluster">,
   ];
 }
 
 def Split : Pipe_Pass<"pipe-split"> {
   let summary = "stages as functions, called in a loop over microbatches";
   let description = [{
-    Takes the partitioned program of one microbatch apart (`pipe-microbatch`, `pipe-assign-stages`): ops of a stage become a
-    function, parameters and constants in each that uses them, what is cheaper to compute than to send as well. Whole
-    values are made before the loop, by a function of each stage that needs some; one that several need and that takes longer to
-    make than to send, by the first of these for all, with a remark. What depends on `pipe.accumulate`
-    runs behind it. The entry takes and returns whole batches from then on. Where microbatches are of two sizes each stage becomes two functions
-    (`main.stage0`, `main.stage0.rest`), the loop has two bodies, and so the same ops run on fewer samples. A remark names each parameter that stages
-    of several ranks use, with its bytes.
+    The pass splits the partitioned program of one microbatch (`pipe-microbatch`, `pipe-assign-stages`): the ops of a stage
+    become a function. Each function that uses a parameter or constant has it, and also each value that costs less to compute
+    than to send. Values that microbatches share are made before the loop, by a function of each stage that needs some. If
+    several stages need one that takes longer to make than to send, the first of these makes it for all, with a remark. Ops
+    that depend on `pipe.accumulate` run after the loop. The entry then takes and returns full batches.
 
-    Ops without `pipe.stage` go where the last of their producers is. Errors: a stage without ops (P2), edges that go backward
-    (P3), a value of one microbatch that is read behind the loop, an op that cannot be made for another number of samples (P4).
+    Where microbatches are of two sizes, each stage becomes two functions (`main.stage0`, `main.stage0.rest`) and the loop has
+    two bodies, so the same ops run on fewer samples. A remark names each parameter that stages of several ranks use, with its
+    bytes.
+
+    An op without `pipe.stage` is in the stage of the last of its producers. Errors: a stage without ops (P2), edges that go
+    backward (P3), a value of one microbatch that is read after the loop, an op that cannot be made for another number of
+    samples (P4).
 
     ```mlir
     func.func @main(%x: tensor<2x4xf32> {pipe.split = 0 : i64}) -> (tensor<2x4xf32> {pipe.split = 0 : i64}) {   // before
@@ -130,19 +136,21 @@ def Split : Pipe_Pass<"pipe-split"> {
     ```
   }];
   let options = [
-    Option<"relay", "relay", "bool", "false", "values for later stages pass every stage between">,
-    Option<"sendCheap", "send-cheap", "bool", "false", "values are sent even where computing them again takes less time, whole ones too">,
+    Option<"relay", "relay", "bool", "false", "values for later stages pass through every stage between">,
+    Option<"sendCheap", "send-cheap", "bool", "false",
+           "values are sent even where computing them again takes less time, also those that microbatches share">,
   ];
 }
 
 def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
   let summary = "which rank runs which stage of which microbatch, in which order";
   let description = [{
-    Adds the table: that of a named schedule, or one from a file, with a message for each pair of stages on different ranks
-    between which the loop has values. Stages stand where they are wanted: `circular` has any placement, of all others ranks may
-    have other numbers. Nothing that the checker of schedules (P6 to P12) finds wrong is written.
+    The pass adds the table of a named schedule, or one from a file, with a message for each pair of stages on different ranks
+    between which the loop has values. `ranks` asks for the placement of stages: `circular` can have any placement, all other
+    schedules can only renumber their ranks. The pass writes no table that the checker of schedules (P6 to P12) rejects.
 
-    Errors: a schedule with gradients, one of another shape than the model, a file that is none, ranks that the schedule cannot have.
+    Errors: a schedule with gradients, one of another shape than the model, a file that is not a schedule, ranks that the
+    schedule cannot have.
 
     ```mlir
     pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {   // added
@@ -152,8 +160,9 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
     ```
   }];
   let options = [
-    Option<"schedule", "schedule", "std::string", "\"\"", "forward, circular, or a .csv or .json file; by default forward, or circular with several stages a rank">,
-    Option<"placement", "placement", "std::string", "\"\"", "where circular has its stages: linear, loop, v, wave; by default loop">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "forward, circular, or a .csv or .json file; by default forward, or circular with several stages per rank">,
+    Option<"placement", "placement", "std::string", "\"\"", "how circular places its stages: linear, loop, v, wave; by default loop">,
     ListOption<"ranks", "ranks", "int64_t", "the rank of each stage, -1: any">,
   ];
 }
@@ -161,10 +170,12 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
 def Lower : Pipe_Pass<"pipe-lower"> {
   let summary = "a function per rank of the pipeline";
   let description = [{
-    Each rank walks through its row of the table: a call per F, a `pipe.send` and a `pipe.recv` per message with all values
-    of the pair that the rank has not got yet. Before its row, whole values that others make are received. Parts of results are joined by the rank that makes them; what is combined over all microbatches is so
-    at once, and goes to the rank of the last stage if something is computed of it. Arguments and results that a rank
-    has keep their attributes, and their number as `pipe.index`. The entry with the loop stays beside them: it is what they mean.
+    The function of a rank follows its row of the table: a call per F, a `pipe.send` and a `pipe.recv` per message, with all
+    values of the pair that the rank does not have yet. Before its row, it receives the values that microbatches share and
+    other ranks make. The rank that makes the parts of a result joins them. It also combines what is combined over all
+    microbatches at once, and sends it to the rank of the last stage if that computes something of it. Arguments and results
+    that a rank has keep their attributes, and their number as `pipe.index`. The entry with the loop stays next to these
+    functions: it defines what they compute.
 
     ```mlir
     func.func @main.rank0(%x: tensor<16x4xf32> {pipe.index = 0 : i64}) attributes {pipe.rank = 0 : i64} {   // added
@@ -178,7 +189,8 @@ def Lower : Pipe_Pass<"pipe-lower"> {
 def Inline : Pipe_Pass<"pipe-inline"> {
   let summary = "one block for each rank of the pipeline";
   let description = [{
-    Leaves the functions of ranks alone, with bodies instead of calls, and parts of a batch as slices: what kernels are formed of.
+    Only the functions of ranks are left, with bodies instead of calls, and slices instead of parts of a batch. Fusion into
+    kernels starts from these.
 
     ```mlir
     %i0 = pipe.part %x[1] split 0 of 8 : tensor<16x4xf32> to tensor<2x4xf32>                                        // before
@@ -190,12 +202,13 @@ def Inline : Pipe_Pass<"pipe-inline"> {
 def VerifyPhase : Pipe_Pass<"pipe-verify-phase"> {
   let summary = "checks what must hold after a phase of pipelines";
   let description = [{
-    * `staged`: there is a loop over microbatches, and it calls stages and does nothing else; a second body hands on what the first one does.
-    * `scheduled`: the table is complete and does not lock (P6 to P12).
-    * `per-rank`: what each rank receives is what the other end sends (P8, P12), and no ranks wait for each other for ever (P9).
+    * `staged`: there is a loop over microbatches, and it calls stages and does nothing else; a second body passes on the same
+      values as the first one.
+    * `scheduled`: the table is complete and has no deadlock (P6 to P12).
+    * `per-rank`: what each rank receives is what the other end sends (P8, P12), and there is no deadlock between ranks (P9).
 
-    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
-    it stands the same.
+    The attribute `spmd.phase` of the module then names the phase. Nothing else changes: the program is the same before
+    and after.
   }];
   let options = [
     Option<"phase", "phase", "::cleave::Phase", "::cleave::Phase::Staged", "the phase just done, from staged to per-rank",

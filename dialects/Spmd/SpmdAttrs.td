@@ -8,7 +8,7 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/TensorEncoding.td"
 
-// The C++ enum is written by hand (cleave/Sharding/ReductionKind.h): what decides about shardings sees no MLIR.
+// The C++ enum is written by hand (cleave/Sharding/ReductionKind.h): the code that decides shardings does not use MLIR.
 def Spmd_ReductionKind : I32EnumAttr<"ReductionKind", "how partial results combine", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Prod", 1, "prod">,
     I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">]> {
@@ -59,7 +59,7 @@ def Spmd_AxisAttr : Spmd_Attr<"Axis", "axis"> {
   let summary = "a mesh axis or a digit of one";
   let description = [{
     `#spmd.axis<"model">`, or the sub-axis `#spmd.axis<"model":(2)4>`: the digit of size 4 whose more-major digits have
-    product 2. In lists the short form `"model":(2)4` is used. A whole axis has `preSize` 1 and `size` 0.
+    product 2. In lists the short form `"model":(2)4` is used. A full axis has `preSize` 1 and `size` 0.
   }];
   let parameters = (ins StringRefParameter<"axis name">:$name, "int64_t":$preSize, "int64_t":$size);
   let hasCustomAssemblyFormat = 1;
@@ -74,10 +74,10 @@ def Spmd_AxisAttr : Spmd_Attr<"Axis", "axis"> {
 }
 
 def Spmd_DimShardingAttr : Spmd_Attr<"DimSharding", "dim"> {
-  let summary = "how one dim is split";
+  let summary = "how one dim is sharded";
   let description = [{
-    `{"data", "model"}`: split over both, major to minor; `{"data", ?}`: propagation may split it further; `{?}p1`: of
-    priority 1 (0 is first).
+    `{"data", "model"}`: the dim is sharded over both, major to minor; `{"data", ?}`: propagation may shard it further;
+    `{?}p1`: it has priority 1 (0 is first).
   }];
   let parameters = (ins ArrayRefParameter<"AxisAttr", "axes, major to minor">:$axes, "bool":$isOpen, "int64_t":$priority);
   let hasCustomAssemblyFormat = 1;
@@ -86,8 +86,8 @@ def Spmd_DimShardingAttr : Spmd_Attr<"DimSharding", "dim"> {
 def Spmd_ShardingAttr : Spmd_Attr<"Sharding", "sharding", [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let summary = "how a tensor is split over a mesh";
   let description = [{
-    `#spmd.sharding<#mesh, [{"data"}, {"model":(1)2, ?}, {} ], partial = {"x": sum}, replicated = {"y"}, uneven>`, the
-    encoding of a tensor type. One entry per dim.
+    `#spmd.sharding<#mesh, [{"data"}, {"model":(1)2, ?}, {} ], partial = {"x": sum}, replicated = {"y"}, uneven>` is the
+    encoding of a tensor type. It has one entry per dim.
 
     Constraints: (S1) as many entries as the tensor has dims; (S2) every axis is one of the mesh; (S3) no axis or
     overlapping sub-axis appears twice; (S4) a sub-axis divides its axis: pre-size times size divides the axis size, and
@@ -99,7 +99,7 @@ def Spmd_ShardingAttr : Spmd_Attr<"Sharding", "sharding", [DeclareAttrInterfaceM
                         ArrayRefParameter<"DimShardingAttr", "one per dim">:$dims,
                         ArrayRefParameter<"AxisAttr", "axes over which the value is partial">:$partial,
                         "ReductionKind":$partialKind,
-                        ArrayRefParameter<"AxisAttr", "axes over which it must stay whole">:$replicated,
+                        ArrayRefParameter<"AxisAttr", "axes over which it must stay replicated">:$replicated,
                         "bool":$uneven);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -112,7 +112,7 @@ def Spmd_ShardingAttr : Spmd_Attr<"Sharding", "sharding", [DeclareAttrInterfaceM
     ::llvm::SmallVector<int64_t> getLocalShape(::llvm::ArrayRef<int64_t> shape) const;
     /// First element of rank `rank`'s shard, per dim.
     ::llvm::SmallVector<int64_t> getOffset(::llvm::ArrayRef<int64_t> shape, int64_t rank) const;
-    /// True if every rank holds the whole value.
+    /// True if every rank holds the full value.
     bool isReplicated() const;
     bool isPartial() const { return !getPartial().empty(); }
     bool hasOpenDim() const;
@@ -122,8 +122,8 @@ def Spmd_ShardingAttr : Spmd_Attr<"Sharding", "sharding", [DeclareAttrInterfaceM
 def Spmd_WishAttr : Spmd_Attr<"Wish", "wish"> {
   let summary = "what a plan wishes of a tensor, and where it says so";
   let description = [{
-    `#spmd.wish<#sharding, loc("plan.yaml":3:5), loc("plan.yaml":3:14)>`: the sharding, the place of the rule, and the
-    place of its pattern.
+    `#spmd.wish<#sharding, loc("plan.yaml":3:5), loc("plan.yaml":3:14)>`: the sharding, the location of the plan's rule, and
+    the location of the rule's pattern.
   }];
   let parameters = (ins "ShardingAttr":$sharding, "::mlir::LocationAttr":$place, "::mlir::LocationAttr":$patternPlace);
   let assemblyFormat = "`<` $sharding `,` $place `,` $patternPlace `>`";

@@ -9,9 +9,9 @@ def Spmd_Dialect : Dialect {
   let cppNamespace = "::cleave::spmd";
   let summary = "tensors split over a mesh of devices, and the collectives between them";
   let description = [{
-    A *mesh* names the axes along which devices are arranged. A *sharding* says, per dim of a tensor, over which axes it
-    is split, and over which axes it is still a partial result. It is the encoding of the tensor type, so that no
-    rewrite can lose it and a function's signature is the layout contract of its inputs and outputs.
+    A *mesh* names the axes along which devices are arranged. A *sharding* says, per dim of a tensor, over which axes the
+    dim is sharded, and over which axes the tensor is partial. It is the encoding of the tensor type: no rewrite can lose
+    it, and a function's signature is the layout contract of its inputs and outputs.
 
     Before partitioning types are global and carry shardings, and `spmd.reshard` marks where a layout changes. After
     partitioning types are per device, without encoding, and the collectives here are the only communication. They name
@@ -25,14 +25,15 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMeshAttr = "spmd.mesh";
     /// Module attribute: the phase that the module has been through (`Phase.h`), written by the gate of that phase.
     static constexpr ::llvm::StringLiteral kPhaseAttr = "spmd.phase";
-    /// What a plan wishes of a value. Until annotation a `#spmd.wish`, on arguments and results of functions; from then
-    /// on the wish is in the type, and the attribute is the place of the rule, on arguments and ops with one result.
+    /// A plan's sharding annotation of a value. Until `spmd-annotate` it is a `#spmd.wish`, on arguments and results of
+    /// functions. From then on the type has the annotation, and the attribute is the location of the plan's rule, on
+    /// arguments and ops with one result.
     static constexpr ::llvm::StringLiteral kWishAttr = "spmd.wish";
     /// Result attribute of a function: the name of the argument that it is the next call's value of (`States.h`).
     static constexpr ::llvm::StringLiteral kStateAttr = "spmd.state";
     /// Argument and result attribute of a partitioned function: the global type with its sharding.
     static constexpr ::llvm::StringLiteral kGlobalTypeAttr = "spmd.global";
-    /// On a partitioned function: floating-point operations of the whole program, all ranks together doing it once.
+    /// On a partitioned function: floating-point operations of the global program, which all ranks together run once.
     static constexpr ::llvm::StringLiteral kFlopsAttr = "spmd.flops";
     /// On a partitioned function with uneven shards: bytes of padding of all its values on all ranks, and bytes that these take
     /// (two numbers).

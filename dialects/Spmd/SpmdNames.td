@@ -7,8 +7,8 @@ include "mlir/IR/OpBase.td"
 def NodeLocInterface : AttrInterface<"NodeLocInterface"> {
   let cppNamespace = "::cleave::spmd";
   let description = [{
-    Which node of the imported model an op was made for, and what its tensors are called there: implemented by the
-    location that an importer makes. See `Names.h`.
+    Says which node of the imported model an op was made for, and what its tensors are called in the model. The location
+    that an importer makes implements it. See `Names.h`.
   }];
   let methods = [
     InterfaceMethod<"Name of the node; empty for what is not a node (an initializer).", "::llvm::StringRef", "getNode">,
@@ -26,7 +26,7 @@ def ParameterOpInterface : OpInterface<"ParameterOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"The parameter's name.", "::llvm::StringRef", "getParameterName">,
-    InterfaceMethod<"The shape of the whole parameter.", "::llvm::ArrayRef<int64_t>", "getParameterShape">,
+    InterfaceMethod<"The shape of the full parameter.", "::llvm::ArrayRef<int64_t>", "getParameterShape">,
     InterfaceMethod<"Where the box begins in the parameter, one entry per dim; nothing if all of it is read.",
                     "::std::optional<::llvm::ArrayRef<int64_t>>", "getPartOffset">,
   ];

@@ -16,22 +16,22 @@ class Spmd_Pass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
 }
 
-// The plan is read by whoever makes a pass, or, from these options, by the pass.
+// The caller that makes a pass reads the plan, or the pass does, from these options.
 class Spmd_PlanPass<string argument> : Spmd_Pass<argument> {
   let options = Spmd_Options<kPlanOptions>.List;
 }
 
 def PinWishes : Spmd_PlanPass<"spmd-pin-wishes"> {
-  let summary = "puts a plan's wishes on the values that it names";
+  let summary = "puts a plan's sharding annotations on the values that it names";
   let description = [{
-    Runs before canonicalization. Looks up what each rule of a plan addresses, checks the rule against it, and puts the
-    wish there: on a value inside through an `spmd.pin` in front of all its users, which canonicalization does not look
-    through; on an argument or result of the function as the attribute `spmd.wish`. The mesh becomes the module's
-    `spmd.mesh`.
+    The pass runs before canonicalization. It looks up the values that each rule of a plan names, checks the rule against
+    them, and adds the sharding annotation. A value inside the function gets an `spmd.pin` before all its users, which
+    canonicalization does not look through; an argument or result of the function gets the attribute `spmd.wish`. The
+    plan's mesh becomes the module's `spmd.mesh`.
 
-    Every error names the place in the plan: a pattern that matches nothing, a wrong number of dims, a shard size that
-    does not divide, two rules that disagree. Shardings written in the file by hand stay, and a rule that says
-    otherwise is an error.
+    Every error names the location in the plan: a pattern that matches nothing, a wrong number of dims, a shard size that
+    does not divide, two rules that disagree. Shardings written in the file by hand stay, and a rule that contradicts one
+    is an error.
 
     ```mlir
     %h = nn.exp %x ...                                // before; the plan wants [data, _] of hidden
@@ -45,14 +45,15 @@ def PinWishes : Spmd_PlanPass<"spmd-pin-wishes"> {
 }
 
 def Annotate : Spmd_PlanPass<"spmd-annotate"> {
-  let summary = "turns wishes into types";
+  let summary = "turns sharding annotations into types";
   let description = [{
-    An argument and a value inside get the sharding wished for in their type, a parameter where it is loaded; a result of
-    the function through an `spmd.constrain` before the return. An `spmd.pin` becomes the type of its operand, or an
-    `spmd.constrain` where others use the same value. A pin of a part of a parameter wants of the part what the plan wants
-    of the whole. Nothing else changes. A plan in the options is placed first, as `spmd-pin-wishes` does.
+    Arguments and values inside the function get the annotated sharding in their type, parameters where they are loaded.
+    A result of the function gets an `spmd.constrain` before the return. An `spmd.pin` becomes the type of its operand, or
+    an `spmd.constrain` where other ops use the same value. A pin of a part of a parameter gives the part the sharding that
+    the plan asks for the full parameter. Nothing else changes. A plan in the options is applied first, as
+    `spmd-pin-wishes` does.
 
-    A wish for a tensor that no op needs any more is an error if its rule finds nothing else, and a warning if it does.
+    An annotation of a tensor that no op needs any more is an error if its rule matches nothing else, else a warning.
 
     ```mlir
     // plan: {mesh: {data: 2}, shard: [{tensor: x, dims: [data, _]} ]}
@@ -65,11 +66,12 @@ def Annotate : Spmd_PlanPass<"spmd-annotate"> {
 def Propagate : Spmd_Pass<"spmd-propagate"> {
   let summary = "decides the sharding of every value";
   let description = [{
-    Builds the strategy problem of each function (`Solver/Problem.h`), solves it, and writes the answer: every value's
-    type gets a closed sharding. Where an op's choice wants an operand otherwise than it arrives, or computes a result
-    otherwise than its users share it, the op gets the attributes `spmd.operands` and `spmd.results`.
+    The pass builds the strategy problem of each function (`Solver/Problem.h`), solves it, and writes the solution: every
+    value's type gets a closed sharding. Where an op's strategy needs an operand in another sharding than the operand has,
+    or computes a result in another sharding than its users share, the op gets the attributes `spmd.operands` and
+    `spmd.results`.
 
-    A remark names every op that forces replication, with the reason. Wishes that cannot all be kept are an error.
+    A remark names every op that forces replication, with the reason. Sharding annotations that conflict are an error.
 
     ```mlir
     %y = nn.exp %x : (tensor<8x4xf32, #data_whole>) -> tensor<8x4xf32>                     // before
@@ -82,9 +84,9 @@ def Propagate : Spmd_Pass<"spmd-propagate"> {
 def InsertReshards : Spmd_Pass<"spmd-insert-reshards"> {
   let summary = "makes every change of sharding an spmd.reshard";
   let description = [{
-    Turns `spmd.operands`, `spmd.results` and `spmd.constrain` into `spmd.reshard`. One reshard serves all users that
-    want the same sharding; it stands right after the value, and starts from the value or from a copy made before,
-    whichever is cheaper.
+    The pass turns `spmd.operands`, `spmd.results` and `spmd.constrain` into `spmd.reshard`. One reshard serves all users
+    that need the same sharding. It is directly after the value, and starts from the value or from an earlier copy of it,
+    whichever has the lower cost.
 
     ```mlir
     nn.exp %x {spmd.operands = [#whole_data]} : ...             // before
@@ -98,8 +100,8 @@ def InsertReshards : Spmd_Pass<"spmd-insert-reshards"> {
 def Partition : Spmd_Pass<"spmd-partition"> {
   let summary = "turns a global program into the program of one device";
   let description = [{
-    Every type becomes the type of one rank's shard, every `spmd.reshard` the cheapest sequence of collectives, every op
-    its per-device form (`PartitionOpInterface`). Arguments and results keep their global type and sharding in the
+    Every type becomes the type of one rank's shard, every `spmd.reshard` the sequence of collectives of least cost, every
+    op its per-device op (`PartitionOpInterface`). Arguments and results keep their global type and sharding in the
     attribute `spmd.global`.
 
     ```mlir
@@ -114,8 +116,8 @@ def Partition : Spmd_Pass<"spmd-partition"> {
 def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {
   let summary = "merges equal collectives and removes unused ones";
   let description = [{
-    Equal pure ops on equal operands become one, ops without users go. The bytes on the wire are counted before and
-    after; more of them afterwards is an error.
+    Equal pure ops on equal operands become one, ops without users are removed. The pass counts the bytes on the wire
+    before and after; more of them afterwards is an error.
 
     ```mlir
     %a = spmd.all_gather %x ...     // before
@@ -126,13 +128,16 @@ def OptimizeCollectives : Spmd_Pass<"spmd-optimize-collectives"> {
 }
 
 def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
-  let summary = "makes one of several small collectives that do not need each other";
+  let summary = "merges small collectives that do not depend on each other";
   let description = [{
-    Collectives of one kind (all_reduce, all_gather, reduce_scatter), group and element type, none of which needs the result of another, are put side by side and
-    sent at once, as long as they send no more than `most-bytes` together: what it takes to begin a collective, and its
-    latencies, are paid once. What needs one of them comes after all. The same bytes are sent. It takes one kernel to put them side by
-    side, and one for each gather that others than elementwise ops, norms and the like read. Decisions by time (`--optimize=time`) let what travels in the time
-    of a beginning take part, and say what these kernels take of that time: beginnings that are saved must take longer.
+    The pass merges collectives of one kind (all_reduce, all_gather, reduce_scatter), group and element type, none of which needs
+    the result of another, as long as they send no more than `most-bytes` together. Their operands are concatenated and sent at
+    once, so the cost of starting a collective, and its latencies, are paid once. Ops that need one of the results come after the
+    merged collective. The number of bytes sent is the same.
+
+    The concatenation takes one kernel, and so does each gather that is read by ops other than elementwise ops, norms and the
+    like. Decisions by time (`--optimize=time`) set `most-bytes` to what is sent in the time that a collective takes to start, and
+    give the share of that time that these kernels take: the starts that are saved must take longer.
 
     ```mlir
     %a = spmd.all_reduce sum %x over {"data"} : tensor<8xf32>     // before
@@ -144,11 +149,11 @@ def BundleCollectives : Spmd_Pass<"spmd-bundle-collectives"> {
     %b = nn.slice %d starts [8] sizes [4] steps [1]
     ```
   }];
-  let options = [Option<"mostBytes", "most-bytes", "int64_t", "1048576", "what a bundle sends at the most, in bytes of a rank">,
+  let options = [Option<"mostBytes", "most-bytes", "int64_t", "1048576", "bytes of a rank that a merged collective sends at most">,
                  Option<"launchShare", "launch-share", "double", "0",
-                        "what a kernel takes to start, of what a collective takes to begin; 0: nothing">,
+                        "time to start a kernel, as a share of the time to start a collective; 0: none">,
                  Option<"memoryShare", "memory-share", "double", "0",
-                        "what reading or writing a byte takes, of what a collective takes to begin; 0: nothing">];
+                        "time to read or write a byte, as a share of the time to start a collective; 0: none">];
   let dependentDialects = ["::cleave::spmd::SpmdDialect", "::mlir::func::FuncDialect"];
 }
 
@@ -157,12 +162,12 @@ def VerifyPhase : Spmd_Pass<"spmd-verify-phase"> {
   let description = [{
     * `annotated`: all shardings are over the module's mesh.
     * `propagated`: every tensor type carries a sharding without open dims (S7).
-    * `resharded`: no wishes are left on ops; operands and results of every op agree under its sharding rule.
+    * `resharded`: no annotations are left on ops; operands and results of every op agree under its sharding rule.
     * `partitioned`, `optimized`: no sharded type is left; functions keep the global types of arguments and results; the
       only `spmd` ops are collectives.
 
-    The module says from then on that it has been through the phase (`spmd.phase`). Nothing else changes: before and after
-    it stands the same.
+    The attribute `spmd.phase` of the module then names the phase. Nothing else changes: the program is the same before
+    and after.
   }];
   let options = [
     Option<"phase", "phase", "::cleave::Phase", "::cleave::Phase::Annotated", "the phase just done, from annotated to optimized",
@@ -173,9 +178,9 @@ def VerifyPhase : Spmd_Pass<"spmd-verify-phase"> {
 def PrintRules : Spmd_Pass<"spmd-print-rules"> {
   let summary = "prints the sharding rule of every op as a remark";
   let description = [{
-    One factor per letter; per operand and result dim its factors, major to minor (`1`: none). `reduce`: cutting the factor
-    leaves the results partial; `replicate`: no choice cuts it; `ordered`: cutting it costs communication inside the op;
-    `linear`: these operands, together, may stay partial. Changes nothing.
+    Each letter is a factor; each operand and result dim has its factors, major to minor (`1`: none). `reduce`: the results
+    are partial where the factor is sharded; `replicate`: no strategy shards the factor; `ordered`: sharding the factor
+    costs communication inside the op; `linear`: these operands, together, may stay partial. Nothing changes.
 
     ```mlir
     %c = nn.einsum %a, %b "ik,kj->ij" : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
@@ -185,10 +190,10 @@ def PrintRules : Spmd_Pass<"spmd-print-rules"> {
 }
 
 def ShardPipeline : Spmd_Pass<"spmd-shard"> {
-  let summary = "from wishes to the program of one device";
+  let summary = "from sharding annotations to the program of one device";
   let description = [{
-    All phases from annotation on, each with its gate (`lib/Pipelines/Phases.cpp`), for files in the nn dialect. Before: wishes
-    in types, by hand or from a plan. After: local shapes and collectives.
+    The pipeline runs all phases from annotation on, each with its gate (`lib/Pipelines/Phases.cpp`), for files in the nn
+    dialect. Before: sharding annotations in types, by hand or from a plan. After: local shapes and collectives.
   }];
   let options = Spmd_Options<!listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions)>.List;
   let dependentDialects = ["::cleave::spmd::SpmdDialect", "::cleave::nn::NnDialect", "::mlir::func::FuncDialect"];

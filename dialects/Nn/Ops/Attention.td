@@ -1,4 +1,4 @@
-//===- Attention.td - attention, kept whole ---------------------*- tablegen -*-===//
+//===- Attention.td - attention as one op -----------------------*- tablegen -*-===//
 #ifndef CLEAVE_NN_OPS_ATTENTION
 #define CLEAVE_NN_OPS_ATTENTION
 
@@ -10,13 +10,16 @@ def Nn_AttentionOp : Nn_Op<"attention", [Nn_Form<"Attention">, Nn_InferTypes, Nn
     `query` [batch, heads, sequence, size], `key` [batch, kvHeads, keySequence, size], `value` [batch, kvHeads,
     keySequence, valueSize]; heads are `kvHeads` groups of equal size (grouped-query attention). `mask` broadcasts to
     [batch, heads, sequence, keySequence]: bool (false = excluded) or added as a number. `causal`: query position i
-    sees key positions up to i + causalOffset. `left` and `right`, where they are there: it sees key positions from i + causalOffset - left
-    on, and up to i + causalOffset + right. So a window of w, where a token sees itself and w - 1 before it, is `causal {left = w - 1}`.
-    `softcap`, where positive: scores become `softcap * tanh(s / softcap)`.
-    A query that sees nothing gives zeros. Scores and softmax are computed in f32 (f64 for f64).
+    sees key positions up to i + causalOffset. `left` and `right`, where given: it sees key positions from
+    i + causalOffset - left on, and up to i + causalOffset + right. So a window of w, where a token sees itself and w - 1
+    before it, is `causal {left = w - 1}`.
+
+    `softcap`, where positive: scores become `softcap * tanh(s / softcap)`. A query that sees nothing gives zeros. Scores and
+    softmax are computed in f32 (f64 for f64).
 
     Constraints: (C1) ranks and sizes as above; (C2) kvHeads divides heads; (C3) the mask broadcasts; (C4) query, key and
-    value have one element type; (C5) `left` and `right` are not negative, and `right` does not stand beside `causal`, which is 0 of it.
+    value have one element type; (C5) `left` and `right` are not negative, and `right` is not given with `causal`, which is
+    a `right` of 0.
     Example: `%y = nn.attention %q, %k, %v scale 0.125 causal : (...) -> tensor<2x8x16x64xf32>`
   }];
   let arguments = (ins Nn_FloatTensor:$query, Nn_FloatTensor:$key, Nn_FloatTensor:$value, Optional<Nn_PlainTensor>:$mask,

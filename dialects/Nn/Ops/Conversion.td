@@ -15,15 +15,15 @@ def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ConvertsNumbe
   let summary = "conversion to the element type of the result";
   let description = [{
     Floats round to nearest even, floats to integers truncate toward zero, numbers to bool test for zero. With
-    `saturate`, what is out of range takes the nearest value in range, infinity too where the result is a float of 8 bits.
-    Without it, an integer keeps its low bits, and a float becomes infinite, or NaN in types without infinities; one of 4 bits, which
-    has neither, saturates always, and its NaN is -0.
-    `f8E8M0FNU` has powers of two alone: numbers lose their sign, and `rounding` says to which neighbor they go, the larger (`up`),
-    the smaller (`down`) or the nearest; 0 becomes the least.
-    With `bits`, the result is made of the operand's low bits as they are.
+    `saturate`, a number out of range becomes the nearest value in range; so does infinity where the result is a float of
+    8 bits. Without it, an integer keeps its low bits, and a float becomes infinite, or NaN in types without infinities. A
+    float of 4 bits, which has neither, always saturates, and its NaN is -0.
+    `f8E8M0FNU` has only powers of two: numbers lose their sign, and `rounding` says to which neighbor they round, the larger
+    (`up`), the smaller (`down`) or the nearest; 0 becomes the least.
+    With `bits`, the result is the operand's low bits, unchanged.
 
-    Constraints: (C1) operand and result have one shape; (C2) only a result of `f8E8M0FNU` has a rounding; (C3) bits are taken of `ui8`, for
-    elements of 8 bits at most.
+    Constraints: (C1) operand and result have one shape; (C2) only a result of `f8E8M0FNU` has a rounding; (C3) `bits` needs an
+    operand of `ui8` and result elements of at most 8 bits.
     Example: `%y = nn.cast %x : (tensor<8xi64>) -> tensor<8xf32>`
   }];
   let arguments = (ins Nn_Tensor:$input, UnitAttr:$saturate, DefaultValuedAttr<Nn_RoundingAttr, "::cleave::nn::Rounding::Nearest">:$rounding, UnitAttr:$bits);
@@ -36,10 +36,10 @@ def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ConvertsNumbe
 def Nn_BitcastOp : Nn_Op<"bitcast", [Nn_Elementwise, Nn_ClonePartition]> {
   let summary = "the bits of each element as an element of another type";
   let description = [{
-    No number is converted: the bits of `f32` 1.0 are `i32` 0x3f800000. A bool is a byte here, 0 or 1; of a byte that becomes a bool, any
-    other than 0 is true.
+    No number is converted: the bits of `f32` 1.0 are `i32` 0x3f800000. A bool is a byte here, 0 or 1; a byte other than 0
+    becomes true.
 
-    Constraints: (C1) operand and result have one shape; (C2) their elements are equally wide, and whole bytes.
+    Constraints: (C1) operand and result have one shape; (C2) their elements are equally wide, and a multiple of 8 bits.
     Example: `%y = nn.bitcast %x : (tensor<8xf32>) -> tensor<8xi32>`
   }];
   let arguments = (ins Nn_Tensor:$input);
@@ -52,12 +52,12 @@ def Nn_BitcastOp : Nn_Op<"bitcast", [Nn_Elementwise, Nn_ClonePartition]> {
 def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let summary = "`saturate(round(x / scale) + zero_point)`";
   let description = [{
-    `scale` and `zero_point` are scalars, vectors along `dim`, or, with `block`, tensors with one element for as many elements along
-    `dim`, the last of which may be fewer. Halves round to even. Floats of 8 and 4 bits are rounded to directly; with `overflow` what is
-    beyond their range becomes infinite or NaN, as in nn.cast without `saturate`.
+    `scale` and `zero_point` are scalars, vectors along `dim`, or, with `block`, tensors with one element for `block` elements
+    along `dim`; the last block may have fewer. Halves round to even. Floats of 8 and 4 bits are rounded to directly. With
+    `overflow` a number beyond their range becomes infinite or NaN, as in nn.cast without `saturate`.
 
-    Constraints: (C1) the scale is a scalar, as long as dim `dim`, or has one element per block; (C2) the zero point, where given, has the scale's
-    shape and the result's element type; (C3) operand and result have one shape.
+    Constraints: (C1) the scale is a scalar, as long as dim `dim`, or has one element per block; (C2) the zero point, where
+    given, has the scale's shape and the result's element type; (C3) operand and result have one shape.
     Example: `%q = nn.quantize %x, %s dim 1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xi8>`
   }];
   let arguments = (ins Nn_NumberTensor:$input, Nn_FloatTensor:$scale, Optional<Nn_QuantizedTensor>:$zeroPoint, I64Attr:$dim,

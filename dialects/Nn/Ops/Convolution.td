@@ -1,7 +1,7 @@
 //===- Convolution.td - windows over spatial dims ---------------*- tablegen -*-===//
 //
-// Tensors are [batch, channels, spatial...]. Window attributes have one entry per spatial dim; padding may be negative
-// nowhere, and differs before and after.
+// Tensors are [batch, channels, spatial...]. Window attributes have one entry per spatial dim; padding is never negative,
+// and may differ before and after.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_NN_OPS_CONVOLUTION
@@ -54,8 +54,8 @@ def Nn_PoolKindAttr : EnumAttr<Nn_Dialect, Nn_PoolKind, "pool_kind"> { let assem
 def Nn_PoolOp : Nn_Op<"pool", [Nn_Form<"Window">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "maximum, average or p-norm over windows";
   let description = [{
-    Padding never wins a maximum and adds nothing; `count_pads` makes it count in an average. With `ceil` the last
-    window may hang over the padded end, where it does not start beyond the input and its low padding.
+    Padding is never the maximum and adds nothing; `count_pads` makes it count in an average. With `ceil` the last window
+    may extend beyond the padded end, if it does not start beyond the input and its low padding.
 
     Constraints: (C1) the input has at least 3 dims; (C2) window attributes as nn.conv; (C3) the window fits into
     the padded input; (C4) `p` is positive.

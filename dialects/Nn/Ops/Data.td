@@ -14,8 +14,8 @@ def Nn_WeightAttr : AttrDef<Nn_Dialect, "Weight"> {
     `#nn.weight<"model.onnx", 1024, 4096>`: 4,096 little-endian bytes at offset 1,024 of the file, in row-major order.
     The path is absolute or relative to the folder that the program is run from.
     `#nn.weight<"model.onnx", 1024, 4096 of 69000 digest "ec8cf713063aea6c">`: likewise, of a file of 69,000 bytes; the
-    digest of these 4,096 (`cleave/Support/Digest.h`) is the one given. Where either is no longer so, the file is another
-    one, and the program is not run. Imported models have both; without them, any file of that name will do.
+    digest of these 4,096 (`cleave/Support/Digest.h`) is the one given. If either does not match, the file is another one,
+    and the program is not run. Imported models have both; without them, any file of that name is accepted.
   }];
   let parameters = (ins StringRefParameter<"path of the file">:$file, "int64_t":$offset, "int64_t":$length,
                         OptionalParameter<"int64_t">:$fileSize, Nn_DigestParameter:$digest);
@@ -31,8 +31,9 @@ def Nn_NodeAttr : LocationAttrDef<Nn_Dialect, "Node", [NodeLocInterface]> {
   let mnemonic = "node";
   let summary = "which ONNX node an op was made for";
   let description = [{
-    A location (and, as an op's `nn.node`, an attribute): node name, op type, names of the operands and, on the op whose results are the node's output tensors, per
-    result its tensor names. One attribute rather than a dictionary in a fused location: a model has as many as nodes.
+    A location (and, as an op's `nn.node`, an attribute): node name, op type, names of the operands and, on the op whose
+    results are the node's output tensors, the tensor names of each result. It is one attribute rather than a dictionary in a
+    fused location, because a model has as many of them as nodes.
 
     Example: `loc(#nn.node<"/enc/MatMul", "MatMul", ["x", "w"], [["y"]]>)`
   }];
@@ -66,10 +67,10 @@ def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
     A module-level symbol: the type of a weight and where its bytes are, either a range of a file (`#nn.weight`), an
     elements attribute (splat or small), or an array of these: a stack. Bytes are read when the program runs.
 
-    Constraints: (C1) a file range is exactly as long as the type needs (bool: one byte an element) and lies in the
-    file, where its size is given; (C2) an elements
-    attribute has the type; (C3) the type is a tensor of static shape whose elements are whole bytes, or take one, as bools do; (C4) a stack
-    has a part for each entry of the first dim of at least two, and each is as C1 and C2 ask of the type without that.
+    Constraints: (C1) a file range is exactly as long as the type needs (bool: one byte an element) and is within the file,
+    where the file's size is given; (C2) an elements attribute has the type; (C3) the type is a tensor of static shape whose
+    elements are a multiple of 8 bits, or take one byte, as bools do; (C4) the type of a stack has at least two dims, the
+    stack has a part for each entry of the first dim, and C1 and C2 hold for each part and the type without that dim.
     Example: `nn.param @w : tensor<768x768xf32> = #nn.weight<"model.bin", 0, 2359296>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, AnyAttr:$value,
@@ -82,12 +83,12 @@ def Nn_LoadOp : Nn_Op<"load", [Nn_Form<"Data">, DeclareOpInterfaceMethods<Symbol
                                DeclareOpInterfaceMethods<ParameterOpInterface>, Nn_OwnPartition]> {
   let summary = "the value of a parameter, or of a part of it";
   let description = [{
-    Before partitioning all of the parameter or part, in the sharding of the result type. After partitioning each rank's
-    shard: `shard` then says which piece of the parameter or part that is. With `starts` and `sizes` only that box of the
-    parameter is read: q, k and v of a fused weight are loaded, and cut, each by itself.
+    Before partitioning it is all of the parameter or part, in the sharding of the result type. After partitioning it is
+    each rank's shard: `shard` is then the sharding of the parameter or part. With `starts` and `sizes` the op reads only
+    that box of the parameter: q, k and v of a fused weight are loaded, and sharded, separately.
 
     Constraints: (C1) the symbol is an nn.param; (C2) the result has the type of the parameter or part, or its local type
-    under `shard`; (C3) `starts` and `sizes` stand together, one entry per dim, and the box lies inside the parameter.
+    under `shard`; (C3) `starts` and `sizes` are given together, one entry per dim, and the box is inside the parameter.
     Example: `%w = nn.load @w : tensor<768x768xf32>`
     Example: `%k = nn.load @qkv starts [0, 768] sizes [768, 768] : tensor<768x768xf32>`
   }];
@@ -103,7 +104,7 @@ def Nn_LoadOp : Nn_Op<"load", [Nn_Form<"Data">, DeclareOpInterfaceMethods<Symbol
   let extraClassDeclaration = [{
     /// True if only a part of the parameter is read.
     bool isPart() { return getStarts().has_value(); }
-    /// The load of a box within what this one reads, in front of it; keeps its location.
+    /// The load of a box within what this one reads, inserted before it; keeps its location.
     LoadOp cutPart(::mlir::OpBuilder &builder, ::llvm::ArrayRef<int64_t> starts, ::llvm::ArrayRef<int64_t> sizes);
   }];
 }

@@ -1,4 +1,4 @@
-//===- Indexing.td - reads and writes at computed places --------*- tablegen -*-===//
+//===- Indexing.td - reads and writes at computed positions -----*- tablegen -*-===//
 //
 // Indices may be negative, counting from the end. An index out of range is an error when the program runs.
 //
@@ -14,7 +14,7 @@ def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup
     Result dims: those of `input` before `dim`, those of `indices`, those of `input` after.
 
     Constraints: (C1) `dim` is in [0, rank of the input).
-    Sharded table: each rank looks up what it holds (zero elsewhere), and the results are summed.
+    Where the table is sharded, each rank looks up in its shard (zero elsewhere), and the results are summed.
     Example: `%y = nn.gather %table, %ids dim 0 : (tensor<100x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>`
   }];
   let arguments = (ins Nn_Tensor:$input, Nn_IndexTensor:$indices, I64Attr:$dim);

@@ -1,4 +1,4 @@
-//===- Movement.td - elements change place, not value -----------*- tablegen -*-===//
+//===- Movement.td - elements change position, not value --------*- tablegen -*-===//
 #ifndef CLEAVE_NN_OPS_MOVEMENT
 #define CLEAVE_NN_OPS_MOVEMENT
 
@@ -64,7 +64,7 @@ def Nn_SliceOp : Nn_Op<"slice", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNum
     Result element i of a dim is operand element `start + i * step`; steps may be negative.
 
     Constraints: (C1) one start, size and step per dim; (C2) steps are not 0, sizes not negative; (C3) first and last
-    element lie inside.
+    element are inside.
     Example: `%y = nn.slice %x starts [0, 2] sizes [8, 2] steps [1, 1] : (tensor<8x4xf32>) -> tensor<8x2xf32>`
   }];
   let arguments = (ins Nn_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$steps);
@@ -74,10 +74,10 @@ def Nn_SliceOp : Nn_Op<"slice", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNum
 }
 
 def Nn_SplitOp : Nn_Op<"split", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
-  let summary = "parts of a value along a dim, one behind the other, all at once";
+  let summary = "consecutive parts of a value along a dim, all at once";
   let description = [{
-    The slices of a value that together are all of it, as one op, so that ranks exchange what belongs to all of them at once. It
-    stands between annotation and partition only (`nn-group-slices`); a device slices.
+    The results are slices of a value that together are all of it. As one op, ranks exchange the shards of all of them at once.
+    The op exists only between annotation (`nn-group-slices`) and partition; the program of one device has slices instead.
 
     Constraints: (C1) `dim` is in [0, rank); (C2) no part is negative, and together they are the dim.
     Example: `%q:2 = nn.split %x dim 1 parts [1, 3] : (tensor<8x4xf32>) -> (tensor<8x1xf32>, tensor<8x3xf32>)`
@@ -101,9 +101,8 @@ def Nn_PadOp : Nn_Op<"pad", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers
     `value` (a scalar operand, zero where absent) fills in constant mode; edge repeats the border, reflect mirrors
     without it, wrap continues at the other end. Negative amounts (cropping) are imported as nn.slice.
 
-    Constraints: (C1) one low and high amount per dim, not negative; (C2) reflect: amounts below the extent; edge and wrap: no padding of an
-    empty dim; (C3) the
-    value is a scalar of the input's element type.
+    Constraints: (C1) one low and high amount per dim, not negative; (C2) reflect: amounts below the extent; edge and wrap:
+    no padding of an empty dim; (C3) the value is a scalar of the input's element type.
     Example: `%y = nn.pad constant %x low [0, 1] high [0, 1] : (tensor<8x4xf32>) -> tensor<8x6xf32>`
   }];
   let arguments = (ins Nn_PadModeAttr:$mode, Nn_Tensor:$input, Optional<Nn_Tensor>:$value, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high);
@@ -112,7 +111,7 @@ def Nn_PadOp : Nn_Op<"pad", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers
 }
 
 def Nn_RotateOp : Nn_Op<"rotate", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
-  let summary = "elements shifted along a dim, those that leave coming back at the other end";
+  let summary = "elements shifted along a dim; those that leave come back at the other end";
   let description = [{
     Result element i is operand element `(i + amount) mod size`.
 

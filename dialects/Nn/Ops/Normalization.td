@@ -1,4 +1,4 @@
-//===- Normalization.td - norms, kept whole ---------------------*- tablegen -*-===//
+//===- Normalization.td - norms, each as one op -----------------*- tablegen -*-===//
 #ifndef CLEAVE_NN_OPS_NORMALIZATION
 #define CLEAVE_NN_OPS_NORMALIZATION
 

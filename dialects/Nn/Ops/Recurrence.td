@@ -1,4 +1,4 @@
-//===- Recurrence.td - recurrent nets, kept whole ---------------*- tablegen -*-===//
+//===- Recurrence.td - recurrent nets, each as one op -----------*- tablegen -*-===//
 #ifndef CLEAVE_NN_OPS_RECURRENCE
 #define CLEAVE_NN_OPS_RECURRENCE
 
@@ -14,8 +14,9 @@ def Nn_RecurrenceKindAttr : EnumAttr<Nn_Dialect, Nn_RecurrenceKind, "recurrence_
 def Nn_RecurrenceOp : Nn_Op<"recurrence", [Nn_Form<"Recurrence">, AttrSizedOperandSegments, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "the steps of an LSTM, GRU or simple recurrent net";
   let description = [{
-    What each step makes of the input by itself is computed before, for all steps at once: `projected` [steps, directions, batch, gates, hidden] is
-    `W x + b` of each gate. `weight` [directions, gates, hidden, hidden], of each gate's rows those that take the state h of the step before:
+    The projection of the input is computed before, for all steps at once: `projected` [steps, directions, batch, gates, hidden]
+    is `W x + b` of each gate. `weight` [directions, gates, hidden, hidden] is the weight of each gate for the state h of the
+    previous step:
 
         p_g = projected[t]_g + weight_g h     (each gate)
         lstm   gates i, o, f, c:   i = a0(p_i + peep_i c)   f = a0(p_f + peep_f c)   c' = f c + i a1(p_c)
@@ -24,17 +25,19 @@ def Nn_RecurrenceOp : Nn_Op<"recurrence", [Nn_Form<"Recurrence">, AttrSizedOpera
                                    linearBeforeReset: n = a1(projected_h + r (weight_h h + bias))
         rnn    one gate:           h' = a0(p)
 
-    All directions run from step 0 on: who wants one from the end reverses what it reads and gives. `initial`: h, and of an lstm c, [directions, batch, hidden].
-    `peepholes` [directions, 3, hidden] for i, o, f. `lengths` [batch]: steps of each sample; behind them results are 0 and states stay. `clip`,
-    where positive, bounds what gates' activations take. Activations have numbers in `alphas` and `betas`, 0 where they take none. `startsFromZeros` says that the first h is zeros, so that an
-    lstm of one step multiplies nothing; canonicalizing finds out.
+    All directions run from step 0 on; for a direction that runs from the end, the importer reverses its input and its results.
+    `initial`: h, and of an lstm c, [directions, batch, hidden]. `peepholes` [directions, 3, hidden] for i, o, f. `lengths`
+    [batch]: steps of each sample; after them results are 0 and states stay. `clip`, where positive, bounds the inputs of the
+    gates' activations. `alphas` and `betas` are the parameters of activations, 0 for those without. `startsFromZeros` says that
+    the first h is zeros, so that an lstm of one step multiplies nothing; canonicalization sets it.
 
-    Results: h of all steps, [steps, directions, batch, hidden]; then what h, and of an lstm c, is after the last.
+    Results: h of all steps, [steps, directions, batch, hidden]; then h, and of an lstm c, after the last step.
 
-    Constraints: (C1) shapes as above, with at least one step, and floats of one type; (C2) `initial` has as many tensors as the kind has states; (C3) `bias` is
-    there with linearBeforeReset and only then, `peepholes` for an lstm only; (C4) one activation, alpha and beta for each that the formula names, of
-    the known ones; (C5) with `startsFromZeros` an initial h that is a constant of one number is one of zeros.
-    Hidden cut: states are gathered in each step.
+    Constraints: (C1) shapes as above, with at least one step, and floats of one type; (C2) `initial` has as many tensors as the
+    kind has states; (C3) `bias` is given if and only if linearBeforeReset is, `peepholes` for an lstm only; (C4) one known
+    activation, alpha and beta for each that the formula names; (C5) with `startsFromZeros`, if the initial h is a constant of
+    one number, that number is zero.
+    Where the hidden dim is sharded, states are gathered in each step.
     Example: `%y:2 = nn.recurrence rnn %p, %w initial (%h) activations ["tanh"] alphas [0.0] betas [0.0] : (...) -> (tensor<5x1x2x8xf32>, tensor<1x2x8xf32>)`
   }];
   let arguments = (ins Nn_RecurrenceKindAttr:$kind, Nn_FloatTensor:$projected, Nn_FloatTensor:$weight, Variadic<Nn_FloatTensor>:$initial,

@@ -15,7 +15,7 @@ def Nn_ReduceKindAttr : EnumAttr<Nn_Dialect, Nn_ReduceKind, "reduce_kind"> { let
 def Nn_ReduceOp : Nn_Op<"reduce", [Nn_RowForm<"::llvm::to_vector(getDims())">, Nn_InferTypes, Nn_ReorderSome, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
   let summary = "sum, mean, product, maximum or minimum over dims";
   let description = [{
-    The reduced dims stay with size 1 where `keep_dims`, else they go. Over no elements: 0, NaN, 1, -inf, inf.
+    The reduced dims stay with size 1 where `keep_dims`, else they are removed. Over no elements: 0, NaN, 1, -inf, inf.
 
     Constraints: (C1) `dims` are distinct, ascending, in [0, rank); (C2) bool only with max and min.
     Example: `%s = nn.reduce sum %x dims [1] : (tensor<8x4xf32>) -> tensor<8xf32>`
@@ -44,7 +44,7 @@ class Nn_SoftmaxLike<string mnemonic, string formula, list<Trait> traits = []>
   let description = formula # [{ along one dim, computed with the maximum subtracted.
 
     Constraints: (C1) `dim` is in [0, rank).
-    Sharded along `dim`: local maximum and sum, each all-reduced; the data stays where it is.
+    Where `dim` is sharded, the local maximum and the local sum are all-reduced; the data stays where it is.
     Example: `%y = nn.}] # mnemonic # " %x dim 1 : (tensor<8x128xf32>) -> tensor<8x128xf32>`";
   let arguments = (ins Nn_FloatTensor:$input, I64Attr:$dim);
   let results = (outs Nn_FloatTensor:$result);
@@ -67,7 +67,7 @@ def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_RowForm<"{int64_t(getDim())}", "Scan">, Nn
 }
 
 def Nn_TopKOp : Nn_Op<"top_k", [Nn_Form<"Sort">, Nn_InferTypes, Nn_OwnPartition]> {
-  let summary = "the k largest (or smallest) elements along a dim, and where they stand";
+  let summary = "the k largest (or smallest) elements along a dim, and their indices";
   let description = [{
     In order; of equal elements the one with the lower index comes first.
 
