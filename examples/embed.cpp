@@ -11,8 +11,8 @@
 static void print(const cleave::ValueExplanation &value) {
   std::printf("%s %s %s\n", value.name.c_str(), value.type.c_str(), value.sharding.c_str());
   for (const cleave::AxisExplanation &axis : value.axes)
-    if (!axis.chain.empty() && axis.chain.back().kind == cleave::CauseStep::Kind::Wish)
-      std::printf("  %s, wished for in %s\n", axis.axes.c_str(), axis.chain.back().name.c_str());
+    if (!axis.chain.empty() && axis.chain.back().kind == cleave::CauseStep::Kind::Annotation)
+      std::printf("  %s, asked for in %s\n", axis.axes.c_str(), axis.chain.back().name.c_str());
 }
 
 int main(int argc, char **argv) {

@@ -54,7 +54,7 @@ def Nn_LoopOp : Nn_OpBase<"loop", [Pure, IsolatedFromAbove, SingleBlock, AttrSiz
     void makeEnd(::mlir::OpBuilder &builder, ::mlir::Value condition, ::mlir::ValueRange next);
     /// The number of iterations that costs are multiplied by: all of them where that is known, else kAssumedTimes or the count,
     /// if that is less.
-    int64_t getPricedTimes();
+    int64_t getCountedTimes();
     /// The assumed number of iterations where it is not known.
     static constexpr int64_t kAssumedTimes = 16;
   }];

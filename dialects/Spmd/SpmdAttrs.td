@@ -119,10 +119,10 @@ def Spmd_ShardingAttr : Spmd_Attr<"Sharding", "sharding", [DeclareAttrInterfaceM
   }];
 }
 
-def Spmd_WishAttr : Spmd_Attr<"Wish", "wish"> {
-  let summary = "what a plan wishes of a tensor, and where it says so";
+def Spmd_AnnotationAttr : Spmd_Attr<"Annotation", "annotation"> {
+  let summary = "what a plan annotates of a tensor, and where it says so";
   let description = [{
-    `#spmd.wish<#sharding, loc("plan.yaml":3:5), loc("plan.yaml":3:14)>`: the sharding, the location of the plan's rule, and
+    `#spmd.annotation<#sharding, loc("plan.yaml":3:5), loc("plan.yaml":3:14)>`: the sharding, the location of the plan's rule, and
     the location of the rule's pattern.
   }];
   let parameters = (ins "ShardingAttr":$sharding, "::mlir::LocationAttr":$place, "::mlir::LocationAttr":$patternPlace);

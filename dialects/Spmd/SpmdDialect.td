@@ -25,10 +25,10 @@ def Spmd_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMeshAttr = "spmd.mesh";
     /// Module attribute: the phase that the module has been through (`Phase.h`), written by the gate of that phase.
     static constexpr ::llvm::StringLiteral kPhaseAttr = "spmd.phase";
-    /// A plan's sharding annotation of a value. Until `spmd-annotate` it is a `#spmd.wish`, on arguments and results of
+    /// A plan's sharding annotation of a value. Until `spmd-annotate` it is a `#spmd.annotation`, on arguments and results of
     /// functions. From then on the type has the annotation, and the attribute is the location of the plan's rule, on
     /// arguments and ops with one result.
-    static constexpr ::llvm::StringLiteral kWishAttr = "spmd.wish";
+    static constexpr ::llvm::StringLiteral kAnnotationAttr = "spmd.annotation";
     /// Result attribute of a function: the name of the argument that it is the next call's value of (`States.h`).
     static constexpr ::llvm::StringLiteral kStateAttr = "spmd.state";
     /// Argument and result attribute of a partitioned function: the global type with its sharding.

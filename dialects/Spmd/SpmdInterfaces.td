@@ -48,7 +48,7 @@ def LoopOpInterface : OpInterface<"LoopOpInterface"> {
     InterfaceMethod<"The condition of the next iteration.", "::mlir::Value", "getNextCondition">,
     InterfaceMethod<[{
       The number of iterations that costs are multiplied by: all of them where that is known.
-    }], "int64_t", "getPricedTimes">,
+    }], "int64_t", "getCountedTimes">,
     InterfaceMethod<"The same loop on other values; its body is an empty block, which the caller fills.", "::mlir::Operation *", "makeLike",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::TypeRange":$results, "::mlir::Value":$condition,
            "::mlir::ValueRange":$initial, "::mlir::ValueRange":$captured)>,

@@ -24,14 +24,14 @@ def Spmd_PinOp : Spmd_Op<"pin", [AllTypesMatch<["input", "result"]>,
   let description = [{
     The result is the operand, with the plan's sharding annotation of it. While the model is brought into canonical form,
     a pin is between a value and all its users: no rewrite looks through it, and two equal values with different names in
-    a plan stay two values. `spmd-pin-wishes` makes pins, `spmd-annotate` turns their annotations into types. A pin with
+    a plan stay two values. `spmd-pin-annotations` makes pins, `spmd-annotate` turns their annotations into types. A pin with
     an annotation stays even if nothing uses it, so no annotation is lost silently.
 
-    Example: `%y = spmd.pin %x "hidden" wants #spmd.wish<#rows, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<8x4xf32>`
+    Example: `%y = spmd.pin %x "hidden" wants #spmd.annotation<#rows, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<8x4xf32>`
   }];
-  let arguments = (ins AnyStaticShapeTensor:$input, StrAttr:$name, OptionalAttr<Spmd_WishAttr>:$wish);
+  let arguments = (ins AnyStaticShapeTensor:$input, StrAttr:$name, OptionalAttr<Spmd_AnnotationAttr>:$annotation);
   let results = (outs AnyStaticShapeTensor:$result);
-  let assemblyFormat = "$input $name (`wants` $wish^)? attr-dict `:` type($input)";
+  let assemblyFormat = "$input $name (`wants` $annotation^)? attr-dict `:` type($input)";
 }
 
 def Spmd_ConstrainOp : Spmd_Op<"constrain", [Pure]> {

@@ -22,7 +22,7 @@ class ShardOption<string member, string name, string type, string default, strin
   string Values = values;
 }
 
-/// Of spmd-pin-wishes and spmd-annotate.
+/// Of spmd-pin-annotations and spmd-annotate.
 defvar kPlanOptions = [
   ShardOption<"plan", "plan", "std::string", "", "plan file: mesh, dims, sharding rules", "FILE", "Sharding">,
   ShardOption<"mesh", "mesh", "std::string", "", "named axes, major to minor; overrides the plan's", "data=2,model=4",

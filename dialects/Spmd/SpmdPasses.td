@@ -21,12 +21,12 @@ class Spmd_PlanPass<string argument> : Spmd_Pass<argument> {
   let options = Spmd_Options<kPlanOptions>.List;
 }
 
-def PinWishes : Spmd_PlanPass<"spmd-pin-wishes"> {
+def PinAnnotations : Spmd_PlanPass<"spmd-pin-annotations"> {
   let summary = "puts a plan's sharding annotations on the values that it names";
   let description = [{
     The pass runs before canonicalization. It looks up the values that each rule of a plan names, checks the rule against
     them, and adds the sharding annotation. A value inside the function gets an `spmd.pin` before all its users, which
-    canonicalization does not look through; an argument or result of the function gets the attribute `spmd.wish`. The
+    canonicalization does not look through; an argument or result of the function gets the attribute `spmd.annotation`. The
     plan's mesh becomes the module's `spmd.mesh`.
 
     Every error names the location in the plan: a pattern that matches nothing, a wrong number of dims, a shard size that
@@ -38,7 +38,7 @@ def PinWishes : Spmd_PlanPass<"spmd-pin-wishes"> {
     %y = nn.neg %h
 
     %h = nn.exp %x ...                                // after
-    %p = spmd.pin %h "hidden" wants #spmd.wish<#sharding_data_, ..> : tensor<8x4xf32>
+    %p = spmd.pin %h "hidden" wants #spmd.annotation<#sharding_data_, ..> : tensor<8x4xf32>
     %y = nn.neg %p
     ```
   }];
@@ -51,7 +51,7 @@ def Annotate : Spmd_PlanPass<"spmd-annotate"> {
     A result of the function gets an `spmd.constrain` before the return. An `spmd.pin` becomes the type of its operand, or
     an `spmd.constrain` where other ops use the same value. A pin of a part of a parameter gives the part the sharding that
     the plan asks for the full parameter. Nothing else changes. A plan in the options is applied first, as
-    `spmd-pin-wishes` does.
+    `spmd-pin-annotations` does.
 
     An annotation of a tensor that no op needs any more is an error if its rule matches nothing else, else a warning.
 

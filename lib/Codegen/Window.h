@@ -47,7 +47,7 @@ int64_t chooseBand(int64_t rows, int64_t most);
 /// Bands of rows of windows over the planes of some channels of an operand [batch, channels, rows.., columns].
 class Planes {
 public:
-  /// \param bytes what the planes of a band may take, as a wish.
+  /// \param bytes what the planes of a band may take, as an annotation.
   Planes(Emitter &e, mlir::Value input, WindowDim rows, WindowDim columns, int64_t channels, int64_t bytes);
 
   /// Rows of windows a band.

@@ -8,7 +8,7 @@
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
-#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace cleave;
 
 bool Compilation::State::hasMesh() {
-  // Rules without a mesh are told where the plan is placed. A program that has wishes or shardings names its mesh; kernels
+  // Rules without a mesh are told where the plan is placed. A program that has annotations or shardings names its mesh; kernels
   // may be those of one device.
   bool isAsked = plan && (!plan->mesh.empty() || !plan->rules.empty());
   Phase phase = cleave::getPhase(*module);

@@ -1,7 +1,7 @@
 //===- ChooseAttention.cpp - rings against what was decided ---------------===//
 //
-// Prices of decisions know no overlap: a block of keys that travels while another is attended to costs nothing, which no
-// sum of prices says. So where a program is decided by time, and has attention, it is sharded twice more, with queries held
+// Costs of decisions know no overlap: a block of keys that travels while another is attended to costs nothing, which no
+// sum of costs says. So where a program is decided by time, and has attention, it is sharded twice more, with queries held
 // where they are and keys and values in rings, and as it would be otherwise; the rings stay if a rank is predicted to take less.
 // The same is tried, whatever is decided by, where attention is written out in products and softmax, and a rank takes more memory than
 // its device has: exec-form-rings, which does so for attention that is one op, comes when such attention has been decided on in parts.
@@ -12,7 +12,7 @@
 #include "State.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
+#include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 
@@ -39,7 +39,7 @@ static Attentions findAttentions(ModuleOp module) {
 
 void Compilation::State::chooseAttention() {
   ShardOptions &sharding = options.sharding;
-  bool isAsked = spmd::getAttentionWish(*module, sharding.attention) != spmd::AttentionForm::Auto;
+  bool isAsked = spmd::getAttentionRequest(*module, sharding.attention) != spmd::AttentionForm::Auto;
   bool isByTime = sharding.optimize == spmd::Optimize::Time;
   int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
   if (isAsked || (!isByTime && !memory) || !mayCompare())

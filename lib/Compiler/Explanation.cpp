@@ -1,7 +1,7 @@
 //===- Explanation.cpp - why values are sharded as they are ---------------===//
 //
 // spmd-propagate leaves how it decided. Each axis of each dim has a chain of causes there, from the op that took it over
-// back to the wish that it started from (the plan's line); here it is put into the words of the model. Names and places
+// back to the annotation that it started from (the plan's line); here it is put into the words of the model. Names and places
 // are taken right after the decision, so that the module may go on while it is asked.
 //
 //===----------------------------------------------------------------------===//
@@ -113,7 +113,7 @@ private:
   const Decision &decision;
   std::vector<OpNames> ops;
   std::vector<std::string> outputs;
-  std::map<CauseId, std::string> wishes; ///< their places
+  std::map<CauseId, std::string> annotations; ///< their places
 };
 
 Explainer::State::State(Compilation &compilation, Decisions given, const FunctionProblem &source)
@@ -121,8 +121,8 @@ Explainer::State::State(Compilation &compilation, Decisions given, const Functio
       solver(source.getSolver()), decision(source.getDecision()) {
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
     values.emplace_back(value);
-    if (const spmd::Wish *wish = problem.wish(id))
-      wishes[wish->cause] = describePlace(source.getWishLoc(wish->cause));
+    if (const spmd::Annotation *annotation = problem.annotation(id))
+      annotations[annotation->cause] = describePlace(source.getAnnotationLoc(annotation->cause));
   }
   for (Operation *op : source.getOps())
     ops.push_back({op->getName().getStringRef().str(), nn::describeNode(op)});
@@ -161,8 +161,8 @@ CauseStep Explainer::State::describe(const CauseLink &link) const {
     return {CauseStep::Kind::Value, values[link.id].shown, "", dim};
   case CauseLink::Kind::Output:
     return {CauseStep::Kind::Output, std::to_string(link.id), "", dim};
-  case CauseLink::Kind::Wish:
-    return {CauseStep::Kind::Wish, wishes.at(link.id), "", ""};
+  case CauseLink::Kind::Annotation:
+    return {CauseStep::Kind::Annotation, annotations.at(link.id), "", ""};
   }
   return {};
 }
@@ -175,10 +175,10 @@ std::vector<CauseStep> Explainer::State::describe(ArrayRef<CauseLink> chain) con
   return steps;
 }
 
-/// A partial value starts where an op sums over a dim that is cut, or where a wish says so; other ops pass it on.
+/// A partial value starts where an op sums over a dim that is cut, or where an annotation says so; other ops pass it on.
 std::vector<CauseStep> Explainer::State::explainPartial(ValueId value, AtomId atom) const {
-  if (const spmd::Wish *wish = problem.wish(value))
-    return {{CauseStep::Kind::Wish, wishes.at(wish->cause), "", ""}};
+  if (const spmd::Annotation *annotation = problem.annotation(value))
+    return {{CauseStep::Kind::Annotation, annotations.at(annotation->cause), "", ""}};
   OpId op = problem.producer(value);
   if (op == kNone || problem.isConstraint(op))
     return {};
@@ -264,7 +264,7 @@ ValueExplanation Explainer::State::explain(ValueId value) const {
 //===----------------------------------------------------------------------===//
 
 std::vector<ValueExplanation> Explainer::State::explain(llvm::function_ref<bool(StringRef)> matches) const {
-  // A wish for one of several equal values stands behind them, under the same name: the last one counts. A parameter
+  // An annotation for one of several equal values stands behind them, under the same name: the last one counts. A parameter
   // may be loaded in parts, which all count.
   llvm::MapVector<StringRef, SmallVector<ValueId, 1>> byTensor;
   std::map<StringRef, ValueId> byNode;

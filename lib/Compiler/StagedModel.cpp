@@ -36,7 +36,7 @@ struct StagedModel::State {
   pipe::StageCutter forward, training;
   /// Per op.
   std::vector<pipe::OpGradients> gradients;
-  schedule::PlacementWish wish;
+  schedule::PlacementRequest annotation;
   std::string profile;
   /// A plan says how the model becomes a pipeline.
   bool isPlanned = false;
@@ -73,7 +73,7 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, Schedul
   if (options.name.empty() && !areSeveral) {
     schedule::Shape shape{static_cast<int32_t>(options.ranks), static_cast<int32_t>(options.microbatches),
                           static_cast<int32_t>(options.chunks ? options.chunks : pipeline.countChunks())};
-    options.name = pipe::getRunSchedule("", shape, pipe::getPlacementWish(pipeline)).str();
+    options.name = pipe::getRunSchedule("", shape, pipe::getPlacementRequest(pipeline)).str();
   }
   // Where a model runs so many stages are on a rank, and here the same.
   if (!options.chunks && options.name == "circular")
@@ -177,7 +177,7 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
     return fail(makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
                           "'pipeline' of a plan"),
                 Blame::Options);
-  // Wishes of the plan stand in the canonical form; nothing is cut along other axes yet.
+  // Annotations of the plan stand in the canonical form; nothing is cut along other axes yet.
   mlir::func::FuncOp entry = compilation.getPhase() < Phase::Canonical && !compilation.advance(Phase::Canonical)
                                  ? mlir::func::FuncOp()
                                  : compilation.getEntry();
@@ -194,9 +194,9 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
   state->gradients = pipe::findGradients(state->forward.graph);
   state->isPlanned = pipeline;
   if (pipeline) {
-    state->wish = pipe::getPlacementWish(*pipeline);
+    state->annotation = pipe::getPlacementRequest(*pipeline);
     if (options.placement)
-      state->wish.placement.reset();
+      state->annotation.placement.reset();
     state->run = findRun(compilation, given, others.empty() ? llvm::ArrayRef(options.name) : others, state->notes);
   }
   for (pipe::StageCutter *known : {&state->forward, state->run ? &state->run->cutter : nullptr})
@@ -213,7 +213,7 @@ StagedModel::StagedModel(std::unique_ptr<State> state) : state(std::move(state))
 StagedModel::~StagedModel() = default;
 
 const std::string &StagedModel::getProfile() const { return state->profile; }
-const schedule::PlacementWish &StagedModel::getWish() const { return state->wish; }
+const schedule::PlacementRequest &StagedModel::getAnnotation() const { return state->annotation; }
 
 std::vector<std::string> StagedModel::getNotes(const schedule::Schedule &table) const {
   std::vector<std::string> notes;
@@ -274,7 +274,7 @@ llvm::Expected<schedule::StageSplit> StagedModel::cut(schedule::CostedSchedule &
     return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
                      "not shown yet",
                      table.name);
-  if (llvm::Error error = schedule::numberRanks(table, state->wish))
+  if (llvm::Error error = schedule::numberRanks(table, state->annotation))
     return error;
   const Partitioned *run = state->findRun(table);
   const pipe::StageCutter &cutter = run ? run->cutter : state->forward;

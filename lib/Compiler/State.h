@@ -73,7 +73,7 @@ struct Compilation::State {
   /// What comes of the model if it is cut as `candidate` says (null: as its types do).
   Prediction predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding,
                      Trial trial = Trial::Sharded);
-  /// Shardings that stand in a file already are wishes; a plan may add to them.
+  /// Shardings that stand in a file already are annotations; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
   /// Adds an ordered module to a program, as the variant for the sizes of options. False after an error.

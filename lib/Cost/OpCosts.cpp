@@ -112,7 +112,7 @@ double OpCosts::getCommunicationNs(Operation &op, const Share &share) {
 OpCost OpCosts::getLoop(Operation &op, const Share &share) {
   auto loop = cast<nn::LoopOp>(op);
   auto counted = loop->getAttrOfType<IntegerAttr>(spmd::kTimesAttr);
-  auto runs = static_cast<double>(counted ? counted.getInt() : loop.getPricedTimes());
+  auto runs = static_cast<double>(counted ? counted.getInt() : loop.getCountedTimes());
   OpCost sum;
   for (Operation &inner : loop.getBody().front().without_terminator()) {
     OpCost one = get(inner, share);

@@ -5,7 +5,7 @@
 //
 //   all_reduce over model:(1)2   ->   atoms of model, cut so that (1)2 is a run of them   ->   links of these atoms
 //
-// Prices of collectives are those of the objective `time`, turned back into nanoseconds: there is one set of formulas.
+// Costs of collectives are those of the objective `time`, turned back into nanoseconds: there is one set of formulas.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Cost/OpTimes.h"

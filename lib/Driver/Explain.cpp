@@ -26,7 +26,7 @@ static std::string format(const CauseStep &step) {
     return step.dim + " of output " + step.name;
   case CauseStep::Kind::PassedOn:
     return "passed on from " + step.name;
-  case CauseStep::Kind::Wish:
+  case CauseStep::Kind::Annotation:
     return "asked for in " + step.name;
   }
   return "";
@@ -50,7 +50,7 @@ static void print(llvm::raw_ostream &os, const AxisExplanation &axis) {
   for (auto [index, step] : llvm::enumerate(axis.chain))
     os << (index ? "    from " : "    ") << format(step) << '\n';
   if (axis.dim && axis.chain.empty())
-    os << "    chosen because it costs less, without a wish\n";
+    os << "    chosen because it costs less, without an annotation\n";
   if (axis.nextBest)
     print(os, *axis.nextBest);
 }
@@ -65,11 +65,11 @@ static void print(llvm::raw_ostream &os, const ValueExplanation &value) {
   for (const AxisExplanation &axis : value.axes)
     print(os, axis);
   if (value.isWhole)
-    os << "  whole on every rank: " << (value.isReached ? "that costs least" : "no wish reaches it") << '\n';
+    os << "  whole on every rank: " << (value.isReached ? "that costs least" : "no annotation reaches it") << '\n';
   for (const Alternative &alternative : value.alternatives)
     print(os, alternative);
   for (const std::string &axis : value.unfollowed)
-    os << "  the wish for " << axis << " is not followed here (see --remarks)\n";
+    os << "  the annotation for " << axis << " is not followed here (see --remarks)\n";
 }
 
 /// `#3 all_reduce over model, 8192 bytes a rank, 9.2 us, at /enc/MatMul: what it is for`.

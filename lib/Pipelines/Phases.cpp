@@ -11,9 +11,9 @@
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
+#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
-#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 #include "cleave/Pipelines/Canonicalize.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -32,11 +32,11 @@ static void addGate(OpPassManager &manager, Phase phase) {
   manager.addPass(spmd::createVerifyPhase(options));
 }
 
-/// One form for what exporters write in many. What the plan names must survive, so its wishes are placed before.
+/// One form for what exporters write in many. What the plan names must survive, so its annotations are placed before.
 static void addCanonical(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   addFormGate(manager, Phase::Imported);
   if (state.plan)
-    manager.addPass(spmd::createPinWishes(std::exchange(state.plan, nullptr)));
+    manager.addPass(spmd::createPinAnnotations(std::exchange(state.plan, nullptr)));
   buildCanonicalizePipeline(manager);
   // Who asks for a form of attention means those too that exporters write as products and softmax.
   if (options.attention != spmd::AttentionForm::Auto) {
@@ -120,7 +120,7 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
     const spmd::PlanPipeline &pipeline = *state.pipeline->pipeline;
     options.schedule = pipeline.schedule;
     options.placement = pipeline.placement;
-    llvm::append_range(options.ranks, pipe::getPlacementWish(pipeline).ranks);
+    llvm::append_range(options.ranks, pipe::getPlacementRequest(pipeline).ranks);
   }
   manager.addPass(pipe::createScheduleStages(options));
   addPipelineGate(manager, Phase::Scheduled);

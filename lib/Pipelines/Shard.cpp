@@ -1,6 +1,6 @@
-//===- Shard.cpp - from wishes to the program of one device ---------------===//
+//===- Shard.cpp - from annotations to the program of one device ----------===//
 //
-// The second half of a model's way, for tools that start from a file in the nn dialect: wishes in types, by hand or
+// The second half of a model's way, for tools that start from a file in the nn dialect: annotations in types, by hand or
 // from a plan; a sharding for every value; reshards; local shapes and collectives; nothing sent twice.
 //
 //===----------------------------------------------------------------------===//

@@ -28,7 +28,7 @@ static constexpr double kLeast = 1e-9;
 static constexpr size_t kMaxFileSize = 1 << 20;
 
 namespace {
-/// What numbers may be followed by, what that is worth, and an example for people. The most is beyond any machine, and such that prices,
+/// What numbers may be followed by, what that is worth, and an example for people. The most is beyond any machine, and such that costs,
 /// in units of 1/1024 byte over the fastest link, stay numbers.
 struct Quantity {
   StringRef what, example;

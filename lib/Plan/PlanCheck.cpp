@@ -73,7 +73,7 @@ std::string PlanRule::formatDims() const {
   return "[" + text + "]";
 }
 
-std::string PlanRule::formatWish() const {
+std::string PlanRule::formatAnnotation() const {
   std::string text = formatDims();
   if (experts)
     text += ", experts " + formatDim(*experts);
@@ -322,7 +322,7 @@ static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
     sizes.push_back(axis.size);
     names.push_back(axis.name);
   }
-  SmallVector<SubAxis> wishes;
+  SmallVector<SubAxis> annotations;
   std::set<std::tuple<unsigned, int64_t, int64_t>> known;
   auto check = [&](const PlanAxis &axis) -> LogicalResult {
     if (!axis.isSubAxis())
@@ -330,9 +330,9 @@ static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
     unsigned number = plan.findAxis(axis.name) - plan.mesh.data();
     if (!known.insert({number, axis.preSize, axis.size}).second)
       return success();
-    wishes.push_back({number, axis.preSize, axis.size});
+    annotations.push_back({number, axis.preSize, axis.size});
     std::string reason;
-    return AtomMesh::create(sizes, wishes, &reason, names) ? success() : failAt(error, axis.place, reason);
+    return AtomMesh::create(sizes, annotations, &reason, names) ? success() : failAt(error, axis.place, reason);
   };
   for (const PlanRule &rule : plan.rules)
     for (const PlanAxis *axis : rule.getAxes())

@@ -190,7 +190,7 @@ Result<char *> Host::allocate(uint64_t bytes, uint64_t alignment, program::Memor
   if (address == MAP_FAILED)
     return makeError("cannot get ", bytes, " bytes of memory: ", std::strerror(errno));
   if (size >= kLargePage)
-    madvise(address, size, MADV_HUGEPAGE); // a wish
+    madvise(address, size, MADV_HUGEPAGE); // an annotation
   blocks.push_back({address, size});
   uintptr_t start = reinterpret_cast<uintptr_t>(address);
   return reinterpret_cast<char *>((start + alignment - 1) / alignment * alignment);

@@ -24,7 +24,7 @@ static std::vector<int> getCores() {
   return cores;
 }
 
-/// Only a wish: a system that refuses changes no result.
+/// Only an annotation: a system that refuses changes no result.
 static void bindTo(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);

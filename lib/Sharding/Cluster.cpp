@@ -116,7 +116,7 @@ ClusterLink cleave::spmd::findLink(const Cluster &cluster, const ClusterMesh &me
 }
 
 //===----------------------------------------------------------------------===//
-// Prices
+// Costs
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -131,7 +131,7 @@ struct Converter {
 };
 } // namespace
 
-/// Compute against bytes over the fastest link. What is repeated stays as much dearer than what is not.
+/// Compute against bytes over the fastest link. What is repeated stays as much more expensive than what is not.
 static void setDevice(const ClusterDevice &device, double perNs, Optimize optimize, CostModel &model) {
   double repetition = model.perRepeatedFlop / model.perFlop, rate = device.getFlopsPerNs("f32");
   model.perFlop = perNs / rate;
@@ -143,11 +143,11 @@ static void setDevice(const ClusterDevice &device, double perNs, Optimize optimi
   model.perRepeatedFlop = repetition * model.perFlop;
   if (optimize != Optimize::Time)
     return;
-  // What takes less time is better, whoever asked for what: nothing is dearer than it is.
+  // What takes less time is better, whoever asked for what: nothing is more expensive than it is.
   model.perMemoryByte = perNs / device.memoryBytesPerNs;
   model.perLaunch = std::llround(perNs * device.launchNs);
   model.perRepeatedFlop = model.perExtraWrite = model.perMovedByte = 0;
-  model.escapeSurcharge = model.tornSurcharge = model.parameterSurcharge = 0;
+  model.fallbackSurcharge = model.tornSurcharge = model.parameterSurcharge = 0;
 }
 
 // Bytes stay bytes on any machine: who asks for these wants what no figure of a machine changes.

@@ -22,7 +22,7 @@ CostModel CostModel::create(Optimize optimize) {
   model.perRepeatedFlop = kCostUnitsPerByte / 4.0 * tieBreak;
   model.perExtraWrite *= tieBreak;
   model.perMovedByte = 0;
-  model.escapeSurcharge = model.tornSurcharge = model.parameterSurcharge = 0;
+  model.fallbackSurcharge = model.tornSurcharge = model.parameterSurcharge = 0;
   return model;
 }
 

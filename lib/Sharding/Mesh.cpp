@@ -1,9 +1,9 @@
 //===- Mesh.cpp - a mesh cut into atoms -----------------------------------===//
 //
-// An axis of size n is first cut at its *borders*, the products that wished sub-axes begin and end at. Sorted, each
+// An axis of size n is first cut at its *borders*, the products that annotated sub-axes begin and end at. Sorted, each
 // border must divide the next one, or no cut of the axis shows them all:
 //
-//   axis of 12, wish (3)2:    1 . . 3 . 6 . 12    pieces 3, 2, 2
+//   axis of 12, annotation (3)2:    1 . . 3 . 6 . 12    pieces 3, 2, 2
 //
 // Each piece is then cut into its primes, ascending.
 //
@@ -38,7 +38,7 @@ static std::string digitText(int64_t preSize, int64_t size) {
 }
 
 /// Collects the borders of each axis, and refuses those that no one way to cut it has.
-std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> wishes, std::string *error,
+std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> annotations, std::string *error,
                                          ArrayRef<StringRef> names) {
   auto describe = [&](unsigned axis) {
     return "mesh axis " + (axis < names.size() ? "\"" + names[axis].str() + "\"" : std::to_string(axis));
@@ -49,14 +49,15 @@ std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<S
       return fail(error, describe(axis) + " has size " + Twine(size) + ", expected at least 1");
     borders.push_back({1, size});
   }
-  for (const SubAxis &wish : wishes) {
-    if (wish.axis >= axisSizes.size())
-      return fail(error, "sub-axis of " + describe(wish.axis) + ", but the mesh has " + Twine(axisSizes.size()));
-    int64_t axisSize = axisSizes[wish.axis];
-    if (wish.preSize < 1 || wish.size < 1 || axisSize % wish.preSize || axisSize / wish.preSize % wish.size)
-      return fail(error, "sub-axis " + digitText(wish.preSize, wish.size) + " does not divide " + describe(wish.axis) +
-                             " of size " + Twine(axisSize));
-    borders[wish.axis].append({wish.preSize, wish.preSize * wish.size});
+  for (const SubAxis &annotation : annotations) {
+    if (annotation.axis >= axisSizes.size())
+      return fail(error, "sub-axis of " + describe(annotation.axis) + ", but the mesh has " + Twine(axisSizes.size()));
+    int64_t axisSize = axisSizes[annotation.axis];
+    if (annotation.preSize < 1 || annotation.size < 1 || axisSize % annotation.preSize ||
+        axisSize / annotation.preSize % annotation.size)
+      return fail(error, "sub-axis " + digitText(annotation.preSize, annotation.size) + " does not divide " +
+                             describe(annotation.axis) + " of size " + Twine(axisSize));
+    borders[annotation.axis].append({annotation.preSize, annotation.preSize * annotation.size});
   }
   AtomMesh mesh;
   for (auto [axis, list] : enumerate(borders)) {

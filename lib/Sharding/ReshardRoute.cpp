@@ -16,7 +16,7 @@ using namespace llvm;
 namespace cleave::spmd {
 
 //===----------------------------------------------------------------------===//
-// The price of a step, from the states before and after
+// The cost of a step, from the states before and after
 //===----------------------------------------------------------------------===//
 
 // True if shards over `wide` consist of whole shards over `narrow`, which begins with `wide`.

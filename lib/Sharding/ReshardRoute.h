@@ -1,6 +1,6 @@
-//===- ReshardRoute.h - one way from state to state, written down -*- C++ -*-===//
+//===- ReshardRoute.h - one way from state to state, written down --*- C++ -*-===//
 //
-// A route is built move by move. Moves of one kind that follow each other become one step, priced and checked for
+// A route is built move by move. Moves of one kind that follow each other become one step, counted and checked for
 // nesting as a whole when the next kind begins.
 //
 //===----------------------------------------------------------------------===//

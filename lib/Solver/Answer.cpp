@@ -1,6 +1,6 @@
 //===- Answer.cpp - strategies become a decision --------------------------===//
 //
-// What ops want and make is read off their strategies. How an input is stored is decided here: its wish, and in open dims
+// What ops want and make is read off their strategies. How an input is stored is decided here: its annotation, and in open dims
 // what all its users want in common, so that nobody pays for it. Then the bytes are counted, as the program will send
 // them.
 //
@@ -16,7 +16,7 @@ using namespace llvm;
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// A constraint cuts what its wish says.
+/// A constraint cuts what its annotation says.
 void Solver::Search::answerConstraint(OpId op) {
   const RuleInfo rule(problem.rule(problem.ruleOf(op)));
   StrategyId strategy = present[graph.nodeOfOp(op)];
@@ -61,20 +61,20 @@ static void keepCommonPrefix(AtomList &list, ArrayRef<AtomId> other) {
   list.truncate(length);
 }
 
-/// The wished state of an input, with its open dims cut further where all users want that.
+/// The annotated state of an input, with its open dims cut further where all users want that.
 State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
   NodeId node = graph.inputNode(value);
   if (node == kNone || wants.empty()) {
     State state = State::replicated(problem.shape(value).size());
-    if (const Wish *wish = problem.wish(value))
-      for (auto [dim, wished] : zip(state.dims, wish->dims))
-        dim = wished.atoms;
-    if (const Wish *wish = problem.wish(value))
-      for (AtomId atom : wish->partial)
-        state.addPartial(atom, wish->partialKind);
+    if (const Annotation *annotation = problem.annotation(value))
+      for (auto [dim, annotated] : zip(state.dims, annotation->dims))
+        dim = annotated.atoms;
+    if (const Annotation *annotation = problem.annotation(value))
+      for (AtomId atom : annotation->partial)
+        state.addPartial(atom, annotation->partialKind);
     return state;
   }
-  State wished = candidates.wishedState(node), stored = wished;
+  State annotated = candidates.annotatedState(node), stored = annotated;
   for (auto [index, dim] : enumerate(stored.dims)) {
     AtomList common = decision.states[wants.front()].dims[index];
     for (StateId want : wants)
@@ -93,12 +93,12 @@ State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
     while (isKeptEven && dim.size() > keptAtoms && problem.shape(value)[index] % problem.getMesh().product(dim) != 0)
       dim.pop_back();
   }
-  // Shards that do not nest could make it dearer after all.
-  StateId plain = decision.states.intern(wished), cut = decision.states.intern(stored);
+  // Shards that do not nest could make it more expensive after all.
+  StateId plain = decision.states.intern(annotated), cut = decision.states.intern(stored);
   bool isNoDearer = all_of(wants, [&](StateId want) {
     return costs.cost(shapeIds[value], cut, want) <= costs.cost(shapeIds[value], plain, want);
   });
-  return isNoDearer ? stored : wished;
+  return isNoDearer ? stored : annotated;
 }
 
 /// Bytes of one reshard, each collective rounded up as in the program.
@@ -201,7 +201,7 @@ void Solver::Search::listForcedAt(OpId op, AtomId atom) {
     StrategyId strategy = strategies.strategy(signatures[node], choices);
     if (!strategies[strategy].isValid)
       continue;
-    int64_t price = sweeper->priceAlone(node, strategy);
+    int64_t price = sweeper->costAlone(node, strategy);
     if (!cheapest || price < *cheapest) {
       cheapest = price;
       forced.factor = choice.factors.front();
@@ -225,7 +225,7 @@ void Solver::Search::listMovedAt(OpId op, AtomId atom) {
   }
 }
 
-/// What users are told (remarks, report): an atom that comes to an op by a wish and cuts nothing there, or something
+/// What users are told (remarks, report): an atom that comes to an op by an annotation and cuts nothing there, or something
 /// else.
 void Solver::Search::listForced() {
   size_t numAtoms = problem.getMesh().numAtoms();

@@ -26,8 +26,8 @@ Candidates::Candidates(const SearchGraph &graph, bool keepParameters)
     axisMasks.push_back(mask);
   }
   for (NodeId node = 0; node < graph.numNodes(); ++node)
-    if (const Wish *wish = graph.node(node).wish)
-      for (const WishDim &dim : wish->dims)
+    if (const Annotation *annotation = graph.node(node).annotation)
+      for (const AnnotationDim &dim : annotation->dims)
         if (!is_contained(priorities, dim.priority))
           priorities.push_back(dim.priority);
   if (priorities.empty())
@@ -42,68 +42,68 @@ int64_t Candidates::product(AtomMask atoms) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Wishes
+// Annotations
 //===----------------------------------------------------------------------===//
 
 /// Dims of later priorities are as if nobody had asked for them yet.
-State Candidates::wishedState(NodeId node) const {
+State Candidates::annotatedState(NodeId node) const {
   State state = State::replicated(graph.getProblem().shape(graph.valueOf(node)).size());
-  if (const Wish *wish = graph.node(node).wish)
-    for (auto [dim, wished] : zip(state.dims, wish->dims))
-      if (wished.priority <= level)
-        dim = wished.atoms;
-  if (const Wish *wish = graph.node(node).wish)
-    for (AtomId atom : wish->partial)
-      state.addPartial(atom, wish->partialKind);
+  if (const Annotation *annotation = graph.node(node).annotation)
+    for (auto [dim, annotated] : zip(state.dims, annotation->dims))
+      if (annotated.priority <= level)
+        dim = annotated.atoms;
+  if (const Annotation *annotation = graph.node(node).annotation)
+    for (AtomId atom : annotation->partial)
+      state.addPartial(atom, annotation->partialKind);
   return state;
 }
 
 AtomMask Candidates::openAtoms(NodeId node, unsigned dim) const {
-  const Wish *wish = graph.node(node).wish;
+  const Annotation *annotation = graph.node(node).annotation;
   AtomMask mask = ~AtomMask(0);
-  if (!wish)
+  if (!annotation)
     return mask;
-  const WishDim &wished = wish->dims[dim];
-  if (wished.priority <= level && !wished.isOpen)
+  const AnnotationDim &annotated = annotation->dims[dim];
+  if (annotated.priority <= level && !annotated.isOpen)
     return 0;
-  mask &= ~maskOf(wish->replicated) & ~maskOf(wish->partial);
-  for (const WishDim &other : wish->dims)
+  mask &= ~maskOf(annotation->replicated) & ~maskOf(annotation->partial);
+  for (const AnnotationDim &other : annotation->dims)
     if (other.priority <= level)
       for (AtomId atom : other.atoms)
         mask &= ~maskOf(atom);
   return mask;
 }
 
-/// A wish for a part of an axis is followed atom by atom.
+/// An annotation for a part of an axis is followed atom by atom.
 void Candidates::markParts(ArrayRef<AtomId> atoms) {
   for (AtomId atom : atoms)
     if (AtomMask axis = axisMasks[mesh.axisOf(atom)]; axis & ~maskOf(atoms))
       marked |= axis;
 }
 
-/// Lets the dims of one priority flow from a wished node.
+/// Lets the dims of one priority flow from an annotated node.
 void Candidates::seed(NodeId node, int64_t priority) {
   const SearchNode &info = graph.node(node);
-  if (!info.wish)
+  if (!info.annotation)
     return;
-  for (auto [wished, factors] : zip(info.wish->dims, graph.ruleOf(node).rule->results.front()))
-    if (wished.priority == priority && !factors.empty()) {
-      for (AtomId atom : wished.atoms)
+  for (auto [annotated, factors] : zip(info.annotation->dims, graph.ruleOf(node).rule->results.front()))
+    if (annotated.priority == priority && !factors.empty()) {
+      for (AtomId atom : annotated.atoms)
         put(node, factors.front(), atom, kNone);
-      markParts(wished.atoms);
+      markParts(annotated.atoms);
     }
 }
 
-static bool saysNothing(const Wish *wish, int64_t level) {
-  auto isSilent = [&](const WishDim &dim) { return dim.priority > level || (dim.isOpen && dim.atoms.empty()); };
-  return !wish || (!wish->isPartial() && all_of(wish->dims, isSilent));
+static bool saysNothing(const Annotation *annotation, int64_t level) {
+  auto isSilent = [&](const AnnotationDim &dim) { return dim.priority > level || (dim.isOpen && dim.atoms.empty()); };
+  return !annotation || (!annotation->isPartial() && all_of(annotation->dims, isSilent));
 }
 
 //===----------------------------------------------------------------------===//
 // Arriving
 //===----------------------------------------------------------------------===//
 
-/// Only ops offer escapes; a node is looked at once for each atom, whatever brings it how often.
+/// Only ops offer fallbacks; a node is looked at once for each atom, whatever brings it how often.
 void Candidates::noteLate(NodeId node, AtomId atom) {
   if (isValueNode(graph.node(node)) || (isLate[node] & maskOf(atom)))
     return;
@@ -124,9 +124,9 @@ void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
   uint32_t number = graph.node(node).firstFactor + factor;
   if (allMasks[number] & maskOf(atom))
     return;
-  bool isWished = from == kNone;
+  bool isAnnotated = from == kNone;
   bool mayBeUneven = graph.ruleOf(node).allowsUneven[factor] && graph.getProblem().mayBeUneven(atom);
-  if (!isWished && !mayBeUneven && graph.ruleOf(node).rule->factorSizes[factor] % mesh.size(atom)) {
+  if (!isAnnotated && !mayBeUneven && graph.ruleOf(node).rule->factorSizes[factor] % mesh.size(atom)) {
     if (mesh.numAtoms(mesh.axisOf(atom)) > 1)
       marked |= axisMasks[mesh.axisOf(atom)];
     if (!isEscaping && graph.node(node).kind == NodeKind::Op)
@@ -260,13 +260,13 @@ void Candidates::flow() {
 }
 
 //===----------------------------------------------------------------------===//
-// Escapes
+// Fallbacks
 //===----------------------------------------------------------------------===//
 
-Candidates::LiveFactors Candidates::countLive(NodeId node, AtomId atom, bool withEscapes) const {
+Candidates::LiveFactors Candidates::countLive(NodeId node, AtomId atom, bool withFallbacks) const {
   LiveFactors live;
   const RuleInfo &info = graph.ruleOf(node);
-  const std::vector<AtomMask> &masks = withEscapes ? allMasks : baseMasks;
+  const std::vector<AtomMask> &masks = withFallbacks ? allMasks : baseMasks;
   for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor) {
     if (!(masks[graph.node(node).firstFactor + factor] & maskOf(atom)))
       continue;
@@ -277,11 +277,11 @@ Candidates::LiveFactors Candidates::countLive(NodeId node, AtomId atom, bool wit
   return live;
 }
 
-/// Does the atom cost something at this op: two parallel factors want it, or one that pays inside the op; with escapes,
+/// Does the atom cost something at this op: two parallel factors want it, or one that pays inside the op; with fallbacks,
 /// also a factor that is not parallel.
-bool Candidates::meets(NodeId node, AtomId atom, bool withEscapes) const {
-  LiveFactors live = countLive(node, atom, withEscapes);
-  return live.numFree > 1 || live.pays || (withEscapes && live.numFree < live.numLive);
+bool Candidates::meets(NodeId node, AtomId atom, bool withFallbacks) const {
+  LiveFactors live = countLive(node, atom, withFallbacks);
+  return live.numFree > 1 || live.pays || (withFallbacks && live.numFree < live.numLive);
 }
 
 /// Where an atom cannot go on, since the majors of its dim are not full: any other dim may take it.
@@ -303,8 +303,8 @@ void Candidates::offerParallel(NodeId node, AtomId atom, uint32_t from) {
 }
 
 /// Ways round a conflict: where an atom costs something, every parallel factor of the op may take it instead. What
-/// arrives by an escape may meet others, hence a list that grows while it is read.
-void Candidates::flowEscapes() {
+/// arrives by a fallback may meet others, hence a list that grows while it is read.
+void Candidates::flowFallbacks() {
   isEscaping = true;
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     offerWaysOn(node);
@@ -313,7 +313,7 @@ void Candidates::flowEscapes() {
   for (size_t head = 0; head < late.size(); ++head) {
     auto [node, atom] = late[head];
     isLate[node] &= ~maskOf(atom);
-    if (!meets(node, atom, /*withEscapes=*/true))
+    if (!meets(node, atom, /*withFallbacks=*/true))
       continue;
     offerParallel(node, atom, graph.node(node).firstFactor + countLive(node, atom, true).first);
     flow();
@@ -322,7 +322,7 @@ void Candidates::flowEscapes() {
   isEscaping = false;
 }
 
-/// Escapes start anew at every level, from all that has arrived.
+/// Fallbacks start anew at every level, from all that has arrived.
 void Candidates::restart() {
   allMasks = baseMasks;
   blocked = blockedInBase;
@@ -332,7 +332,7 @@ void Candidates::restart() {
       forEachAtom(base(node, factor), [&](AtomId atom) { noteLate(node, atom); });
 }
 
-/// One priority after the other: wishes flow, then escapes from all there is, then what ops are measured by.
+/// One priority after the other: annotations flow, then fallbacks from all there is, then what ops are measured by.
 void Candidates::activate(int64_t priority) {
   level = priority;
   if (priority != priorities.front())
@@ -341,11 +341,11 @@ void Candidates::activate(int64_t priority) {
     seed(node, priority);
     if (priority == priorities.front())
       seedPartial(node);
-    freeNodes[node] = graph.node(node).kind == NodeKind::Input && saysNothing(graph.node(node).wish, level);
+    freeNodes[node] = graph.node(node).kind == NodeKind::Input && saysNothing(graph.node(node).annotation, level);
   }
   flow();
   blockedInBase = blocked;
-  flowEscapes();
+  flowFallbacks();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     measure(node);
     dropMasks[node] = findDropped(node);
@@ -373,7 +373,7 @@ bool Candidates::isBrought(NodeId node, FactorId factor, AtomId atom) const {
     for (auto [mine, theirs] : zip(here, graph.ruleOf(edge.producer).rule->results[edge.result]))
       if (is_contained(mine, factor))
         brings |= any_of(theirs, [&](FactorId other) { return base(edge.producer, other) & maskOf(atom); });
-    if (!brings || (graph.node(edge.producer).wish && !wishedState(edge.producer).splits(atom)))
+    if (!brings || (graph.node(edge.producer).annotation && !annotatedState(edge.producer).splits(atom)))
       return false;
   }
   return isAny;
@@ -399,7 +399,7 @@ void Candidates::measure(NodeId node) {
   splits[node] = info.rule->flops > 0 ? product(parallel | splitting) : 1;
   calms[node] = 0;
   forEachAtom(parallel, [&](AtomId atom) {
-    if (!meets(node, atom, /*withEscapes=*/false))
+    if (!meets(node, atom, /*withFallbacks=*/false))
       calms[node] |= maskOf(atom);
   });
 }
@@ -439,7 +439,9 @@ AtomMask Candidates::findDropped(NodeId node) const {
 }
 
 /// Nobody asked for the whole result, nor for this or that dim of it: what its atoms cut is open.
-AtomMask Candidates::freeAtOutput(NodeId output) const { return graph.node(output).wish ? 0 : arrivingAt(output); }
+AtomMask Candidates::freeAtOutput(NodeId output) const {
+  return graph.node(output).annotation ? 0 : arrivingAt(output);
+}
 
 //===----------------------------------------------------------------------===//
 // Choices
@@ -484,7 +486,7 @@ void Candidates::findParameterMoves() {
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     ArrayRef<SearchEdge> edges = graph.inEdges(node);
     if (graph.node(node).kind == NodeKind::Input && problem.isParameter(graph.valueOf(node)))
-      for (const AtomList &dim : wishedState(node).dims)
+      for (const AtomList &dim : annotatedState(node).dims)
         for (AtomId atom : dim)
           owned[node] |= maskOf(atom);
     if (all_of(edges, [&](const SearchEdge &e) { return owned[e.producer] || isFreeParameter(e.producer); }))

@@ -1,15 +1,15 @@
 //===- Candidates.h - what an axis may do where -----------------*- C++ -*-===//
 //
-// Every wished atom flows along factors, forward and backward, as far as it gets: no conflict is resolved here. What
-// each atom reaches, and from where it came, is all that later steps know of the wishes.
+// Every annotated atom flows along factors, forward and backward, as far as it gets: no conflict is resolved here. What
+// each atom reaches, and from where it came, is all that later steps know of the annotations.
 //
-//   wish x: [data, _]     x --> op: factor i takes data --> its result --> the next op: factor i takes data ...
+//   annotation x: [data, _]     x --> op: factor i takes data --> its result --> the next op: factor i takes data ...
 //
-// Two classes. *Base*: what follows from wishes. *Escapes*: where an atom meets itself on two parallel factors of an
+// Two classes. *Base*: what follows from annotations. *Fallbacks*: where an atom meets itself on two parallel factors of an
 // op, or a factor that pays (a reduction, a halo, a softmax), the op's other parallel factors join in and flow on: they
 // give the search a way round the conflict.
 //
-// A wish for a partial value goes backward through ops that are linear in an operand, to those that reduce: their
+// An annotation for a partial value goes backward through ops that are linear in an operand, to those that reduce: their
 // reduced factors take its atoms.
 //
 // In a dim of several factors atoms fill the major one first (x=4 on [kv 2, group 4] gives its first half to kv); a
@@ -53,33 +53,33 @@ struct RefusedAtom {
 
 class Candidates {
 public:
-  /// With `keepParameters` every reshard of a parameter that a wish splits counts as moving it, else only where nothing else
+  /// With `keepParameters` every reshard of a parameter that an annotation splits counts as moving it, else only where nothing else
   /// asks for its axis.
   explicit Candidates(const SearchGraph &graph, bool keepParameters = false);
 
-  /// Priorities that occur in wishes, ascending; never empty.
+  /// Priorities that occur in annotations, ascending; never empty.
   llvm::ArrayRef<int64_t> getPriorities() const { return priorities; }
-  /// Lets all wishes up to `priority` flow, on top of what flowed before. Call with ascending priorities.
+  /// Lets all annotations up to `priority` flow, on top of what flowed before. Call with ascending priorities.
   void activate(int64_t priority);
 
   //===--------------------------------------------------------------------===//
   // After `activate`
   //===--------------------------------------------------------------------===//
 
-  /// Atoms that wishes bring to a factor, without and with escapes.
+  /// Atoms that annotations bring to a factor, without and with fallbacks.
   AtomMask base(NodeId node, FactorId factor) const { return baseMasks[graph.node(node).firstFactor + factor]; }
   AtomMask all(NodeId node, FactorId factor) const { return allMasks[graph.node(node).firstFactor + factor]; }
-  /// Atoms for which an op may take choice number `choice`, without and with escapes.
+  /// Atoms for which an op may take choice number `choice`, without and with fallbacks.
   std::pair<AtomMask, AtomMask> allowed(NodeId node, unsigned choice) const;
-  /// Atoms that wishes bring to the factor that an op holds; 0 where it holds none.
+  /// Atoms that annotations bring to the factor that an op holds; 0 where it holds none.
   AtomMask held(NodeId node) const;
   /// True if some factor cannot take the whole axis: its atoms are then worth a look one by one.
   bool isMarked(unsigned axis) const { return marked & axisMasks[axis]; }
-  /// True if no wish of the levels so far says anything about how this input is stored.
+  /// True if no annotation of the levels so far says anything about how this input is stored.
   bool isFree(NodeId node) const { return freeNodes[node]; }
-  /// The atoms wished for a node that is not an op, per dim, and those it is partial over.
-  State wishedState(NodeId node) const;
-  /// Atoms that may be appended to open dims of a wished node.
+  /// The atoms asked for a node that is not an op, per dim, and those it is partial over.
+  State annotatedState(NodeId node) const;
+  /// Atoms that may be appended to open dims of an annotated node.
   AtomMask openAtoms(NodeId node, unsigned dim) const;
 
   /// By how much propagation splits the compute of an op; and its writes.
@@ -87,15 +87,15 @@ public:
   int64_t wide(NodeId node) const { return wides[node]; }
   /// Atoms that come to an op on a parallel factor and meet no conflict there.
   AtomMask calm(NodeId node) const { return calms[node]; }
-  /// Atoms that may cut any dim of an output without a wish: they cut some dim of it, or of what it is made of, where an op
+  /// Atoms that may cut any dim of an output without an annotation: they cut some dim of it, or of what it is made of, where an op
   /// on the way cannot go on with them.
   AtomMask freeAtOutput(NodeId output) const;
   /// True if a reshard here moves a parameter that the user sharded, to an op where nothing else asks for its axis.
   bool movesParameter(EdgeId edge) const { return parameterMoves[edge]; }
 
   llvm::ArrayRef<RefusedAtom> getRefused() const { return refused; }
-  /// Where `atom` came from, as a factor number of the whole graph: a factor of the same node (escapes, pairs) or of a
-  /// neighbor. `kNone` if a wish says it here; `causeOfPartial(n)` if it follows from node n's wish to be partial.
+  /// Where `atom` came from, as a factor number of the whole graph: a factor of the same node (fallbacks, pairs) or of a
+  /// neighbor. `kNone` if an annotation says it here; `causeOfPartial(n)` if it follows from node n's annotation to be partial.
   /// Precondition: `all` has the atom.
   uint32_t cause(NodeId node, FactorId factor, AtomId atom) const {
     assert((all(node, factor) & maskOf(atom)) && "the atom did not come here");
@@ -113,7 +113,7 @@ private:
       return node == other.node && factor == other.factor && atom == other.atom;
     }
   };
-  /// Atoms over which something may be partial, without and with escapes.
+  /// Atoms over which something may be partial, without and with fallbacks.
   struct PartialAtoms {
     AtomMask base = 0, all = 0;
   };
@@ -125,12 +125,12 @@ private:
   void seed(NodeId node, int64_t priority);
   void markParts(llvm::ArrayRef<AtomId> atoms);
   void seedPartial(NodeId node);
-  void wantPartial(NodeId producer, NodeId wished);
+  void wantPartial(NodeId producer, NodeId annotated);
   void flow();
   void flowFrom(const Arrival &arrival);
   void flowAlong(NodeId node, int32_t choice, AtomId atom, uint32_t number);
-  void flowEscapes();
-  void offerWaysOn(NodeId wished);
+  void flowFallbacks();
+  void offerWaysOn(NodeId annotated);
   void offerWaysAround(NodeId node);
   void offerParallel(NodeId node, AtomId atom, uint32_t from);
   void retryBlocked(NodeId node);
@@ -146,8 +146,8 @@ private:
     bool pays = false;
     FactorId first = -1;
   };
-  LiveFactors countLive(NodeId node, AtomId atom, bool withEscapes) const;
-  bool meets(NodeId node, AtomId atom, bool withEscapes) const;
+  LiveFactors countLive(NodeId node, AtomId atom, bool withFallbacks) const;
+  bool meets(NodeId node, AtomId atom, bool withFallbacks) const;
   void measure(NodeId node);
   template <typename Callback> void forEachFactor(NodeId node, Callback callback) const;
   AtomMask arrivingAt(NodeId node) const;
@@ -177,13 +177,13 @@ private:
   llvm::DenseMap<NodeId, llvm::SmallVector<Arrival, 2>> blocked, blockedInBase;
   /// By node and choice, of those that cut many factors together: atoms that went on to all of them.
   llvm::DenseMap<std::pair<NodeId, int32_t>, AtomMask> flowedAlong;
-  /// Ops to look at for escapes, in order, and per op the atoms that wait there.
+  /// Ops to look at for fallbacks, in order, and per op the atoms that wait there.
   std::vector<std::pair<NodeId, AtomId>> late;
   std::vector<AtomMask> isLate;
   AtomMask marked = 0;
   std::vector<RefusedAtom> refused;
-  /// Per kind and node the atoms over which it had better be partial: for somebody behind it who wishes that, or
-  /// because of somebody before it. Empty where nobody wishes any.
+  /// Per kind and node the atoms over which it had better be partial: for an op after it that is annotated so, or
+  /// because of somebody before it. Empty where nothing is annotated so.
   std::array<std::vector<AtomMask>, 4> wantedPartials, carriedPartials;
 
   /// Per node and kind, of its results.

@@ -1,11 +1,11 @@
-//===- Detours.cpp - where another decision sends less, or would have sent more ----===//
+//===- Detours.cpp - where another decision sends less, or would have sent more --===//
 //
 // Two answers to one problem are compared: what ops do, what is sent around each value and inside each op. Ops that do
 // otherwise, and the values between them, are *places*: a layer whose attention goes by heads, a pair of dots whose weights
 // stay. The bytes of a place are told for both answers; all places together differ by what the answers differ by.
 //
-// The answer is held against two others: what wishes alone say, before escapes (another strategy was taken than the one that
-// the cuts name), and what deciding by bytes alone says (compute is dearer than bytes, or a strategy is kept). The latter is
+// The answer is held against two others: what annotations alone say, before fallbacks (another strategy was taken than the one that
+// the cuts name), and what deciding by bytes alone says (compute is more expensive than bytes, or a strategy is kept). The latter is
 // a second search, hence for graphs that are small enough only.
 //
 //===----------------------------------------------------------------------===//
@@ -121,17 +121,17 @@ void Solver::Search::compareWith(const Account &now, const Account &other, Detou
 // The others
 //===----------------------------------------------------------------------===//
 
-/// Deciding by bytes alone can be no better where nothing is sent, and is the same where no flop has a price.
+/// Deciding by bytes alone can be no better where nothing is sent, and is the same where no flop has a cost.
 bool Solver::Search::mayFewerBytesDo() const {
   return options.lookForFewerBytes && isSmall() && decision.wireBytes > 0;
 }
 
-void Solver::Search::listDetours(const Account *wished) {
-  if (!wished && !mayFewerBytesDo())
+void Solver::Search::listDetours(const Account *annotated) {
+  if (!annotated && !mayFewerBytesDo())
     return;
   Account now = takeAccount(present);
-  if (wished)
-    compareWith(now, *wished, Detour::Kind::OtherStrategy, /*sign=*/-1);
+  if (annotated)
+    compareWith(now, *annotated, Detour::Kind::OtherStrategy, /*sign=*/-1);
   if (!mayFewerBytesDo())
     return;
   SolverOptions byBytes = optionsByBytes();

@@ -51,7 +51,7 @@ Pruner::Pruner(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<ui
   }
 }
 
-/// By how much `option` is dearer than `by` in one table, at least. What forbids both says nothing.
+/// By how much `option` is more expensive than `by` in one table, at least. What forbids both says nothing.
 int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by) const {
   auto difference = [](int64_t one, int64_t other) {
     return one >= kForbidden ? kForbidden : other >= kForbidden ? -kForbidden : one - other;
@@ -172,7 +172,7 @@ static std::vector<uint32_t> translate(ArrayRef<uint32_t> variables, ArrayRef<ui
   return translated;
 }
 
-// Each try frees what those before froze, at the price of others: a few of them go a long way.
+// Each try frees what those before froze, at the cost of others: a few of them go a long way.
 static constexpr unsigned kMostTries = 3;
 
 Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, Minimum known, size_t maxCells) {

@@ -296,7 +296,7 @@ void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
   for (const Cursor &cursor : cursors)
     (scope.empty() || cursor.strides.back() == 0 ? slow : fast).push_back(&cursor);
   SmallVector<unsigned, 6> digits(scope.size(), 0);
-  // One cell per option of the variable; menus are far smaller than 256.
+  // One cell per option of the variable; domains are far smaller than 256.
   int64_t slowSums[256], row[256];
   auto add = [&](const Cursor &cursor, size_t begin, int64_t *sums) {
     for (unsigned option = 0; option < ownDomain; ++option)

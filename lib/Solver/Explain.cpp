@@ -1,6 +1,6 @@
-//===- Explain.cpp - why, and at what price -------------------------------===//
+//===- Explain.cpp - why, and at what cost --------------------------------===//
 //
-// Causes are factors of the search graph: a chain from one to the next ends where a wish says it. Hubs are passed over,
+// Causes are factors of the search graph: a chain from one to the next ends where an annotation says it. Hubs are passed over,
 // except where the chain begins.
 //
 //===----------------------------------------------------------------------===//
@@ -17,12 +17,12 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
   while (true) {
     const SearchNode &info = graph.node(node);
     uint32_t from = candidates.cause(node, factor, atom);
-    bool isLast = from >= graph.numFactors(); // A wish, here or for a partial value.
+    bool isLast = from >= graph.numFactors(); // An annotation, here or for a partial value.
     NodeId next = isLast ? kNone : graph.nodeOfFactor(from);
     CauseLink link;
     link.id = info.id;
     link.factor = factor;
-    link.isEscape = (next == node || (isLast && from != kNone)) && !(candidates.base(node, factor) & maskOf(atom));
+    link.isFallback = (next == node || (isLast && from != kNone)) && !(candidates.base(node, factor) & maskOf(atom));
     link.kind = info.kind == NodeKind::Op       ? CauseLink::Kind::Op
                 : info.kind == NodeKind::Output ? CauseLink::Kind::Output
                                                 : CauseLink::Kind::Value;
@@ -31,8 +31,8 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
     if (info.kind != NodeKind::Hub || chain.empty())
       chain.push_back(link);
     if (isLast) {
-      const Wish *wish = from == kNone ? info.wish : graph.node(from - graph.numFactors()).wish;
-      chain.push_back({CauseLink::Kind::Wish, wish ? wish->cause : kNone, 0, false});
+      const Annotation *annotation = from == kNone ? info.annotation : graph.node(from - graph.numFactors()).annotation;
+      chain.push_back({CauseLink::Kind::Annotation, annotation ? annotation->cause : kNone, 0, false});
       return chain;
     }
     factor = from - graph.node(next).firstFactor;
@@ -42,10 +42,10 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
 
 std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom) {
   const AtomMesh &mesh = problem.getMesh();
-  SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withEscapes=*/true};
+  SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withFallbacks=*/true};
   std::optional<NextBest> best;
   auto consider = [&](NodeId node, function_ref<bool(StrategyId)> isSame, function_ref<StateId(StrategyId)> stateOf) {
-    std::optional<Alternative> change = sweeper->priceOfChange(unit, node, isSame);
+    std::optional<Alternative> change = sweeper->costOfChange(unit, node, isSame);
     int64_t bytes = change ? options.costs.toBytes(std::max<int64_t>(0, change->cost)) : 0;
     if (change && (!best || bytes < best->bytes))
       best = NextBest{bytes, decision.states[stateOf(change->strategy)]};
@@ -60,7 +60,7 @@ std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom)
   }
   // A free input is stored as its users take it; that of no user has no node.
   NodeId input = graph.inputNode(value);
-  if (input != kNone && !problem.wish(value))
+  if (input != kNone && !problem.annotation(value))
     for (EdgeId id : graph.outEdges(input)) {
       const SearchEdge &edge = graph.edge(id);
       auto taken = [&](StrategyId strategy) { return strategies.operandState(strategy, edge.operand); };

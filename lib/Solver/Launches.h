@@ -26,7 +26,7 @@ namespace cleave::spmd {
 
 class Launches {
 public:
-  /// Nothing is true of any edge where launches and memory have no price.
+  /// Nothing is true of any edge where launches and memory have no cost.
   Launches(const SearchGraph &graph, const CostModel &costs);
 
   /// True if ranks launch a kernel more where something is sent, or cut, along this edge.

@@ -2,7 +2,7 @@
 //
 // The terms of the table in the header, one function each.
 //
-// Compute is counted in doubles and rounded at the end of each term; all prices are then integers of the model's unit,
+// Compute is counted in doubles and rounded at the end of each term; all costs are then integers of the model's unit,
 // so that sums do not depend on their order. What is beyond counting costs as much as what is impossible.
 //
 //===----------------------------------------------------------------------===//
@@ -134,17 +134,17 @@ Surcharge Objective::surchargeOf(const Profile &profile, StrategyId id) const {
   Surcharge surcharge = 0;
   for (auto [atom, choice] : enumerate(strategies.choices(id)))
     if (!(profile.allowed[choice].first & maskOf(atom)))
-      surcharge = model.escapeSurcharge;
+      surcharge = model.fallbackSurcharge;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (mesh.numAtoms(axis) > 1 && isTorn(profile, id, axis))
       surcharge = model.tornSurcharge;
   return surcharge;
 }
 
-NodePrice Objective::priceNode(ProfileId profileId, StrategyId id) const {
+NodeCost Objective::costOfNode(ProfileId profileId, StrategyId id) const {
   assert(strategies[id].isValid && "an invalid strategy has no price");
   const Profile &profile = profiles[profileId];
-  NodePrice price;
+  NodeCost price;
   price.surcharge = surchargeOf(profile, id);
   if (!profile.isOp)
     return price;
@@ -158,8 +158,8 @@ NodePrice Objective::priceNode(ProfileId profileId, StrategyId id) const {
 // Edges
 //===----------------------------------------------------------------------===//
 
-int64_t Objective::priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
-                             EdgeTraits traits) const {
+int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
+                              EdgeTraits traits) const {
   if (from == to)
     return 0;
   int64_t cost = costs.cost(shape, from, to);

@@ -10,13 +10,13 @@
 //   each reshard                                        1/2      all_reduce rather than scatter and gather
 //   a whole operand made partial                        1/8      no select on every rank for nothing
 //   an op that keeps a partial                          - 1/32   reduce late
-//   reshard next to an escape                           x 1.1    an escape must save something
+//   reshard next to a fallback                           x 1.1    a fallback must save something
 //   reshard next to an axis cut in two although it fits x 1.25
 //   reshard of a parameter that the user split, to an
 //     op where nothing else brings its axis             x 64     Megatron stays Megatron at any batch
 //   contraction moved off its uncontested factor        1/3 of its activation bytes
 //
-// On a known machine flops are priced by its rates, and bytes by the links that they go over (Cluster.h). `--optimize=time`
+// On a known machine flops are counted by its rates, and bytes by the links that they go over (Cluster.h). `--optimize=time`
 // counts nothing but time: of an op the longer of its flops and its bytes of memory, of what is sent latencies too, and of kernels
 // what they take to start: those of products, and those that there are more because something is sent. What is made and read in one
 // kernel goes through no memory, unless it is sent or cut (Launches.h).
@@ -33,16 +33,16 @@
 namespace cleave::spmd {
 
 using ProfileId = uint32_t;
-/// A signature, and all that candidates say of the node: nodes of one profile have the same options at the same prices.
+/// A signature, and all that candidates say of the node: nodes of one profile have the same options at the same costs.
 struct Profile {
   SignatureId signature = 0;
   bool isOp = false;
   /// Moves elements in a kernel of its own (Launches.h).
   bool isAlone = false;
-  /// Per choice the atoms that may take it, without and with escapes.
+  /// Per choice the atoms that may take it, without and with fallbacks.
   llvm::SmallVector<std::pair<AtomMask, AtomMask>, 8> allowed;
-  /// Atoms that may take some choice only as an escape.
-  AtomMask escapes = 0;
+  /// Atoms that may take some choice only as a fallback.
+  AtomMask fallbacks = 0;
   int64_t split = 1, wide = 1;
   AtomMask calm = 0;
   /// Atoms whose choice stays, decided at an earlier priority.
@@ -56,7 +56,7 @@ struct Profile {
 };
 
 /// What a node in some strategy adds to the objective, and the surcharge on the reshards next to it.
-struct NodePrice {
+struct NodeCost {
   int64_t cost = 0;
   Surcharge surcharge = 0;
 };
@@ -73,7 +73,7 @@ struct EdgeTraits {
 
 class Objective {
 public:
-  /// `costs` has to price reshards by `model` too.
+  /// `costs` has to cost reshards by `model` too.
   Objective(const AtomMesh &mesh, const CostModel &model, StateTable &states, ReshardCosts &costs,
             const Strategies &strategies)
       : mesh(mesh), model(model), states(states), costs(costs), strategies(strategies) {}
@@ -82,10 +82,10 @@ public:
   const Profile &profile(ProfileId id) const { return profiles[id]; }
 
   /// Precondition: the strategy is valid.
-  NodePrice priceNode(ProfileId profile, StrategyId strategy) const;
+  NodeCost costOfNode(ProfileId profile, StrategyId strategy) const;
   /// What it costs that a value of `shape` is made in state `from` and wanted in state `to`, by nodes with surcharges
   /// `lhs` and `rhs`; at most `kForbidden`.
-  int64_t priceEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, EdgeTraits traits) const;
+  int64_t costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, EdgeTraits traits) const;
 
 private:
   double computeUnits(const Profile &profile, StrategyId strategy) const;

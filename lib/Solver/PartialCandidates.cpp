@@ -1,11 +1,11 @@
 //===- PartialCandidates.cpp - where values may be partial ----------------===//
 //
-// A wish for a partial value has no factor to flow along. It goes
+// An annotation for a partial value has no factor to flow along. It goes
 //
 //   backward   through ops that are linear in an operand, to those that reduce: their reduced factors take its atoms
-//   forward    through linear ops, where the operands next to it had better be partial too (an escape)
+//   forward    through linear ops, where the operands next to it had better be partial too (a fallback)
 //
-// Both remember per node and kind what has come, so that many wishes together walk the graph once.
+// Both remember per node and kind what has come, so that many annotations together walk the graph once.
 //
 //===----------------------------------------------------------------------===//
 #include "Candidates.h"
@@ -18,20 +18,20 @@ using namespace llvm;
 // Backward
 //===----------------------------------------------------------------------===//
 
-/// Lets a wish for a partial value reach the factors whose cut makes it partial.
+/// Lets an annotation for a partial value reach the factors whose cut makes it partial.
 void Candidates::seedPartial(NodeId node) {
-  const Wish *wish = graph.node(node).wish;
-  if (!wish || !wish->isPartial())
+  const Annotation *annotation = graph.node(node).annotation;
+  if (!annotation || !annotation->isPartial())
     return;
-  markParts(wish->partial);
+  markParts(annotation->partial);
   for (const SearchEdge &edge : graph.inEdges(node))
     wantPartial(edge.producer, node);
 }
 
-/// The result of `producer` had better be partial as `wished` is: backward through linear ops.
-void Candidates::wantPartial(NodeId producer, NodeId wished) {
-  const Wish &wish = *graph.node(wished).wish;
-  std::vector<AtomMask> &known = wantedPartials[static_cast<unsigned>(wish.partialKind)];
+/// The result of `producer` had better be partial as `annotated` is: backward through linear ops.
+void Candidates::wantPartial(NodeId producer, NodeId annotated) {
+  const Annotation &annotation = *graph.node(annotated).annotation;
+  std::vector<AtomMask> &known = wantedPartials[static_cast<unsigned>(annotation.partialKind)];
   known.resize(graph.numNodes(), 0);
   SmallVector<std::pair<NodeId, AtomMask>> pending;
   auto reach = [&](NodeId node, AtomMask atoms) {
@@ -41,15 +41,15 @@ void Candidates::wantPartial(NodeId producer, NodeId wished) {
     if (atoms && (kind == NodeKind::Op || kind == NodeKind::Hub))
       pending.push_back({node, atoms});
   };
-  reach(producer, maskOf(wish.partial));
+  reach(producer, maskOf(annotation.partial));
   while (!pending.empty()) {
     NodeId node = pending.back().first;
     AtomMask atoms = pending.pop_back_val().second;
     for (const Choice &choice : graph.ruleOf(node).rule->choices) {
-      if (choice.partial != wish.partialKind)
+      if (choice.partial != annotation.partialKind)
         continue;
       for (FactorId factor : choice.factors)
-        forEachAtom(atoms, [&](AtomId atom) { put(node, factor, atom, causeOfPartial(wished)); });
+        forEachAtom(atoms, [&](AtomId atom) { put(node, factor, atom, causeOfPartial(annotated)); });
       for (int32_t operand : choice.partialOperands)
         if (choice.factors.empty() && static_cast<size_t>(operand) < graph.inEdges(node).size())
           reach(graph.inEdges(node)[operand].producer, atoms);
@@ -75,19 +75,19 @@ static bool carriesPartial(const ShardingRule &rule, unsigned operand, Reduction
   return carries;
 }
 
-/// What is wished partial may be scattered over any dim, or stay so through linear ops: then the operands next to it
+/// What is annotated partial may be scattered over any dim, or stay so through linear ops: then the operands next to it
 /// had better be partial too.
-void Candidates::offerWaysOn(NodeId wished) {
-  const Wish *wish = graph.node(wished).wish;
-  if (!wish || !wish->isPartial())
+void Candidates::offerWaysOn(NodeId annotated) {
+  const Annotation *annotation = graph.node(annotated).annotation;
+  if (!annotation || !annotation->isPartial())
     return;
-  for (FactorId factor = 0; factor < static_cast<FactorId>(graph.ruleOf(wished).numFactors()); ++factor)
-    for (AtomId atom : wish->partial)
-      put(wished, factor, atom, causeOfPartial(wished));
-  std::vector<AtomMask> &known = carriedPartials[static_cast<unsigned>(wish->partialKind)];
+  for (FactorId factor = 0; factor < static_cast<FactorId>(graph.ruleOf(annotated).numFactors()); ++factor)
+    for (AtomId atom : annotation->partial)
+      put(annotated, factor, atom, causeOfPartial(annotated));
+  std::vector<AtomMask> &known = carriedPartials[static_cast<unsigned>(annotation->partialKind)];
   known.resize(graph.numNodes(), 0);
-  AtomMask atoms = maskOf(wish->partial);
-  SmallVector<NodeId> pending{wished};
+  AtomMask atoms = maskOf(annotation->partial);
+  SmallVector<NodeId> pending{annotated};
   while (!pending.empty())
     for (EdgeId id : graph.outEdges(pending.pop_back_val())) {
       const SearchEdge &edge = graph.edge(id);
@@ -97,9 +97,9 @@ void Candidates::offerWaysOn(NodeId wished) {
       ArrayRef<SearchEdge> edges = graph.inEdges(edge.consumer);
       auto want = [&](size_t operand) {
         if (operand < edges.size())
-          wantPartial(edges[operand].producer, wished);
+          wantPartial(edges[operand].producer, annotated);
       };
-      if (!carriesPartial(*graph.ruleOf(edge.consumer).rule, edge.operand, wish->partialKind, want))
+      if (!carriesPartial(*graph.ruleOf(edge.consumer).rule, edge.operand, annotation->partialKind, want))
         continue;
       known[edge.consumer] |= atoms;
       pending.push_back(edge.consumer);
@@ -131,9 +131,9 @@ void Candidates::findPartials() {
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     partials[node] = {};
     NodeKind kind = graph.node(node).kind;
-    if (const Wish *wish = graph.node(node).wish) {
-      PartialAtoms &mine = partials[node][static_cast<unsigned>(wish->partialKind)];
-      mine.base = mine.all = maskOf(wish->partial);
+    if (const Annotation *annotation = graph.node(node).annotation) {
+      PartialAtoms &mine = partials[node][static_cast<unsigned>(annotation->partialKind)];
+      mine.base = mine.all = maskOf(annotation->partial);
     }
     if (kind != NodeKind::Op && kind != NodeKind::Hub)
       continue;

@@ -70,9 +70,9 @@ RuleId Problem::internRule(ShardingRule &&rule) {
 // Building the graph
 //===----------------------------------------------------------------------===//
 
-bool Wish::asksSameAs(const Wish &other) const {
+bool Annotation::asksSameAs(const Annotation &other) const {
   auto sameDim = [](const auto &pair) {
-    const WishDim &lhs = std::get<0>(pair), &rhs = std::get<1>(pair);
+    const AnnotationDim &lhs = std::get<0>(pair), &rhs = std::get<1>(pair);
     return lhs.atoms == rhs.atoms && lhs.isOpen == rhs.isOpen && lhs.priority == rhs.priority;
   };
   return dims.size() == other.dims.size() && partial == other.partial && partialKind == other.partialKind &&
@@ -89,23 +89,23 @@ ValueId Problem::addValue(ArrayRef<int64_t> shape, int64_t elementBytes) {
   return values.size() - 1;
 }
 
-void Problem::noteUneven(const Wish &wish) {
-  for (const WishDim &dim : wish.dims)
+void Problem::noteUneven(const Annotation &annotation) {
+  for (const AnnotationDim &dim : annotation.dims)
     for (AtomId atom : dim.atoms)
-      if (wish.isUneven && !mayBeUneven(atom))
+      if (annotation.isUneven && !mayBeUneven(atom))
         unevenAtoms.push_back(atom);
 }
 
-/// The same wish twice is one; the first of two different ones counts, and the conflict is told by the solver.
-void Problem::setWish(ValueId value, Wish wish) {
-  noteUneven(wish);
-  if (const Wish *earlier = this->wish(value)) {
-    if (!earlier->asksSameAs(wish))
-      conflicts.push_back({value, earlier->cause, wish.cause});
+/// The same annotation twice is one; the first of two different ones counts, and the conflict is told by the solver.
+void Problem::setAnnotation(ValueId value, Annotation annotation) {
+  noteUneven(annotation);
+  if (const Annotation *earlier = this->annotation(value)) {
+    if (!earlier->asksSameAs(annotation))
+      conflicts.push_back({value, earlier->cause, annotation.cause});
     return;
   }
-  values[value].wish = wishes.size();
-  wishes.push_back(std::move(wish));
+  values[value].annotation = annotations.size();
+  annotations.push_back(std::move(annotation));
 }
 
 OpId Problem::addOp(RuleId rule, ArrayRef<ValueId> operands, ArrayRef<ValueId> results) {
@@ -127,7 +127,7 @@ OpId Problem::addOp(RuleId rule, ArrayRef<ValueId> operands, ArrayRef<ValueId> r
   return id;
 }
 
-/// As an op that moves every dim to itself: wishes flow through it in both directions, and nothing is computed.
+/// As an op that moves every dim to itself: annotations flow through it in both directions, and nothing is computed.
 OpId Problem::addConstraint(ValueId operand, ValueId result) {
   assert(shape(operand) == shape(result) && "a constraint keeps the shape");
   RuleBuilder rule(1, 1);
@@ -141,12 +141,12 @@ OpId Problem::addConstraint(ValueId operand, ValueId result) {
   return id;
 }
 
-OutputId Problem::addOutput(ValueId value, const Wish *wish) {
+OutputId Problem::addOutput(ValueId value, const Annotation *annotation) {
   outputs.push_back({value, kNone});
-  if (wish) {
-    noteUneven(*wish);
-    outputs.back().wish = wishes.size();
-    wishes.push_back(*wish);
+  if (annotation) {
+    noteUneven(*annotation);
+    outputs.back().annotation = annotations.size();
+    annotations.push_back(*annotation);
   }
   return outputs.size() - 1;
 }

@@ -39,9 +39,9 @@ public:
   Launches launches;
 
 private:
-  // Solver.cpp: wishes.
-  void checkWish(ValueId value, const Wish &wish);
-  void checkWishes();
+  // Solver.cpp: annotations.
+  void checkAnnotation(ValueId value, const Annotation &annotation);
+  void checkAnnotations();
 
   // Solver.cpp: levels and stages.
   void classifyAll();
@@ -50,7 +50,7 @@ private:
   void allowChoices(NodeId node, Profile &profile) const;
   StrategyId adaptPresent(NodeId node, const Profile &profile);
   bool sweep(const SweepUnit &unit);
-  void runRounds(bool withEscapes);
+  void runRounds(bool withFallbacks);
   void sweepPairs();
   void sweepHalves();
   void keepWhatIsCut();
@@ -59,7 +59,7 @@ private:
   SolverOptions optionsByBytes() const;
   std::vector<StrategyId> search();
   std::vector<StrategyId> translate(const Search &other, llvm::ArrayRef<StrategyId> of);
-  void searchFromBytes(std::vector<StrategyId> &wished);
+  void searchFromBytes(std::vector<StrategyId> &annotated);
 
   // Answer.cpp.
   void answer();
@@ -78,7 +78,7 @@ private:
   Account takeAccount(llvm::ArrayRef<StrategyId> of) const;
   void compareWith(const Account &now, const Account &other, Detour::Kind kind, int64_t sign);
   bool mayFewerBytesDo() const;
-  void listDetours(const Account *wished);
+  void listDetours(const Account *annotated);
 
   ReshardPlanner planner;
   ReshardCosts costs;

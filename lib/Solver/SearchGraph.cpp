@@ -76,14 +76,14 @@ uint32_t SearchGraph::identityRule(ArrayRef<int64_t> shape, int32_t evenDim) {
 // Nodes and edges
 //===----------------------------------------------------------------------===//
 
-NodeId SearchGraph::addNode(NodeKind kind, uint32_t id, uint32_t rule, const Wish *wish) {
-  nodes.push_back({kind, id, rule, factorCount, static_cast<EdgeId>(edges.size()), wish});
+NodeId SearchGraph::addNode(NodeKind kind, uint32_t id, uint32_t rule, const Annotation *annotation) {
+  nodes.push_back({kind, id, rule, factorCount, static_cast<EdgeId>(edges.size()), annotation});
   factorCount += rules[rule].numFactors();
   return nodes.size() - 1;
 }
 
-NodeId SearchGraph::addValueNode(NodeKind kind, ValueId value, const Wish *wish) {
-  return addNode(kind, value, identityRule(problem.shape(value)), wish);
+NodeId SearchGraph::addValueNode(NodeKind kind, ValueId value, const Annotation *annotation) {
+  return addNode(kind, value, identityRule(problem.shape(value)), annotation);
 }
 
 /// To the node that was made last: edges into a node lie side by side.
@@ -109,20 +109,20 @@ void SearchGraph::countUses() {
 
 /// Any user of a free input cuts it for nothing, so its users do not share anything.
 void SearchGraph::addInput(ValueId value) {
-  const Wish *wish = problem.wish(value);
+  const Annotation *annotation = problem.annotation(value);
   NodeId node =
-      addNode(NodeKind::Input, value, identityRule(problem.shape(value), problem.evenDimOfInput(value)), wish);
+      addNode(NodeKind::Input, value, identityRule(problem.shape(value), problem.evenDimOfInput(value)), annotation);
   inputNodes[value] = node;
   ports[value] = {node, 0};
-  if (wish)
+  if (annotation)
     addHubBehind(value);
 }
 
-/// Lets several users of a wished value share what they make of it. What is wished whole is cut for nothing.
+/// Lets several users of an annotated value share what they make of it. What is annotated whole is cut for nothing.
 void SearchGraph::addHubBehind(ValueId value) {
-  const Wish &wish = *problem.wish(value);
-  bool isSplit = any_of(wish.dims, [](const WishDim &dim) { return !dim.atoms.empty(); });
-  if (useCounts[value] < 2 || (!isSplit && !wish.isPartial()))
+  const Annotation &annotation = *problem.annotation(value);
+  bool isSplit = any_of(annotation.dims, [](const AnnotationDim &dim) { return !dim.atoms.empty(); });
+  if (useCounts[value] < 2 || (!isSplit && !annotation.isPartial()))
     return;
   NodeId hub = addValueNode(NodeKind::Hub, value);
   addEdge(value, 0);
@@ -132,20 +132,20 @@ void SearchGraph::addHubBehind(ValueId value) {
 /// Makes a result of `producer` known to its users.
 void SearchGraph::publish(ValueId value, NodeId producer, unsigned result) {
   ports[value] = {producer, result};
-  const Wish *wish = problem.wish(value);
-  if (!wish && useCounts[value] < 2)
+  const Annotation *annotation = problem.annotation(value);
+  if (!annotation && useCounts[value] < 2)
     return;
-  NodeId node = addValueNode(wish ? NodeKind::Pinned : NodeKind::Hub, value, wish);
+  NodeId node = addValueNode(annotation ? NodeKind::Pinned : NodeKind::Hub, value, annotation);
   addEdge(value, 0);
   ports[value] = {node, 0};
-  if (wish)
+  if (annotation)
     addHubBehind(value);
 }
 
 void SearchGraph::addOp(OpId op) {
   if (problem.isConstraint(op)) {
     ValueId operand = problem.operands(op).front(), result = problem.results(op).front();
-    opNodes[op] = addValueNode(NodeKind::Pinned, result, problem.wish(result));
+    opNodes[op] = addValueNode(NodeKind::Pinned, result, problem.annotation(result));
     addEdge(operand, 0);
     ports[result] = {opNodes[op], 0};
     addHubBehind(result);
@@ -194,11 +194,11 @@ SearchGraph::SearchGraph(const Problem &problem)
     }
   for (OutputId output = 0; output < problem.numOutputs(); ++output) {
     ValueId value = problem.outputValue(output);
-    const Wish *wish = problem.outputWish(output);
-    if (!wish && problem.wish(value)) // Returned as wished for the value itself: nothing to decide.
+    const Annotation *annotation = problem.outputAnnotation(output);
+    if (!annotation && problem.annotation(value)) // Returned as asked for the value itself: nothing to decide.
       continue;
     uint32_t rule = identityRule(problem.shape(value), problem.evenDimOfOutput(output));
-    outputNodes[output] = addNode(NodeKind::Output, output, rule, wish);
+    outputNodes[output] = addNode(NodeKind::Output, output, rule, annotation);
     addEdge(value, 0);
   }
   indexOutgoing();

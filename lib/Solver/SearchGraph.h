@@ -3,8 +3,8 @@
 // A problem as nodes that choose and edges that cost: one node per op, and one per
 //
 //   input      how it is stored
-//   hub        a value with several users: the state they share, if need be behind the state that is wished
-//   pinned     a value inside that a wish names, or a constraint: its state
+//   hub        a value with several users: the state they share, if need be behind the state that is annotated
+//   pinned     a value inside that an annotation names, or a constraint: its state
 //   output     the state in which a value is returned
 //
 //   input --> op --> hub --> op --> output
@@ -44,7 +44,7 @@ struct RuleInfo {
   std::vector<llvm::SmallVector<FactorPlace, 4>> places;
   /// Per factor the choices that cut it together with others. Not the others themselves: a concat has thousands.
   std::vector<llvm::SmallVector<int32_t, 2>> sharedCuts;
-  /// Per factor: can be cut alone with whole results; and if so, for a price inside the op.
+  /// Per factor: can be cut alone with whole results; and if so, for a cost inside the op.
   llvm::SmallVector<bool, 8> isParallel, isCostly;
   /// Per factor: see `ShardingRule::allowsUneven` and `Problem::keepEven`.
   llvm::SmallVector<bool, 8> allowsUneven;
@@ -66,8 +66,8 @@ struct SearchNode {
   uint32_t firstFactor;
   /// Its incoming edges, one per operand, begin here.
   EdgeId firstIn;
-  /// Null for ops, hubs, and where nothing is wished.
-  const Wish *wish = nullptr;
+  /// Null for ops, hubs, and where nothing is annotated.
+  const Annotation *annotation = nullptr;
 };
 
 struct SearchEdge {
@@ -115,8 +115,8 @@ public:
 
 private:
   uint32_t identityRule(llvm::ArrayRef<int64_t> shape, int32_t evenDim = -1);
-  NodeId addNode(NodeKind kind, uint32_t id, uint32_t rule, const Wish *wish = nullptr);
-  NodeId addValueNode(NodeKind kind, ValueId value, const Wish *wish = nullptr);
+  NodeId addNode(NodeKind kind, uint32_t id, uint32_t rule, const Annotation *annotation = nullptr);
+  NodeId addValueNode(NodeKind kind, ValueId value, const Annotation *annotation = nullptr);
   void addEdge(ValueId value, unsigned operand);
   void countUses();
   void addInput(ValueId value);

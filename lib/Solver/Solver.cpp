@@ -1,16 +1,16 @@
 //===- Solver.cpp - deciding every sharding -------------------------------===//
 //
 //   per priority, ascending:
-//     wishes flow; nodes get their profiles
-//     rounds without escapes; what is cut stays
-//   rounds with escapes
+//     annotations flow; nodes get their profiles
+//     rounds without fallbacks; what is cut stays
+//   rounds with fallbacks
 //   on small graphs: sweep pairs of axes, and marked axes in two parts; by time, the same once more from what bytes alone decide
 //
 //   rounds = up to 4, until nothing improves: for each whole axis, then each atom of marked axes: sweep
 //
-// The stages without escapes find what the user wrote; starting with escapes at once would leave full gathers where a
-// sweep had to freeze a hub. An escape of an early priority would take the axis that a later wish is about to bring: it
-// is an idea of ours, and has to wait for all wishes.
+// The stages without fallbacks find what the user wrote; starting with fallbacks at once would leave full gathers where a
+// sweep had to freeze a hub. A fallback of an early priority would take the axis that a later annotation is about to bring: it
+// is an idea of ours, and has to wait for all annotations.
 //
 //===----------------------------------------------------------------------===//
 #include "Search.h"
@@ -27,13 +27,13 @@ using namespace llvm;
 // The order of atoms in a dim
 //===----------------------------------------------------------------------===//
 
-/// Mesh order, unless most wishes that name two atoms in one dim say otherwise: then no op needs a permute.
+/// Mesh order, unless most annotations that name two atoms in one dim say otherwise: then no op needs a permute.
 static SmallVector<AtomId, 8> orderOfAtoms(const SearchGraph &graph) {
   unsigned numAtoms = graph.getProblem().getMesh().numAtoms();
   std::vector<int> votes(size_t(numAtoms) * numAtoms, 0); // For row before column.
   for (NodeId node = 0; node < graph.numNodes(); ++node)
-    if (const Wish *wish = graph.node(node).wish)
-      for (const WishDim &dim : wish->dims)
+    if (const Annotation *annotation = graph.node(node).annotation)
+      for (const AnnotationDim &dim : annotation->dims)
         for (size_t i = 0; i < dim.atoms.size(); ++i)
           for (size_t j = i + 1; j < dim.atoms.size(); ++j) {
             ++votes[dim.atoms[i] * numAtoms + dim.atoms[j]];
@@ -46,7 +46,7 @@ static SmallVector<AtomId, 8> orderOfAtoms(const SearchGraph &graph) {
     auto *next = find_if(left, [&](AtomId atom) {
       return none_of(left, [&](AtomId other) { return votes[other * numAtoms + atom] > 0; });
     });
-    if (next == left.end()) // The wishes go round in a circle.
+    if (next == left.end()) // The annotations go round in a circle.
       next = left.begin();
     order.push_back(*next);
     left.erase(next);
@@ -70,48 +70,49 @@ Solver::Search::Search(const Problem &problem, SolverOptions options)
       objective(problem.getMesh(), this->options.costs, decision.states, costs, strategies) {}
 
 //===----------------------------------------------------------------------===//
-// Wishes that cannot be
+// Annotations that cannot be
 //===----------------------------------------------------------------------===//
 
-void Solver::Search::checkWish(ValueId value, const Wish &wish) {
+void Solver::Search::checkAnnotation(ValueId value, const Annotation &annotation) {
   const AtomMesh &mesh = problem.getMesh();
   ArrayRef<int64_t> shape = problem.shape(value);
   auto fail = [&](const Twine &message) {
-    errors.push_back({SolverError::Kind::Illegal, value, wish.cause, kNone, message.str()});
+    errors.push_back({SolverError::Kind::Illegal, value, annotation.cause, kNone, message.str()});
   };
-  if (wish.dims.size() != shape.size())
-    return fail("the wish has " + Twine(wish.dims.size()) + " dims but the value has " + Twine(shape.size()));
+  if (annotation.dims.size() != shape.size())
+    return fail("the annotation has " + Twine(annotation.dims.size()) + " dims but the value has " +
+                Twine(shape.size()));
   AtomMask used = 0;
-  for (AtomId atom : wish.replicated)
+  for (AtomId atom : annotation.replicated)
     used |= maskOf(atom);
-  for (AtomId atom : wish.partial) {
+  for (AtomId atom : annotation.partial) {
     if (used & maskOf(atom))
       return fail("an axis is used twice: the value cannot be partial over it");
     used |= maskOf(atom);
   }
-  for (auto [index, dim, extent] : enumerate(wish.dims, shape)) {
+  for (auto [index, dim, extent] : enumerate(annotation.dims, shape)) {
     for (AtomId atom : dim.atoms) {
       if (used & maskOf(atom))
         return fail("an axis is used twice, the second time in dim " + Twine(index));
       used |= maskOf(atom);
     }
     int64_t shards = mesh.product(dim.atoms);
-    if (extent % shards != 0 && !wish.isUneven)
+    if (extent % shards != 0 && !annotation.isUneven)
       return fail("dim " + Twine(index) + " has size " + Twine(extent) + ", which " + Twine(shards) +
                   " shards do not divide");
   }
 }
 
-void Solver::Search::checkWishes() {
-  for (const WishConflict &conflict : problem.getConflicts())
+void Solver::Search::checkAnnotations() {
+  for (const AnnotationConflict &conflict : problem.getConflicts())
     errors.push_back({SolverError::Kind::Conflict, conflict.value, conflict.first, conflict.second,
-                      "one value is wished for in two ways"});
+                      "one value is asked for in two ways"});
   for (ValueId value = 0; value < problem.numValues(); ++value)
-    if (const Wish *wish = problem.wish(value))
-      checkWish(value, *wish);
+    if (const Annotation *annotation = problem.annotation(value))
+      checkAnnotation(value, *annotation);
   for (OutputId output = 0; output < problem.numOutputs(); ++output)
-    if (const Wish *wish = problem.outputWish(output))
-      checkWish(problem.outputValue(output), *wish);
+    if (const Annotation *annotation = problem.outputAnnotation(output))
+      checkAnnotation(problem.outputValue(output), *annotation);
 }
 
 //===----------------------------------------------------------------------===//
@@ -132,13 +133,13 @@ Signature Solver::Search::makeSignature(NodeId node) {
   }
   signature.operands.push_back(shapeIds[graph.valueOf(node)]);
   signature.results.push_back(shapeIds[graph.valueOf(node)]);
-  if (info.wish || info.kind == NodeKind::Input)
-    signature.wished = decision.states.intern(candidates.wishedState(node));
+  if (info.annotation || info.kind == NodeKind::Input)
+    signature.annotated = decision.states.intern(candidates.annotatedState(node));
   return signature;
 }
 
-/// Inputs are as wished. Wished values inside append to open dims what propagation brings, outputs that nobody names
-/// take what it brings, or are cut by that along another dim. Both are partial over what is wished, and nothing else.
+/// Inputs are as annotated. Annotated values inside append to open dims what propagation brings, outputs that nobody names
+/// take what it brings, or are cut by that along another dim. Both are partial over what is annotated, and nothing else.
 void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
   const SearchNode &info = graph.node(node);
   const ShardingRule &rule = *graph.ruleOf(node).rule;
@@ -152,7 +153,7 @@ void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
       inAll = inBase | (inAll & elsewhere);
     }
     profile.allowed.push_back({inBase, inAll});
-    profile.escapes |= inAll & ~inBase;
+    profile.fallbacks |= inAll & ~inBase;
   }
 }
 
@@ -181,13 +182,13 @@ Profile Solver::Search::makeProfile(NodeId node) {
   return profile;
 }
 
-/// The strategy found at earlier levels, without what a wish of this level forbids.
+/// The strategy found at earlier levels, without what an annotation of this level forbids.
 StrategyId Solver::Search::adaptPresent(NodeId node, const Profile &profile) {
   SmallVector<ChoiceId, 8> choices(problem.getMesh().numAtoms(), 0);
   if (present[node] != kNone) {
     choices.assign(strategies.choices(present[node]).begin(), strategies.choices(present[node]).end());
     for (auto [atom, choice] : enumerate(choices))
-      if (graph.node(node).wish && !(profile.allowed[choice].second & maskOf(atom)))
+      if (graph.node(node).annotation && !(profile.allowed[choice].second & maskOf(atom)))
         choice = 0;
   }
   StrategyId strategy = strategies.strategy(profile.signature, choices);
@@ -217,15 +218,15 @@ static bool isSweptInParts(unsigned axis, const AtomMesh &mesh, const Candidates
 
 /// Whole axes in mesh order, then the atoms of those that are swept in parts.
 static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, const CostModel &costs,
-                                        bool withEscapes) {
+                                        bool withFallbacks) {
   std::vector<SweepUnit> units;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (mesh.numAtoms(axis) > 0)
-      units.push_back({{mesh.atomsOf(axis)}, withEscapes});
+      units.push_back({{mesh.atomsOf(axis)}, withFallbacks});
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (isSweptInParts(axis, mesh, candidates, costs))
       for (unsigned place = mesh.numAtoms(axis); place-- > 0;)
-        units.push_back({{AtomList{static_cast<AtomId>(mesh.firstAtom(axis) + place)}}, withEscapes});
+        units.push_back({{AtomList{static_cast<AtomId>(mesh.firstAtom(axis) + place)}}, withFallbacks});
   return units;
 }
 
@@ -237,8 +238,8 @@ bool Solver::Search::sweep(const SweepUnit &unit) {
   return saved > 0;
 }
 
-void Solver::Search::runRounds(bool withEscapes) {
-  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, options.costs, withEscapes);
+void Solver::Search::runRounds(bool withFallbacks) {
+  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, options.costs, withFallbacks);
   // A sweep that follows no change since the same one before would find nothing.
   unsigned version = 1;
   std::vector<unsigned> sweptAt(units.size(), 0);
@@ -260,7 +261,7 @@ void Solver::Search::sweepPairs() {
   for (unsigned first = 0; first < mesh.numAxes(); ++first)
     for (unsigned second = first + 1; second < mesh.numAxes(); ++second)
       if (mesh.numAtoms(first) > 0 && mesh.numAtoms(second) > 0)
-        sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withEscapes=*/true});
+        sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withFallbacks=*/true});
 }
 
 /// Major atoms of an axis do one thing and minor ones another: of 12 heads on 8 ranks 4 parts, and 2 of the tokens. Where each atom by
@@ -273,10 +274,10 @@ void Solver::Search::sweepHalves() {
     if (isSweptInParts(axis, mesh, candidates, options.costs))
       for (size_t major = 1; major < atoms.size(); ++major)
         isBetter |= sweep({{AtomList(ArrayRef(atoms).take_front(major)), AtomList(ArrayRef(atoms).drop_front(major))},
-                           /*withEscapes=*/true});
+                           /*withFallbacks=*/true});
   }
   if (isBetter)
-    runRounds(/*withEscapes=*/true);
+    runRounds(/*withFallbacks=*/true);
 }
 
 void Solver::Search::keepWhatIsCut() {
@@ -291,14 +292,14 @@ void Solver::Search::keepWhatIsCut() {
 }
 
 void Solver::Search::runLastStage() {
-  runRounds(/*withEscapes=*/true);
+  runRounds(/*withFallbacks=*/true);
   if (!isSmall())
     return;
   sweepPairs();
   sweepHalves();
 }
 
-/// Levels, and the last stage; returns what wishes alone come to.
+/// Levels, and the last stage; returns what annotations alone come to.
 std::vector<StrategyId> Solver::Search::search() {
   for (ValueId value = 0; value < problem.numValues(); ++value)
     shapeIds.push_back(costs.internShape(problem.shape(value), problem.elementBytes(value)));
@@ -310,11 +311,11 @@ std::vector<StrategyId> Solver::Search::search() {
     candidates.activate(priority);
     keepWhatIsCut();
     classifyAll();
-    runRounds(/*withEscapes=*/false);
+    runRounds(/*withFallbacks=*/false);
   }
-  std::vector<StrategyId> wished = present;
+  std::vector<StrategyId> annotated = present;
   runLastStage();
-  return wished;
+  return annotated;
 }
 
 /// For another search of the same problem, by bytes alone.
@@ -336,33 +337,33 @@ std::vector<StrategyId> Solver::Search::translate(const Search &other, ArrayRef<
 }
 
 /// By time a decision may be the best along each axis and not of all: latencies and launches come whole. Bytes alone have a smoother
-/// way down, to somewhere else; from there it may go on to less. If it does, `wished` becomes what wishes alone come to on that way.
-void Solver::Search::searchFromBytes(std::vector<StrategyId> &wished) {
+/// way down, to somewhere else; from there it may go on to less. If it does, `annotated` becomes what annotations alone come to on that way.
+void Solver::Search::searchFromBytes(std::vector<StrategyId> &annotated) {
   Search other(problem, optionsByBytes());
-  std::vector<StrategyId> otherWished = other.search(), found = present;
+  std::vector<StrategyId> otherAnnotated = other.search(), found = present;
   int64_t least = sweeper->total();
   present = translate(other, other.present);
   runLastStage();
   if (sweeper->total() < least)
-    wished = translate(other, otherWished);
+    annotated = translate(other, otherAnnotated);
   else
     present = std::move(found);
 }
 
 bool Solver::Search::run() {
-  checkWishes();
+  checkAnnotations();
   if (!errors.empty())
     return false;
-  std::vector<StrategyId> wished = search();
+  std::vector<StrategyId> annotated = search();
   // Where an earlier level has decided, it stays so.
   if (options.costs.isTime() && isSmall() && candidates.getPriorities().size() < 2)
-    searchFromBytes(wished);
+    searchFromBytes(annotated);
   decision.objective = sweeper->total();
-  std::optional<Account> asWished;
-  if (present != wished)
-    asWished = accountFor(std::move(wished));
+  std::optional<Account> asAnnotated;
+  if (present != annotated)
+    asAnnotated = accountFor(std::move(annotated));
   answer();
-  listDetours(asWished ? &*asWished : nullptr);
+  listDetours(asAnnotated ? &*asAnnotated : nullptr);
   return true;
 }
 

@@ -14,7 +14,7 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 SignatureId Strategies::internSignature(uint32_t rule, const Signature &signature) {
-  SmallVector<uint64_t, 8> key{uint64_t(rule) << 1 | signature.isOp, signature.wished, signature.operands.size()};
+  SmallVector<uint64_t, 8> key{uint64_t(rule) << 1 | signature.isOp, signature.annotated, signature.operands.size()};
   key.append(signature.operands.begin(), signature.operands.end());
   key.append(signature.results.begin(), signature.results.end());
   auto [id, isNew] = signatureKeys.intern(key);
@@ -71,7 +71,7 @@ bool Strategies::isUneven(const ShardingRule &rule, FactorId factor, const Cuts 
   return rule.factorSizes[factor] % mesh.product(cuts[factor]) != 0;
 }
 
-/// Every cut factor divides, together with what is wished for its dim; or at least by the atoms that have to divide.
+/// Every cut factor divides, together with what is asked for its dim; or at least by the atoms that have to divide.
 bool Strategies::divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const {
   unsigned regrouped = 0;
   for (const Regroup &regroup : rule.regroups)
@@ -82,8 +82,8 @@ bool Strategies::divide(const ShardingRule &rule, const Signature &signature, co
     if (atoms.empty())
       continue;
     AtomList all = atoms;
-    if (signature.wished != kNone)
-      append_range(all, states[signature.wished].dims[signature.info->places[factor].front().dim]);
+    if (signature.annotated != kNone)
+      append_range(all, states[signature.annotated].dims[signature.info->places[factor].front().dim]);
     if (signature.info->allowsUneven[factor])
       erase_if(all, [&](AtomId atom) { return is_contained(uneven, atom); });
     if (rule.factorSizes[factor] % mesh.product(all) != 0)
@@ -98,8 +98,8 @@ bool Strategies::divide(const ShardingRule &rule, const Signature &signature, co
 
 /// A factor may be cut only if all more major ones of its dim are cut to the end; else shards would not be intervals.
 bool Strategies::addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft,
-                          const AtomList &partial, StateId wished) {
-  State state = wished == kNone ? State::replicated(factors.size()) : states[wished];
+                          const AtomList &partial, StateId annotated) {
+  State state = annotated == kNone ? State::replicated(factors.size()) : states[annotated];
   for (auto [dim, dimFactors] : zip(state.dims, factors)) {
     bool isFull = true;
     for (FactorId factor : dimFactors) {
@@ -135,10 +135,10 @@ void Strategies::evaluate(Strategy &strategy, ArrayRef<ChoiceId> choices) {
   if (draft.isMixed || !divide(rule, signature, draft.cuts) || !addInner(strategy, rule, draft.cuts))
     return;
   for (auto [factors, partial] : zip(rule.operands, draft.partialOperands))
-    if (!addState(rule, factors, draft, partial, signature.wished))
+    if (!addState(rule, factors, draft, partial, signature.annotated))
       return;
   for (const TensorFactors &factors : rule.results)
-    if (!addState(rule, factors, draft, draft.partialResults, signature.wished))
+    if (!addState(rule, factors, draft, draft.partialResults, signature.annotated))
       return;
   strategy.keepsPartial = !draft.partialResults.empty();
   strategy.innerUnits += maskUnits(rule, draft);

@@ -1,6 +1,6 @@
 //===- Strategies.h - an op under one choice per atom -----------*- C++ -*-===//
 //
-// A *signature* is what ops have in common that are alike: the rule, the shapes, and for a wished value the wish. A
+// A *signature* is what ops have in common that are alike: the rule, the shapes, and for an annotated value the annotation. A
 // *strategy* is a signature under one choice vector (a choice per atom): the states of operands and results, what is sent
 // inside, how much is computed. Both are interned, so a model of a thousand equal layers has the strategies of one.
 //
@@ -28,8 +28,8 @@ struct Signature {
   bool isOp = false;
   llvm::SmallVector<ShapeId, 3> operands;
   llvm::SmallVector<ShapeId, 1> results;
-  /// For a wished value what is wished, to which choices append; else `kNone`.
-  StateId wished = kNone;
+  /// For an annotated value what is annotated, to which choices append; else `kNone`.
+  StateId annotated = kNone;
 };
 
 struct Strategy {
@@ -91,7 +91,7 @@ private:
   Draft draft(const ShardingRule &rule, llvm::ArrayRef<ChoiceId> choices) const;
   bool divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const;
   bool addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft, const AtomList &partial,
-                StateId wished);
+                StateId annotated);
   bool isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const;
   void addRegroups(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;
   bool addInner(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;

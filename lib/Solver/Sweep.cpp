@@ -1,7 +1,7 @@
 //===- Sweep.cpp - one axis at a time, exactly ----------------------------===//
 //
-// A menu has at most 8 strategies per axis, in this order of importance: the present one, what propagation reaches, "none",
-// partial results, escapes, and the atoms of the axis spread over a dim of several factors.
+// A domain has at most 8 strategies per axis, in this order of importance: the present one, what propagation reaches, "none",
+// partial results, fallbacks, and the atoms of the axis spread over a dim of several factors.
 //
 //===----------------------------------------------------------------------===//
 #include "Sweep.h"
@@ -13,34 +13,34 @@ using namespace llvm;
 
 namespace {
 /// Strategies per axis, and for two axes together.
-constexpr size_t kMaxMenu = 8, kMaxPairMenu = 24;
+constexpr size_t kMaxDomain = 8, kMaxPairDomain = 24;
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Menus
+// Domains
 //===----------------------------------------------------------------------===//
 
-/// The choices that all atoms of `group` may take, ascending, at most `kMaxMenu` of them.
+/// The choices that all atoms of `group` may take, ascending, at most `kMaxDomain` of them.
 static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const ShardingRule &rule, AtomMask group,
-                                              bool withEscapes) {
+                                              bool withFallbacks) {
   auto isOffered = [&](size_t index) {
     auto [inBase, inAll] = profile.allowed[index];
-    return ((withEscapes ? inBase | inAll : inBase) & group) == group;
+    return ((withFallbacks ? inBase | inAll : inBase) & group) == group;
   };
   SmallVector<ChoiceId, 8> common;
   for (size_t index = 0; index < rule.choices.size(); ++index)
     if (isOffered(index))
       common.push_back(index);
-  if (common.size() <= kMaxMenu)
+  if (common.size() <= kMaxDomain)
     return common;
-  // Base cuts, none, partial, escapes.
+  // Base cuts, none, partial, fallbacks.
   auto rank = [&](ChoiceId index) {
     const Choice &choice = rule.choices[index];
     bool isBase = (profile.allowed[index].first & group) == group;
     return choice.isNone() ? 1 : !isBase ? 3 : choice.factors.empty() ? 2 : 0;
   };
   llvm::sort(common, [&](ChoiceId lhs, ChoiceId rhs) { return std::pair(rank(lhs), lhs) < std::pair(rank(rhs), rhs); });
-  common.truncate(kMaxMenu);
+  common.truncate(kMaxDomain);
   llvm::sort(common);
   return common;
 }
@@ -85,7 +85,7 @@ void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, Arr
 }
 
 /// Adds the choice vectors offered for one group, the present one not among them.
-void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group, bool withEscapes,
+void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group, bool withFallbacks,
                          ChoiceVectors &vectors) const {
   AtomList movable;
   for (AtomId atom : group)
@@ -94,7 +94,7 @@ void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, Arr
   if (movable.empty())
     return;
   const ShardingRule &rule = *strategies.signature(profile.signature).info->rule;
-  for (ChoiceId choice : commonChoices(profile, rule, maskOf(movable), withEscapes)) {
+  for (ChoiceId choice : commonChoices(profile, rule, maskOf(movable), withFallbacks)) {
     MutableArrayRef<ChoiceId> vector = vectors.add(current);
     for (AtomId atom : movable)
       vector[atom] = choice;
@@ -104,33 +104,33 @@ void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, Arr
 }
 
 /// The present strategy comes first: an option of 0 changes nothing, which elimination and freezing rely on.
-Menu Sweeper::makeMenu(ProfileId profileId, StrategyId current, const SweepUnit &unit) {
+Domain Sweeper::makeDomain(ProfileId profileId, StrategyId current, const SweepUnit &unit) {
   const Profile &profile = objective.profile(profileId);
-  size_t limit = unit.groups.size() > 1 ? kMaxPairMenu : kMaxMenu + 4;
+  size_t limit = unit.groups.size() > 1 ? kMaxPairDomain : kMaxDomain + 4;
   ChoiceVectors vectors(strategies.choices(current));
   for (const AtomList &group : unit.groups)
     for (size_t start = 0, count = vectors.size(); start < count; ++start)
-      addVectors(profile, SmallVector<ChoiceId, 16>(vectors[start]), group, unit.withEscapes, vectors);
-  Menu menu;
-  for (size_t index = 0; index < vectors.size() && menu.strategies.size() < limit; ++index) {
+      addVectors(profile, SmallVector<ChoiceId, 16>(vectors[start]), group, unit.withFallbacks, vectors);
+  Domain domain;
+  for (size_t index = 0; index < vectors.size() && domain.strategies.size() < limit; ++index) {
     StrategyId strategy = index == 0 ? current : strategies.strategy(profile.signature, vectors[index]);
-    if (!strategies[strategy].isValid || is_contained(menu.strategies, strategy))
+    if (!strategies[strategy].isValid || is_contained(domain.strategies, strategy))
       continue;
-    menu.strategies.push_back(strategy);
-    menu.prices.push_back(objective.priceNode(profileId, strategy));
-    menu.costs.push_back(menu.prices.back().cost - menu.prices.front().cost);
+    domain.strategies.push_back(strategy);
+    domain.prices.push_back(objective.costOfNode(profileId, strategy));
+    domain.costs.push_back(domain.prices.back().cost - domain.prices.front().cost);
   }
-  return menu;
+  return domain;
 }
 
-/// Nodes of one profile and strategy have one menu: a deep model has few, so the cost is that of one layer. Where no atom of the unit has
-/// an escape, it is that of the sweeps without.
-MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit) {
-  bool withEscapes = unit.withEscapes && objective.profile(profiles[node]).escapes & ofUnit.atoms;
-  MenuIndex &known = withEscapes ? ofUnit.withEscapes : ofUnit.plain;
-  auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node], menus.size());
+/// Nodes of one profile and strategy have one domain: a deep model has few, so the cost is that of one layer. Where no atom of the unit has
+/// a fallback, it is that of the sweeps without.
+DomainId Sweeper::domainOf(NodeId node, const SweepUnit &unit, UnitDomains &ofUnit) {
+  bool withFallbacks = unit.withFallbacks && objective.profile(profiles[node]).fallbacks & ofUnit.atoms;
+  DomainIndex &known = withFallbacks ? ofUnit.withFallbacks : ofUnit.plain;
+  auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node], domains.size());
   if (isNew)
-    menus.push_back(makeMenu(profiles[node], present[node], unit));
+    domains.push_back(makeDomain(profiles[node], present[node], unit));
   return entry->second;
 }
 
@@ -138,26 +138,26 @@ MenuId Sweeper::menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit) {
 // Edges
 //===----------------------------------------------------------------------===//
 
-int64_t Sweeper::priceEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
-                           EdgeTraits traits) const {
+int64_t Sweeper::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
+                            EdgeTraits traits) const {
   ShapeId shape = strategies.signatureOf(to).operands[edge.operand];
   StateId wanted = strategies.operandState(to, edge.operand);
   if (edge.twin != edge.operand && strategies.operandState(to, edge.twin) == wanted)
     return 0;
-  return objective.priceEdge(shape, strategies.resultState(from, edge.result), wanted, lhs, rhs, traits);
+  return objective.costOfEdge(shape, strategies.resultState(from, edge.result), wanted, lhs, rhs, traits);
 }
 
-int64_t Sweeper::priceEdge(EdgeId id, StrategyId from, StrategyId to) const {
+int64_t Sweeper::costOfEdge(EdgeId id, StrategyId from, StrategyId to) const {
   const SearchEdge &edge = graph.edge(id);
-  Surcharge lhs = objective.priceNode(profiles[edge.producer], from).surcharge;
-  Surcharge rhs = objective.priceNode(profiles[edge.consumer], to).surcharge;
-  return priceEdge(edge, from, to, lhs, rhs, traitsOf(id));
+  Surcharge lhs = objective.costOfNode(profiles[edge.producer], from).surcharge;
+  Surcharge rhs = objective.costOfNode(profiles[edge.consumer], to).surcharge;
+  return costOfEdge(edge, from, to, lhs, rhs, traitsOf(id));
 }
 
-/// The costs of an edge for all strategies in the menus at its ends, less what it costs at present.
+/// The costs of an edge for all strategies in the domains at its ends, less what it costs at present.
 const int64_t *Sweeper::edgeTable(EdgeId id) {
   const SearchEdge &edge = graph.edge(id);
-  MenuId from = menuIds[edge.producer], to = menuIds[edge.consumer];
+  DomainId from = domainIds[edge.producer], to = domainIds[edge.consumer];
   EdgeTraits traits = traitsOf(id);
   uint64_t ends = uint64_t(from) << 32 | to;
   uint64_t place = uint64_t(edge.result) << 48 | uint64_t(edge.operand) << 32 | uint64_t(edge.twin) << 6 |
@@ -167,12 +167,12 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
   auto [entry, isNew] = tables.try_emplace({ends, place}, nullptr);
   if (!isNew)
     return entry->second;
-  const Menu &producer = menus[from], &consumer = menus[to];
+  const Domain &producer = domains[from], &consumer = domains[to];
   int64_t *cells = arena.Allocate<int64_t>(producer.strategies.size() * consumer.strategies.size());
   int64_t *cell = cells;
   for (auto [strategy, price] : zip(producer.strategies, producer.prices))
     for (auto [otherStrategy, otherPrice] : zip(consumer.strategies, consumer.prices))
-      *cell++ = priceEdge(edge, strategy, otherStrategy, price.surcharge, otherPrice.surcharge, traits);
+      *cell++ = costOfEdge(edge, strategy, otherStrategy, price.surcharge, otherPrice.surcharge, traits);
   int64_t now = cells[0] == kForbidden ? 0 : cells[0];
   for (int64_t &cost : MutableArrayRef<int64_t>(cells, cell))
     cost = cost == kForbidden ? kForbidden : cost - now;
@@ -183,21 +183,21 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
 // Sweeps
 //===----------------------------------------------------------------------===//
 
-Sweeper::UnitMenus &Sweeper::menusFor(const SweepUnit &unit) {
-  for (UnitMenus &known : units)
+Sweeper::UnitDomains &Sweeper::domainsFor(const SweepUnit &unit) {
+  for (UnitDomains &known : units)
     if (known.groups == unit.groups)
       return known;
-  UnitMenus &made = units.emplace_back();
+  UnitDomains &made = units.emplace_back();
   made.groups = unit.groups;
   for (const AtomList &group : unit.groups)
     made.atoms |= maskOf(group);
   return made;
 }
 
-void Sweeper::chooseMenus(const SweepUnit &unit, UnitMenus &ofUnit) {
-  menuIds.resize(graph.numNodes());
+void Sweeper::chooseDomains(const SweepUnit &unit, UnitDomains &ofUnit) {
+  domainIds.resize(graph.numNodes());
   for (NodeId node = 0; node < graph.numNodes(); ++node)
-    menuIds[node] = menuOf(node, unit, ofUnit);
+    domainIds[node] = domainOf(node, unit, ofUnit);
 }
 
 /// Writes down the problem of one sweep: a variable per node with two strategies or more.
@@ -207,13 +207,13 @@ void Sweeper::prepare() {
   domains.clear();
   terms.clear();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    const Menu &menu = menus[menuIds[node]];
-    if (menu.strategies.size() < 2)
+    const Domain &domain = domains[domainIds[node]];
+    if (domain.strategies.size() < 2)
       continue;
     variables[node] = domains.size();
-    terms.push_back({variables[node], kNoVariable, menu.costs.data()});
+    terms.push_back({variables[node], kNoVariable, domain.costs.data()});
     nodesOfVariables.push_back(node);
-    domains.push_back(menu.strategies.size());
+    domains.push_back(domain.strategies.size());
   }
   for (EdgeId id = 0; id < graph.numEdges(); ++id) {
     uint32_t from = variables[graph.edge(id).producer], to = variables[graph.edge(id).consumer];
@@ -228,9 +228,9 @@ void Sweeper::prepare() {
 }
 
 int64_t Sweeper::sweep(const SweepUnit &unit) {
-  UnitMenus &ofUnit = menusFor(unit);
-  chooseMenus(unit, ofUnit);
-  if (menuIds == ofUnit.settled)
+  UnitDomains &ofUnit = domainsFor(unit);
+  chooseDomains(unit, ofUnit);
+  if (domainIds == ofUnit.settled)
     return 0;
   prepare();
   if (domains.empty())
@@ -240,25 +240,25 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
     minimum = improve(domains, terms, std::move(minimum));
   // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
   if (minimum.total >= 0) {
-    ofUnit.settled = menuIds;
+    ofUnit.settled = domainIds;
     return 0;
   }
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
-    present[node] = menus[menuIds[node]].strategies[option];
+    present[node] = domains[domainIds[node]].strategies[option];
   return -minimum.total;
 }
 
-/// For the trace: each strategy of the menu with all neighbors as they are.
+/// For the trace: each strategy of the domain with all neighbors as they are.
 std::vector<CostedStrategy> Sweeper::listCandidates(NodeId node) const {
-  const Menu &menu = menus[menuIds[node]];
+  const Domain &domain = domains[domainIds[node]];
   std::vector<CostedStrategy> candidates;
-  for (auto [strategy, price] : zip(menu.strategies, menu.prices)) {
+  for (auto [strategy, price] : zip(domain.strategies, domain.prices)) {
     int64_t reshards = 0, inside = strategies[strategy].innerUnits;
     auto add = [&](int64_t cost) { reshards = std::min(reshards + cost, kForbidden); };
     for (auto [index, edge] : enumerate(graph.inEdges(node)))
-      add(priceEdge(graph.node(node).firstIn + index, present[edge.producer], strategy));
+      add(costOfEdge(graph.node(node).firstIn + index, present[edge.producer], strategy));
     for (EdgeId id : graph.outEdges(node))
-      add(priceEdge(id, strategy, present[graph.edge(id).consumer]));
+      add(costOfEdge(id, strategy, present[graph.edge(id).consumer]));
     candidates.push_back({strategy, price.cost - inside, inside, reshards});
   }
   // Of equal ones the present strategy comes first.
@@ -269,30 +269,30 @@ std::vector<CostedStrategy> Sweeper::listCandidates(NodeId node) const {
   return candidates;
 }
 
-std::optional<Alternative> Sweeper::priceOfChange(const SweepUnit &unit, NodeId node,
-                                                  llvm::function_ref<bool(StrategyId)> same) {
-  chooseMenus(unit, menusFor(unit));
+std::optional<Alternative> Sweeper::costOfChange(const SweepUnit &unit, NodeId node,
+                                                 llvm::function_ref<bool(StrategyId)> same) {
+  chooseDomains(unit, domainsFor(unit));
   prepare();
   if (variables[node] == kNoVariable)
     return std::nullopt;
   std::vector<int64_t> notNow;
-  for (StrategyId strategy : menus[menuIds[node]].strategies)
+  for (StrategyId strategy : domains[domainIds[node]].strategies)
     notNow.push_back(same(strategy) ? kForbidden : 0);
   terms.push_back({variables[node], kNoVariable, notNow.data()});
   Minimum minimum = minimize(domains, terms);
   // A sum that ends at forbidden may have been lowered by what came after.
   if (minimum.total >= kForbidden / 2)
     return std::nullopt;
-  return Alternative{minimum.total, menus[menuIds[node]].strategies[minimum.options[variables[node]]]};
+  return Alternative{minimum.total, domains[domainIds[node]].strategies[minimum.options[variables[node]]]};
 }
 
-int64_t Sweeper::priceAlone(NodeId node, StrategyId strategy) const {
+int64_t Sweeper::costAlone(NodeId node, StrategyId strategy) const {
   StrategyId now = present[node];
-  int64_t price = objective.priceNode(profiles[node], strategy).cost - objective.priceNode(profiles[node], now).cost;
+  int64_t price = objective.costOfNode(profiles[node], strategy).cost - objective.costOfNode(profiles[node], now).cost;
   auto addEdge = [&](EdgeId id, bool isProducer) {
     StrategyId other = present[isProducer ? graph.edge(id).consumer : graph.edge(id).producer];
-    int64_t more = isProducer ? priceEdge(id, strategy, other) - priceEdge(id, now, other)
-                              : priceEdge(id, other, strategy) - priceEdge(id, other, now);
+    int64_t more = isProducer ? costOfEdge(id, strategy, other) - costOfEdge(id, now, other)
+                              : costOfEdge(id, other, strategy) - costOfEdge(id, other, now);
     price = std::clamp(price + more, -kForbidden, kForbidden);
   };
   for (size_t index = 0; index < graph.inEdges(node).size(); ++index)
@@ -303,21 +303,21 @@ int64_t Sweeper::priceAlone(NodeId node, StrategyId strategy) const {
 }
 
 int64_t Sweeper::total() const {
-  llvm::DenseMap<uint64_t, NodePrice> known;
-  std::vector<NodePrice> prices(graph.numNodes());
+  llvm::DenseMap<uint64_t, NodeCost> known;
+  std::vector<NodeCost> prices(graph.numNodes());
   int64_t sum = 0;
   auto add = [&](int64_t cost) { sum = std::min(sum + cost, kForbidden); };
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node]);
     if (isNew)
-      entry->second = objective.priceNode(profiles[node], present[node]);
+      entry->second = objective.costOfNode(profiles[node], present[node]);
     prices[node] = entry->second;
     add(prices[node].cost);
   }
   for (EdgeId id = 0; id < graph.numEdges(); ++id) {
     const SearchEdge &edge = graph.edge(id);
-    add(priceEdge(edge, present[edge.producer], present[edge.consumer], prices[edge.producer].surcharge,
-                  prices[edge.consumer].surcharge, traitsOf(id)));
+    add(costOfEdge(edge, present[edge.producer], present[edge.consumer], prices[edge.producer].surcharge,
+                   prices[edge.consumer].surcharge, traitsOf(id)));
   }
   return sum;
 }

@@ -1,10 +1,10 @@
 //===- Sweep.h - one axis at a time, exactly --------------------*- C++ -*-===//
 //
-// Every node has a present strategy. A sweep gives each node a *menu*: its present strategy, and those that differ in what the
+// Every node has a present strategy. A sweep gives each node a *domain*: its present strategy, and those that differ in what the
 // atoms of one axis do; then the best combination of the whole graph is found by elimination, and becomes the present
 // if it is better. All costs are taken relative to the present, so a sum below 0 is an improvement.
 //
-// Menus and the tables of edges between two menus are interned: equal layers share them, and a sweep is a few look-ups
+// Domains and the tables of edges between two domains are interned: equal layers share them, and a sweep is a few look-ups
 // per node.
 //
 //===----------------------------------------------------------------------===//
@@ -21,15 +21,15 @@ namespace cleave::spmd {
 struct SweepUnit {
   /// One group per axis; atoms of one group prefer to do the same.
   llvm::SmallVector<AtomList, 2> groups;
-  /// Offer escapes too.
-  bool withEscapes = false;
+  /// Offer fallbacks too.
+  bool withFallbacks = false;
 };
 
-using MenuId = uint32_t;
-struct Menu {
+using DomainId = uint32_t;
+struct Domain {
   /// The present strategy first.
   llvm::SmallVector<StrategyId, 8> strategies;
-  llvm::SmallVector<NodePrice, 8> prices;
+  llvm::SmallVector<NodeCost, 8> prices;
   /// Costs above that of the present strategy.
   llvm::SmallVector<int64_t, 8> costs;
 };
@@ -61,7 +61,7 @@ struct Alternative {
   StrategyId strategy = 0;
 };
 
-/// A strategy of a menu, and what it costs: computing and the like, what is sent inside, and the reshards around it.
+/// A strategy of a domain, and what it costs: computing and the like, what is sent inside, and the reshards around it.
 struct CostedStrategy {
   StrategyId strategy;
   int64_t op, inside, reshards;
@@ -70,7 +70,7 @@ struct CostedStrategy {
 
 class Sweeper {
 public:
-  /// `profiles` and `present`, per node, and all else must outlive this. Menus are remembered, so a new sweeper is due
+  /// `profiles` and `present`, per node, and all else must outlive this. Domains are remembered, so a new sweeper is due
   /// when profiles change.
   Sweeper(const SearchGraph &graph, const Candidates &candidates, const Launches &launches, Strategies &strategies,
           Objective &objective, llvm::ArrayRef<ProfileId> profiles, std::vector<StrategyId> &present)
@@ -81,40 +81,40 @@ public:
   int64_t sweep(const SweepUnit &unit);
   /// The best strategy of `node` that is not the `same`, if all others follow suit, and how much the objective then rises;
   /// nothing if it has none.
-  std::optional<Alternative> priceOfChange(const SweepUnit &unit, NodeId node,
-                                           llvm::function_ref<bool(StrategyId)> same);
+  std::optional<Alternative> costOfChange(const SweepUnit &unit, NodeId node,
+                                          llvm::function_ref<bool(StrategyId)> same);
   /// The same if only `node` changes, to a valid strategy.
-  int64_t priceAlone(NodeId node, StrategyId strategy) const;
-  /// The menu that the last sweep gave to `node`, priced beside what its neighbors have at present; the least first.
+  int64_t costAlone(NodeId node, StrategyId strategy) const;
+  /// The domain that the last sweep gave to `node`, counted beside what its neighbors have at present; the least first.
   std::vector<CostedStrategy> listCandidates(NodeId node) const;
   StrategyId getPresent(NodeId node) const { return present[node]; }
   /// The objective at present, at most `kForbidden`.
   int64_t total() const;
 
 private:
-  /// (profile, present strategy) -> menu.
-  using MenuIndex = llvm::DenseMap<uint64_t, MenuId>;
+  /// (profile, present strategy) -> domain.
+  using DomainIndex = llvm::DenseMap<uint64_t, DomainId>;
   /// What sweeps of the same atoms remember.
-  struct UnitMenus {
+  struct UnitDomains {
     llvm::SmallVector<AtomList, 2> groups;
     AtomMask atoms = 0;
-    MenuIndex plain, withEscapes;
-    /// The menus of all nodes of which nothing was better than the present.
-    std::vector<MenuId> settled;
+    DomainIndex plain, withFallbacks;
+    /// The domains of all nodes of which nothing was better than the present.
+    std::vector<DomainId> settled;
   };
 
-  UnitMenus &menusFor(const SweepUnit &unit);
-  void chooseMenus(const SweepUnit &unit, UnitMenus &ofUnit);
+  UnitDomains &domainsFor(const SweepUnit &unit);
+  void chooseDomains(const SweepUnit &unit, UnitDomains &ofUnit);
   void prepare();
-  MenuId menuOf(NodeId node, const SweepUnit &unit, UnitMenus &ofUnit);
-  Menu makeMenu(ProfileId profile, StrategyId current, const SweepUnit &unit);
+  DomainId domainOf(NodeId node, const SweepUnit &unit, UnitDomains &ofUnit);
+  Domain makeDomain(ProfileId profile, StrategyId current, const SweepUnit &unit);
   void addVectors(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
-                  bool withEscapes, ChoiceVectors &vectors) const;
+                  bool withFallbacks, ChoiceVectors &vectors) const;
   void addSpreads(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
                   ChoiceVectors &vectors) const;
-  int64_t priceEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
-                    EdgeTraits traits) const;
-  int64_t priceEdge(EdgeId edge, StrategyId from, StrategyId to) const;
+  int64_t costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
+                     EdgeTraits traits) const;
+  int64_t costOfEdge(EdgeId edge, StrategyId from, StrategyId to) const;
   const int64_t *edgeTable(EdgeId edge);
   EdgeTraits traitsOf(EdgeId edge) const {
     return {candidates.movesParameter(edge), launches.splitsKernel(edge), launches.movesFirst(edge),
@@ -129,14 +129,14 @@ private:
   llvm::ArrayRef<ProfileId> profiles;
   std::vector<StrategyId> &present;
 
-  std::deque<Menu> menus;
-  std::deque<UnitMenus> units;
-  /// (menu, menu), (result, operand, traits) -> table.
+  std::deque<Domain> domains;
+  std::deque<UnitDomains> units;
+  /// (domain, domain), (result, operand, traits) -> table.
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, const int64_t *> tables;
   llvm::BumpPtrAllocator arena;
 
-  // The sweep being prepared: per node its menu and variable, and the problem handed to elimination.
-  std::vector<MenuId> menuIds;
+  // The sweep being prepared: per node its domain and variable, and the problem handed to elimination.
+  std::vector<DomainId> domainIds;
   std::vector<uint32_t> variables;
   std::vector<NodeId> nodesOfVariables;
   std::vector<uint16_t> domains;

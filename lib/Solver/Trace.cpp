@@ -1,11 +1,11 @@
 //===- Trace.cpp - what was chosen among what, and why --------------------===//
 //
-//   sweep of "x", wishes only: saves 544.5 bytes
+//   sweep of "x", annotations only: saves 544.5 bytes
 //     nn.einsum /mlp/MatMul ([i,j],[j,k])->([i,k]) {i=8,j=16,k=32}
 //       > x: cut j    32.0 bytes: op 32.0, inside 0.0, reshards 0.0    [{}, {"x"}], [{"x"}, {}] -> [{}, {}] partial ..
 //         x: none    576.5 bytes: op 64.0, inside 0.0, reshards 512.5    [{}, {}], [{}, {}] -> [{}, {}]
 //
-// The candidate that was chosen is marked; the next is the runner-up. Prices are those of the node alone, with all its
+// The candidate that was chosen is marked; the next is the runner-up. Costs are those of the node alone, with all its
 // neighbors as this sweep left them: with these, what was chosen costs least.
 //
 //===----------------------------------------------------------------------===//
@@ -67,7 +67,7 @@ void SweepTrace::printAtoms(ArrayRef<AtomId> atoms) {
 void SweepTrace::printHead(const SweepUnit &unit, int64_t saved) {
   os << "sweep of ";
   interleave(unit.groups, os, [&](const AtomList &group) { printAtoms(group); }, " and ");
-  os << (unit.withEscapes ? ", ways round conflicts too" : ", wishes only");
+  os << (unit.withFallbacks ? ", ways round conflicts too" : ", annotations only");
   if (saved == 0) {
     os << ": nothing is better\n";
     return;
@@ -90,7 +90,7 @@ void SweepTrace::printNode(NodeId id) {
     os << "  how the users of " << trace.valueName(node.id) << " share it";
     break;
   case NodeKind::Pinned:
-    os << "  wished value " << trace.valueName(node.id);
+    os << "  annotated value " << trace.valueName(node.id);
     break;
   case NodeKind::Output:
     os << "  output " << trace.valueName(graph.valueOf(id));

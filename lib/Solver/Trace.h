@@ -7,7 +7,7 @@
 namespace cleave::spmd {
 
 /// Writes one sweep, after it was done, to `options.trace.os`: what it saved, and per node that had a choice its
-/// candidates with their prices, the least first. `saved` in units.
+/// candidates with their costs, the least first. `saved` in units.
 void traceSweep(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
                 const Strategies &strategies, const Sweeper &sweeper, const SweepUnit &unit, int64_t saved);
 

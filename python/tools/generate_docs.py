@@ -28,7 +28,7 @@ MODEL = ["examples/mlp.mlir", "--mesh", "model=4", "--shard", "a=[_, model]", "-
 PHASES = [
     ("imported", "Ops of `nn` on static shapes. Importing ONNX gives such a file; this one was written by hand."),
     ("canonical", "Constants are folded, movement is fused and duplicates are merged; a program as small as this one is canonical already. Each sharding annotation of "
-                  "the plan is on the tensor that it names, as `spmd.wish`, with the place of its rule."),
+                  "the plan is on the tensor that it names, as `spmd.annotation`, with the place of its rule."),
     ("annotated", "Sharding annotations have moved into types: `a` is split by columns and `b` by rows over the axis `model`. Nothing else is decided."),
     ("propagated", "Every type says its sharding. Column-parallel, then row-parallel: the result of the second product is *partial*, each rank holds an addend."),
     ("resharded", "Where the sharding of a value differs from what its user takes, there is a `spmd.reshard`. The caller wants the result replicated."),

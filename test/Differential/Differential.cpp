@@ -1,6 +1,6 @@
 //===- Differential.cpp - partitioned against unpartitioned, at random ----===//
 //
-// For each seed: generate a module with random wishes, partition a copy, run both on the same random inputs, and
+// For each seed: generate a module with random annotations, partition a copy, run both on the same random inputs, and
 // compare every result; with --lower, the partitioned one runs once more as commands on kernels, for the same bits, with
 // --program as a compiled program, too, with --guards as one whose kernels run between pages that fault, and with --emulated
 // as one for CUDA devices that this machine plays. With --bf16 either program stores bf16 and is held against results in

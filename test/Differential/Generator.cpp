@@ -1,4 +1,4 @@
-//===- Generator.cpp - random meshes, wishes and modules ------------------===//
+//===- Generator.cpp - random meshes, annotations and modules ------------------===//
 #include "Generator.h"
 #include "GeneratorImpl.h"
 
@@ -45,7 +45,7 @@ const Value *Generator::pickArgument(int64_t minRank) {
 }
 
 //===----------------------------------------------------------------------===//
-// Text of types and wishes
+// Text of types and annotations
 //===----------------------------------------------------------------------===//
 
 void Generator::pickMesh() {
@@ -128,9 +128,9 @@ Value Generator::addArgument(SmallVector<int64_t> shape, llvm::StringRef element
   if (!loops.empty())
     return capture(outside([&] { return addArgument(shape, elementType); }));
   Value value{formatv("%arg{0}", arguments.size()), shape, true, "", elementType.str()};
-  if (wish(60))
+  if (annotation(60))
     value.encoding = pickSharding(shape, elementType);
-  value.isWeight = wish(20);
+  value.isWeight = annotation(20);
   arguments.push_back(value);
   values.push_back(value);
   return value;
@@ -161,7 +161,7 @@ SmallVector<Value, 3> Generator::addAttentionOperands(int64_t batch, int64_t hea
     if (isUneven || (sequence % axis.size == 0 && keys % axis.size == 0))
       dividing.push_back(axis);
   // What a loop captures is not gathered for its attention alone.
-  bool isWord = loops.empty() && !dividing.empty() && wish(attentionWord.empty() ? 40 : 100);
+  bool isWord = loops.empty() && !dividing.empty() && annotation(attentionWord.empty() ? 40 : 100);
   if (isWord)
     attentionWord = attentionWord == "ring" || chance(80) ? "ring" : "gather";
   Axis axis = isWord ? pick(dividing) : Axis();
@@ -171,7 +171,7 @@ SmallVector<Value, 3> Generator::addAttentionOperands(int64_t batch, int64_t hea
   return made;
 }
 
-/// Appends an op: `text` without the types; now and then a wish on its result.
+/// Appends an op: `text` without the types; now and then an annotation on its result.
 bool Generator::add(const std::string &text, llvm::ArrayRef<const Value *> operands, SmallVector<int64_t> shape) {
   if (countElements(shape) > kMaxElements)
     return false;
@@ -179,14 +179,14 @@ bool Generator::add(const std::string &text, llvm::ArrayRef<const Value *> opera
   for (auto [index, operand] : llvm::enumerate(operands))
     types += (index ? ", " : "") + typeOf(*operand);
   Value result{formatv("%v{0}", nextName++), shape};
-  if (wish(5))
+  if (annotation(5))
     result.encoding = pickSharding(shape, result.elementType);
   body += formatv("  {0} = {1} : ({2}) -> {3}\n", result.name, text, types, typeOf(result));
-  if (wish(15)) {
-    Value wished{formatv("%v{0}", nextName++), shape, false, pickSharding(shape, "f32")};
-    body +=
-        formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", wished.name, result.name, typeOf(result), typeOf(wished));
-    result = wished;
+  if (annotation(15)) {
+    Value annotated{formatv("%v{0}", nextName++), shape, false, pickSharding(shape, "f32")};
+    body += formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", annotated.name, result.name, typeOf(result),
+                    typeOf(annotated));
+    result = annotated;
   }
   values.push_back(result);
   return true;
@@ -223,14 +223,14 @@ std::string Generator::callBody(llvm::ArrayRef<std::string> resultTypes) const {
 }
 
 std::string Generator::generate() {
-  if (hasWishes)
+  if (hasAnnotations)
     pickMesh();
   for (int64_t i = 0, count = 1 + below(2); i < count; ++i)
     addArgument(pickShape(1, 4), "f32");
   // Kernels of little else but rows: where much happens, no result may lie in place of an argument.
-  bool isOfRows = !hasWishes && chance(20) && addRows();
-  // Attention is one op of many, and goes round where nothing else is wished of its sequence.
-  if (wish(20)) {
+  bool isOfRows = !hasAnnotations && chance(20) && addRows();
+  // Attention is one op of many, and goes round where nothing else is annotated of its sequence.
+  if (annotation(20)) {
     attentionWord = "ring";
     addAttention();
   }
@@ -245,12 +245,12 @@ std::string Generator::generate() {
     results.push_back(*pickValue());
   SmallVector<std::string> names, types, parameters;
   for (Value &result : results) {
-    if (hasWishes && (chance(50) || result.isArgument)) {
-      Value wished{formatv("%v{0}", nextName++), result.shape, false, pickSharding(result.shape, result.elementType),
-                   result.elementType};
-      body += formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", wished.name, result.name, typeOf(result),
-                      typeOf(wished));
-      result = wished;
+    if (hasAnnotations && (chance(50) || result.isArgument)) {
+      Value annotated{formatv("%v{0}", nextName++), result.shape, false, pickSharding(result.shape, result.elementType),
+                      result.elementType};
+      body += formatv("  {0} = spmd.constrain {1} : {2} to {3}\n", annotated.name, result.name, typeOf(result),
+                      typeOf(annotated));
+      result = annotated;
     }
     names.push_back(result.name);
     types.push_back(typeOf(result));
@@ -260,7 +260,7 @@ std::string Generator::generate() {
   std::string resultTypes = llvm::join(types, ", ");
   std::string function = formatv("({0}) -> ({1}) {{\n{2}  return {3} : {1}\n}\n", llvm::join(parameters, ", "),
                                  resultTypes, body, llvm::join(names, ", "));
-  if (!hasWishes)
+  if (!hasAnnotations)
     return "func.func @main" + function;
   std::string word = attentionWord.empty() ? "" : formatv(", spmd.attention = \"{0}\"", attentionWord).str();
   std::string text = formatv("#mesh = {0}\nmodule attributes {{spmd.mesh = #mesh{1}} {{\n", meshText, word);
@@ -273,11 +273,11 @@ std::string Generator::generate() {
 }
 
 std::string cleave::test::generateModule(uint64_t seed, bool isUneven) {
-  return Generator(seed, /*hasWishes=*/true, isUneven).generate();
+  return Generator(seed, /*hasAnnotations=*/true, isUneven).generate();
 }
 
 std::string cleave::test::generateRegion(uint64_t seed, const std::string &elementType) {
-  std::string text = Generator(seed, /*hasWishes=*/false).generate();
+  std::string text = Generator(seed, /*hasAnnotations=*/false).generate();
   for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += elementType.size())
     text.replace(at, 3, elementType);
   return text;

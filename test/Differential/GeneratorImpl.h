@@ -64,18 +64,18 @@ struct LoopText {
 /// Writes one module; the ops are in GeneratorOps.cpp.
 class Generator {
 public:
-  explicit Generator(uint64_t seed, bool hasWishes = true, bool isUneven = false)
-      : engine(seed), hasWishes(hasWishes), isUneven(isUneven) {}
+  explicit Generator(uint64_t seed, bool hasAnnotations = true, bool isUneven = false)
+      : engine(seed), hasAnnotations(hasAnnotations), isUneven(isUneven) {}
   std::string generate();
 
 private:
   // Random choices.
   int64_t below(int64_t bound) { return static_cast<int64_t>(engine() % static_cast<uint64_t>(bound)); }
   bool chance(int percent) { return below(100) < percent; }
-  /// As chance, of a wish.
-  bool wish(int percent) { return hasWishes && chance(percent); }
+  /// As chance, of an annotation.
+  bool annotation(int percent) { return hasAnnotations && chance(percent); }
   template <typename Range> auto &pick(Range &range) { return range[below(std::size(range))]; }
-  int64_t pickSize() { return isUneven ? pick(kUnevenSizes) : hasWishes ? pick(kSizes) : pick(kOddSizes); }
+  int64_t pickSize() { return isUneven ? pick(kUnevenSizes) : hasAnnotations ? pick(kSizes) : pick(kOddSizes); }
   llvm::SmallVector<int64_t> pickShape(int64_t minRank, int64_t maxRank);
   const Value *pickValue(int64_t minRank = 0);
   const Value *pickArgument(int64_t minRank);
@@ -92,7 +92,7 @@ private:
   /// One of f32 whose dim `dim` is cut by `axis`, and now and then others by other axes.
   Value addCut(llvm::SmallVector<int64_t> shape, int64_t dim, const Axis &axis);
   bool add(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape);
-  /// An op inside of a formula, which gets no wish and is no value that others use.
+  /// An op inside of a formula, which gets no annotation and is no value that others use.
   Value addInner(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape,
                  llvm::StringRef elementType);
 
@@ -159,7 +159,7 @@ private:
   }
 
   std::mt19937_64 engine;
-  bool hasWishes, isUneven;
+  bool hasAnnotations, isUneven;
   llvm::SmallVector<Axis> axes;
   std::string meshText, body;
   std::string attentionWord; ///< of the plan; empty: none

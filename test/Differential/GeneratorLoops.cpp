@@ -37,7 +37,7 @@ Value Generator::outside(llvm::function_ref<Value()> write) {
 
 Value Generator::nameInside(const Value &outer) {
   Value inner{formatv("%v{0}", nextName++), outer.shape, false, "", outer.elementType};
-  if (wish(6))
+  if (annotation(6))
     inner.encoding = pickSharding(inner.shape, inner.elementType);
   return inner;
 }
@@ -170,7 +170,7 @@ void Generator::carryUnused(size_t numFound) {
 }
 
 bool Generator::addLoop() {
-  if (!hasWishes || loops.size() == 2)
+  if (!hasAnnotations || loops.size() == 2)
     return false;
   LoopText loop;
   pickIterations(loop);
@@ -250,7 +250,7 @@ void Generator::endLoop() {
     append(yields, typeOf(value));
   for (auto [index, value] : llvm::enumerate(loop.carried)) {
     Value result{formatv("{0}#{1}", name, index), value.shape, false, "", value.elementType};
-    if (wish(6))
+    if (annotation(6))
       result.encoding = pickSharding(result.shape, result.elementType);
     append(results, typeOf(result));
     if (index > 0) // but for the number of iterations

@@ -320,7 +320,7 @@ Value Generator::addPicture(int64_t channels) {
 /// Mostly one that is a weight, which kernels have in an order of their own.
 Value Generator::addWeight(SmallVector<int64_t> shape) {
   Value weight = addArgument(shape, "f32");
-  if (loops.empty() && wish(60))
+  if (loops.empty() && annotation(60))
     arguments.back().isWeight = values.back().isWeight = weight.isWeight = true;
   return weight;
 }
@@ -429,7 +429,7 @@ bool Generator::addRotaryEmbedding() {
 
 /// Numbers stay small through all steps: gates are between -1 and 1. Regions of kernels have none, they are unrolled before.
 bool Generator::addRecurrence() {
-  if (!hasWishes)
+  if (!hasAnnotations)
     return false;
   static constexpr struct {
     const char *name, *activations, *numbers;

@@ -27,7 +27,7 @@ using NarrowRun = std::function<std::optional<llvm::SmallVector<reference::Tenso
 bool isRightNarrow(mlir::ModuleOp original, mlir::ModuleOp partitioned, llvm::ArrayRef<reference::Tensor> inputs,
                    const NarrowRun &run, NarrowCount &count);
 
-/// The same function without wishes, on one device.
+/// The same function without annotations, on one device.
 mlir::OwningOpRef<mlir::ModuleOp> putOnOneDevice(mlir::ModuleOp original);
 
 } // namespace cleave::test

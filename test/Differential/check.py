@@ -1,4 +1,4 @@
-"""The differential suite: random programs, meshes and wishes, with fixed seeds.
+"""The differential suite: random programs, meshes and annotations, with fixed seeds.
 
 Usage: check.py BUILD_DIR [--emulated|--uneven] [--bf16] [--seed N] [--count N]
 

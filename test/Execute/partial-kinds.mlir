@@ -1,4 +1,4 @@
-// A whole value is made partial for nothing, of any kind; what ends it is what the next wish says: an all_reduce to be
+// A whole value is made partial for nothing, of any kind; what ends it is what the next annotation says: an all_reduce to be
 // whole, a reduce_scatter to be cut. Over four ranks, 8 x 8 x 4 = 256 bytes:
 //
 //   max to whole    all_reduce        256 * 2 * 3 / 4 = 384

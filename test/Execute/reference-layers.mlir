@@ -1,4 +1,4 @@
-// One transformer layer, wished for in three ways: what it must send, and nothing else. Each is sharded, and runs on all ranks.
+// One transformer layer, asked for in three ways: what it must send, and nothing else. Each is sharded, and runs on all ranks.
 //
 // Tensor parallel: one all-reduce after attention, one after the feed-forward part.
 // RUN: cleave shard %s --mesh m=4 --shard 'w{q,k,v}=[_, m]' --shard 'wo=[m, _]' --shard 'up=[_, m]' --shard 'down=[m, _]' | FileCheck %s --check-prefix=TENSOR

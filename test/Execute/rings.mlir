@@ -18,7 +18,7 @@
 #h = #spmd.sharding<#grid, [{}, {"a"}, {"b"}, {}]>
 
 //--- heads.mlir
-// Four heads on four ranks: without the wish tokens would be exchanged for heads. 3 x 2 x 4 x 4 x 8 x 4 bytes.
+// Four heads on four ranks: without the annotation tokens would be exchanged for heads. 3 x 2 x 4 x 4 x 8 x 4 bytes.
 // EQUAL: sent by a rank: {{ *}}3.07 kB
 // EQUAL: check result0: ok
 // CHECK-LABEL: @causal_with_heads_to_exchange

@@ -9,7 +9,7 @@ without the plan it must be the same program: all that a report says of it (each
 compiling took.
 
 The file keeps the plan as a property, `cleave.plan`. Without it annotations alone count, as for a file of somebody else's: collectives of the same
-kinds, counts and bytes (of those of OTHERWISE: no more bytes; the one of APART waits for wishes that canonical form may look through), and the outputs of the original.
+kinds, counts and bytes (of those of OTHERWISE: no more bytes; the one of APART waits for annotations that canonical form may look through), and the outputs of the original.
 
 So it is with the pipelines of pipelines.py, of the examples, and of STAGED: here nodes have stages, too. Stages must count from 0, no edge may go back,
 and tensors of a node must lie on the devices that the plan's mesh gives the rank of its stage; read back, stages have the same ops, parameters and

@@ -41,7 +41,7 @@ HANDS = {
     "mlp_external": ['[{nodes: "node_linear"}, {nodes: "node_linear_2"}]'],
 }
 INSIDE = ["", "data=2", "model=2", "data=2,model=2"]
-# A value of the batch that both layers read; the batch is also split unevenly, and wishes are about values that are read in several stages.
+# A value of the batch that both layers read; the batch is also split unevenly, and annotations are about values that are read in several stages.
 SHARED = [
     ("stage=2", "microbatches: 2", ""), ("stage=2,d=2", "microbatches: 2", "x: [d, _]; cs: [_, _]"), ("stage=2,d=2", "microbatches: 1", "x: [d, _]; cs: [_, _]"),
     ("stage=2,d=2", "microbatches: 2", "'{x,p}': [d, _]"), ("stage=2,t=2", "microbatches: 2", "'a*': [_, t]"), ("stage=2,t=2", "microbatches: 4", "a0: [_, t]; a1: [t, _]"),
@@ -51,10 +51,10 @@ SHARED = [
 ]
 
 
-def write_plan(path, mesh, pipeline, wishes, is_uneven=False):
+def write_plan(path, mesh, pipeline, annotations, is_uneven=False):
     lines = ["mesh: {" + mesh.replace("=", ": ").replace(",", ", ") + "}", "pipeline: {axis: stage, " + pipeline + "}"]
-    lines += ["uneven: true"] * is_uneven + ["shard:"] * bool(wishes)
-    lines += [f"  - {{tensor: {name!r}, dims: {dims}}}" for name, dims in wishes]
+    lines += ["uneven: true"] * is_uneven + ["shard:"] * bool(annotations)
+    lines += [f"  - {{tensor: {name!r}, dims: {dims}}}" for name, dims in annotations]
     with open(path, "w") as file:
         file.write("\n".join(lines) + "\n")
 
@@ -75,13 +75,13 @@ def problem(build, name, lines, inside):
     arrays = repeat(arrays, 4 if is_dynamic else 1)
     # Of two samples each device has one.
     microbatches = 1 if "data" in inside and not is_dynamic else 2
-    wishes = [tuple(word.split("=", 1)) for word in rules(name, inside, arrays)[1::2]] if inside else []
+    annotations = [tuple(word.split("=", 1)) for word in rules(name, inside, arrays)[1::2]] if inside else []
     count = lines.count("{", 0) - lines.count("{wte") - lines.count("{node_")
     ranks = 2 if count == 4 else count
     chunks = f", chunks: {count // ranks}" if count > ranks else ""
     with tempfile.TemporaryDirectory() as folder:
         plan = os.path.join(folder, "plan.yaml")
-        write_plan(plan, ",".join([f"stage={ranks}", *[inside] * bool(inside)]), f"microbatches: {microbatches}{chunks}, stages: {lines}", wishes)
+        write_plan(plan, ",".join([f"stage={ranks}", *[inside] * bool(inside)]), f"microbatches: {microbatches}{chunks}, stages: {lines}", annotations)
         got = run_program(build, folder, os.path.join(HERE, name + ".onnx"), plan, find_dims(name, arrays),
                           {key[3:]: array for key, array in arrays.items() if key.startswith("in:")})
         return harness.difference(got, arrays, 1e-4, 1e-5)
@@ -102,11 +102,11 @@ def write_shared(path, samples):
     return {"x": x, "p": p}, ((x * np.cos(p)) @ a0 * np.cos(p)) @ a1
 
 
-def shared(build, mesh, pipeline, wishes, samples):
+def shared(build, mesh, pipeline, annotations, samples):
     with tempfile.TemporaryDirectory() as folder:
         model, plan = os.path.join(folder, "m.onnx"), os.path.join(folder, "plan.yaml")
         inputs, expected = write_shared(model, samples)
-        pairs = [tuple(wish.strip().replace("'", "").split(": ")) for wish in wishes.split(";")] if wishes else []
+        pairs = [tuple(annotation.strip().replace("'", "").split(": ")) for annotation in annotations.split(";")] if annotations else []
         write_plan(plan, mesh, pipeline + ', stages: [{first: "/layer.0/*"}, {first: "/layer.1/*"}]', pairs, is_uneven=True)
         wrong = harness.difference(run_program(build, folder, model, plan, [], inputs), {"out:m1": expected}, 1e-4, 1e-5)
         if not wrong:
@@ -118,10 +118,10 @@ def main():
     build, wanted, _ = harness.arguments()
     cases = {f"{name} beside {inside or 'nothing'}, {lines}": lambda case=(name, lines, inside): problem(build, *case)
              for name, each in HANDS.items() for lines in each for inside in INSIDE}
-    for mesh, pipeline, wishes in SHARED:
+    for mesh, pipeline, annotations in SHARED:
         # Of ten samples a microbatch has five, which no axis divides that may be free.
         for samples in (5, 7) if "uneven" in pipeline else (4, 8) if "d=2" in mesh or "microbatches: 4" in pipeline else (4, 8, 10):
-            cases[f"shared by {samples} on {mesh}, {pipeline}, {wishes or 'no wishes'}"] = lambda case=(mesh, pipeline, wishes, samples): shared(build, *case)
+            cases[f"shared by {samples} on {mesh}, {pipeline}, {annotations or 'no annotations'}"] = lambda case=(mesh, pipeline, annotations, samples): shared(build, *case)
     return harness.run(harness.select(cases, wanted), lambda case: case())
 
 

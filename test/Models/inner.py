@@ -1,4 +1,4 @@
-"""Wishes for tensors inside of the fixtures: whatever a plan names is there, and the outputs stay right.
+"""Annotations for tensors inside of the fixtures: whatever a plan names is there, and the outputs stay right.
 
 Usage: inner.py BUILD_DIR [--all] [NAME...]
 
@@ -50,7 +50,7 @@ def run(build, name, tensor, dims):
 
 
 def problem(build, name, tensor, is_needed):
-    """What is wrong with wishes for `tensor`, or an empty string."""
+    """What is wrong with annotations for `tensor`, or an empty string."""
     # Its rank and shape are what the error says that a rule with too many dims gets.
     code, text = run(build, name, tensor, ["_"] * 9)
     if not is_needed:

@@ -156,7 +156,7 @@ def tied(build, words, copies):
 
 
 # Loops that stay loops: ONNX's Loop of a number of iterations that only an input says, and a Scan of too many steps to be unrolled. Which,
-# mesh, microbatches of six samples, further words of the pipeline, and wishes.
+# mesh, microbatches of six samples, further words of the pipeline, and annotations.
 LOOPS = [
     ("loop", "stage=2", 3, "", []), ("loop", "stage=2", 4, "uneven: true", []),
     ("loop", "stage=3", 2, 'stages: [{nodes: "first"}, {first: "again"}, {first: "last"}]', []),
@@ -204,7 +204,7 @@ def write_loop(path, kind):
     return inputs
 
 
-def looped(build, kind, mesh, microbatches, words, wishes, isEmulated=False):
+def looped(build, kind, mesh, microbatches, words, annotations, isEmulated=False):
     """A pipeline with a loop in a stage against onnxruntime, as a program, and on simulated ranks against the whole model."""
     flags, environment = TARGETS[isEmulated]
     with tempfile.TemporaryDirectory() as folder:
@@ -213,8 +213,8 @@ def looped(build, kind, mesh, microbatches, words, wishes, isEmulated=False):
         batch = "batch: {xs: 1}" if kind == "scan" else "batch: {x: 0, n: none}"
         pipeline = ", ".join(["axis: stage", f"microbatches: {microbatches}", *[batch] * ("batch" not in words), *[words] * bool(words)])
         with open(plan, "w") as file:
-            file.write("\n".join([f"mesh: {{{mesh.replace('=', ': ').replace(',', ', ')}}}", f"pipeline: {{{pipeline}}}", *["shard:"] * bool(wishes),
-                                  *(f"  - {wish}" for wish in wishes)]) + "\n")
+            file.write("\n".join([f"mesh: {{{mesh.replace('=', ': ').replace(',', ', ')}}}", f"pipeline: {{{pipeline}}}", *["shard:"] * bool(annotations),
+                                  *(f"  - {annotation}" for annotation in annotations)]) + "\n")
         np.savez(source, **inputs)
         canonical = harness.cleave(build, "shard", model, "--emit=canonical", "-o", "-")
         if "nn.loop" not in canonical.stdout:

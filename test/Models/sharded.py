@@ -3,7 +3,7 @@
 Usage: sharded.py BUILD_DIR [--outlined|--ordered|--program|--emulated [--kernels-alone]] [NAME...]
 
 A plan splits over `data` the batch, or the first dim of an input that divides, and over `model` the weights of dots and
-convolutions, columns and rows in turn; of pictures rows and columns are split, too. The wishes are not tuned: what must hold is that every output is right on every
+convolutions, columns and rows in turn; of pictures rows and columns are split, too. The annotations are not tuned: what must hold is that every output is right on every
 mesh, and that no rank does all of the work, so that no case passes because nothing was split. On some meshes nothing divides, and the plan says `uneven: true`. With --outlined, what runs on
 the ranks has been lowered to kernels; with --ordered to commands on memory, whose arena is at most 1.1 times what is
 needed at one time; with --program it is compiled, and run by the executor, on one rank and on 8, too; with

@@ -87,7 +87,7 @@ CASES = {
     "sum": Case(["next = Add(old, x)", "y = Relu(next)"], SAME, {"next": [4, 8], "y": [4, 8]}, {"old": "next"}, CUT),
     "sum of halves": Case(["next = Add(old, x)"], SAME, {"next": [4, 8]}, {"old": "next"}, CUT, kind=HALF),
     "sum of integers": Case(["next = Add(old, x)"], SAME, {"next": [4, 8]}, {"old": "next"}, CUT, kind=INT),
-    "wished by the output": Case(["next = Add(old, x)"], SAME, {"next": [4, 8]}, {"old": "next"}, [*ROWS, "--shard", "next=[_, x]"]),
+    "annotated by the output": Case(["next = Add(old, x)"], SAME, {"next": [4, 8]}, {"old": "next"}, [*ROWS, "--shard", "next=[_, x]"]),
     "product": Case(["s = MatMul(old, w)", "next = Add(s, x)", "y = Softmax(next)"], {"old": [4, 8], "x": [4, 8]},
                     {"next": [4, 8], "y": [4, 8]}, {"old": "next"}, CUT, copied=1,
                     constants={"w": np.linspace(-0.2, 0.2, 64).astype(np.float32).reshape(8, 8)}),

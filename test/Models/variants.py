@@ -50,9 +50,9 @@ def run(build, program, given, folder):
     return (None if done.returncode else dict(np.load(target))), done.stdout + done.stderr
 
 
-def compile_program(build, name, dims, mesh, wishes, path):
+def compile_program(build, name, dims, mesh, annotations, path):
     words = [word for dim, size in dims.items() for word in ("--dim", f"{dim}={size}")]
-    done = harness.cleave(build, "compile", os.path.join(HERE, name + ".onnx"), *words, "--mesh", mesh, *wishes, "-o", path,
+    done = harness.cleave(build, "compile", os.path.join(HERE, name + ".onnx"), *words, "--mesh", mesh, *annotations, "-o", path,
                           "--quiet")
     if done.returncode:
         raise RuntimeError(f"does not compile: {done.stderr[-500:]}")
@@ -68,12 +68,12 @@ def problem(build, name, fixture, mesh):
     arrays = dict(np.load(os.path.join(HERE, name + ".npz")))
     made = variants(fixture["dynamic"])
     session = onnxruntime.InferenceSession(os.path.join(HERE, name + ".onnx"), providers=["CPUExecutionProvider"])
-    wishes = sharded.rules(name, mesh, {"in:" + key: array for key, array in inputs(fixture, arrays, made[0]).items()})
+    annotations = sharded.rules(name, mesh, {"in:" + key: array for key, array in inputs(fixture, arrays, made[0]).items()})
     tolerance = sharded.TOLERANCE.get(name, 1e-4)
     with tempfile.TemporaryDirectory() as folder:
         several, single = (os.path.join(folder, file) for file in ("several.cleave", "single.cleave"))
         sizes = {dim: ",".join(str(size) for size in dict.fromkeys(variant[dim] for variant in made)) for dim in made[0]}
-        compile_program(build, name, sizes, mesh, wishes, several)
+        compile_program(build, name, sizes, mesh, annotations, several)
         for dims in made:
             given = inputs(fixture, arrays, dims)
             got, said = run(build, several, given, folder)
@@ -83,7 +83,7 @@ def problem(build, name, fixture, mesh):
             text = harness.difference(got, {"out:" + key: want for key, want in expected}, tolerance, tolerance / 10)
             if text:
                 return f"{dims}: {text}"
-            compile_program(build, name, dims, mesh, wishes, single)
+            compile_program(build, name, dims, mesh, annotations, single)
             alone, said = run(build, single, given, folder)
             if alone is None or any(alone[key].tobytes() != array.tobytes() for key, array in got.items()):
                 return f"{dims}: other bits than a program for these sizes alone {said[-200:]}"

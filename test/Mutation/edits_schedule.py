@@ -46,7 +46,7 @@ EDITS = [
          "what is the same in all microbatches is read where one makes it", ["lit:Pipe/Transforms/microbatch-loops", MICROBATCH]),
     Edit("parts-of-a-body-that-is-gone", LOOPS, "forgetParts(body);", ";",
          "a body that is made anew reads parts of the one before", ["lit:Pipe/Transforms/microbatch-loops", MICROBATCH]),
-    Edit("a-loop-is-one-iteration", "lib/Cost/OpCosts.cpp", "static_cast<double>(counted ? counted.getInt() : loop.getPricedTimes())",
+    Edit("a-loop-is-one-iteration", "lib/Cost/OpCosts.cpp", "static_cast<double>(counted ? counted.getInt() : loop.getCountedTimes())",
          "1.0", "stages are cut as if loops ran once", ["lit:Pipe/Transforms/assign-stages"]),
     Edit("stages-start-in-bodies", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "isStart ? isFound[line] : int32_t(line) == stage", "true",
          "a stage that starts in a loop is not said to go through it", ["lit:Pipe/Transforms/stages-by-hand-invalid"]),

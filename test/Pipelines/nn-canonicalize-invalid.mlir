@@ -1,6 +1,6 @@
 // RUN: cleave-opt %s --nn-canonicalize -verify-diagnostics
 
-// Rewrites would lose the wish in the type.
+// Rewrites would lose the annotation in the type.
 #mesh = #spmd.mesh<["x"=2]>
 #rows = #spmd.sharding<#mesh, [{"x"}]>
 func.func @an_annotated_module_is_past_its_canonical_form(%x: tensor<8xf32>) -> tensor<8xf32> {

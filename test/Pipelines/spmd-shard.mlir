@@ -1,4 +1,4 @@
-// The pipeline from wishes to collectives takes them from a plan, from options, or from the types of the file.
+// The pipeline from annotations to collectives takes them from a plan, from options, or from the types of the file.
 //
 // RUN: cleave-opt %s "--spmd-shard=plan=%S/Inputs/mlp.yaml" | FileCheck %s
 // RUN: cleave-opt %s "--spmd-shard=mesh=m=2 shard={up=[_, m]},{down=[m, _]}" | FileCheck %s

@@ -203,7 +203,7 @@ def draw_cut(rng, borders):
 
 
 def draw_dims(rng, borders, shape):
-    """A wish that divides; dims that nothing cuts may be open."""
+    """An annotation that divides; dims that nothing cuts may be open."""
     left, dims = list(shape), [[] for _ in shape]
     axes = [axis for axis in borders if len(borders[axis]) > 1]
     for axis in rng.sample(axes, len(axes)):
@@ -228,10 +228,10 @@ class Problem:
         self.machine = draw_machine(rng, self.mesh)
         borders = draw_borders(rng, self.mesh)
         values = model.arguments + [(f"o{index}", shape) for index, (_, shape) in enumerate(results)]
-        wishes = [f"  - {{tensor: {name}, dims: {draw_dims(rng, borders, shape)}}}\n" for name, shape in values
+        annotations = [f"  - {{tensor: {name}, dims: {draw_dims(rng, borders, shape)}}}\n" for name, shape in values
                   if name == "p0" or rng.random() < 0.55]
         axes = ", ".join(f"{axis}: {size}" for axis, size in self.mesh.items())
-        self.plan = f"mesh: {{{axes}}}\nshard:\n{''.join(wishes)}"
+        self.plan = f"mesh: {{{axes}}}\nshard:\n{''.join(annotations)}"
 
     def write(self, folder):
         """Paths of the model, the plan and the machine."""

@@ -1,8 +1,8 @@
 // RUN: cleave-opt %s --spmd-shard | FileCheck %s
 // RUN: cleave run %s --check --quiet
 
-// The first MLP is wished for before the second. Between them the solver could spread the batch over the idle axis, to
-// compute less: but the axis is about to be brought by the second MLP's wishes, whose weights would then be gathered.
+// The first MLP is asked for before the second. Between them the solver could spread the batch over the idle axis, to
+// compute less: but the axis is about to be brought by the second MLP's annotations, whose weights would then be gathered.
 
 #mesh = #spmd.mesh<["model"=2]>
 #cols = #spmd.sharding<#mesh, [{}, {"model"}]>

@@ -84,8 +84,8 @@ ROWS = {"ids": "[a]", "x": "[a, _]", "y": "[a, _]", "best": "[a]"}
 COLUMNS = {"table": "[a, _]", "w1": "[_, a]", "w2": "[a, _]", "y": "[_, a]", "mean": "[a]"}
 BOTH = {"ids": "[a]", "x": "[a, b]", "w1": "[b, _]", "y": "[a, b]"}
 NESTED = {"ids": "[[a, b]]", "x": "[[a, b], _]", "w1": "[_, b]", "most": "[[b, a]]"}
-CASES = {f"{model.__name__} {name} on {mesh}": (model, mesh, wishes)
-         for model, name, wishes, meshes in ((classifier, "rows", ROWS, ("a=2", "a=3", "a=4", "a=5")),
+CASES = {f"{model.__name__} {name} on {mesh}": (model, mesh, annotations)
+         for model, name, annotations, meshes in ((classifier, "rows", ROWS, ("a=2", "a=3", "a=4", "a=5")),
                                              (classifier, "columns", COLUMNS, ("a=3", "a=4")),
                                              (classifier, "both", BOTH, ("a=2,b=2", "a=4,b=3")),
                                              (classifier, "nested", NESTED, ("a=2,b=2", "a=3,b=2")),
@@ -94,12 +94,12 @@ CASES = {f"{model.__name__} {name} on {mesh}": (model, mesh, wishes)
          for mesh in meshes}
 
 
-def count_padding(arrays, wishes, mesh):
-    """(bytes of padding, bytes held) of all ranks, for arrays that are cut as wished or whole."""
+def count_padding(arrays, annotations, mesh):
+    """(bytes of padding, bytes held) of all ranks, for arrays that are cut as annotated or whole."""
     ranks, padding, held = int(np.prod(list(mesh.values()))), 0, 0
     for name, array in arrays.items():
         local, shards = array.itemsize, 1
-        dims = re.findall(r"\[[^\[\]]*\]|\w+", wishes.get(name, "[]")[1:-1])
+        dims = re.findall(r"\[[^\[\]]*\]|\w+", annotations.get(name, "[]")[1:-1])
         for extent, dim in zip(array.shape, dims or ["_"] * array.ndim):
             cut = int(np.prod([mesh[axis] for axis in re.findall(r"[a-z]", dim)]))
             local, shards = local * -(-extent // cut), shards * cut
@@ -108,7 +108,7 @@ def count_padding(arrays, wishes, mesh):
     return padding, held
 
 
-def problem(build, model, mesh, wishes):
+def problem(build, model, mesh, annotations):
     with tempfile.TemporaryDirectory() as folder:
         path, inputs, outputs = model(folder)
         arrays = {"out:" + name: array for name, array in outputs.items()}
@@ -116,7 +116,7 @@ def problem(build, model, mesh, wishes):
         np.savez(given, **inputs)
         with open(plan, "w") as file:
             file.write("mesh: {" + mesh.replace("=", ": ") + "}\nshard:\n" +
-                       "".join(f"  - {{tensor: {name}, dims: {dims}, uneven: true}}\n" for name, dims in wishes.items()))
+                       "".join(f"  - {{tensor: {name}, dims: {dims}, uneven: true}}\n" for name, dims in annotations.items()))
         done = harness.cleave(build, "compile", path, "--plan", plan, "-o", program, "--report", report)
         if done.returncode:
             return f"compile: exit {done.returncode}: {done.stderr[-800:]}"
@@ -126,8 +126,8 @@ def problem(build, model, mesh, wishes):
             told = json.load(file)
         exchanges, told = {"window", "permute"} & set(told["totals"]), told["padding"]
         axes = {axis: int(size) for axis, size in (word.split("=") for word in mesh.split(","))}
-        for kind, of in (("inputs", inputs), ("outputs", {name: array for name, array in outputs.items() if name in wishes})):
-            padding, held = count_padding(of, wishes, axes)
+        for kind, of in (("inputs", inputs), ("outputs", {name: array for name, array in outputs.items() if name in annotations})):
+            padding, held = count_padding(of, annotations, axes)
             if kind == "inputs" and (told[kind]["bytes"], round(told[kind]["share"], 9)) != (padding, round(padding / held, 9)):
                 return f"{kind}: the report says {told[kind]}, counted {padding} of {held}"
             if kind == "outputs" and told[kind]["bytes"] < padding:

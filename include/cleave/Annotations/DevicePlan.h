@@ -4,7 +4,7 @@
 // is silent, this holds:
 //
 //   * a spec is about the tensor; that of an output counts, or else that of the first node that takes it. Nodes that take it
-//     otherwise are told of: between both lies a reshard, which is decided by price.
+//     otherwise are told of: between both lies a reshard, which is decided by cost.
 //   * devices are ranks, or those of the ranks that the property `cleave.devices` of the model lists. Lists of devices know no axes: these are the fewest of which all lists are made, or those that
 //     the property `cleave.mesh` of the model names.
 //   * the devices of a pipeline stage are those on which tensors of its nodes lie: as many for each stage, and the same for stages on

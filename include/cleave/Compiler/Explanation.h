@@ -14,17 +14,17 @@
 
 namespace cleave {
 
-/// One step on the way of an axis from a wish to a value.
+/// One step on the way of an axis from an annotation to a value.
 struct CauseStep {
   enum class Kind {
-    Op,       ///< an op that takes it over
-    Value,    ///< a value that has it
-    Output,   ///< an output of the program that has it
-    PassedOn, ///< a value in terms, of which an op makes another one in terms
-    Wish,     ///< the end
+    Op,         ///< an op that takes it over
+    Value,      ///< a value that has it
+    Output,     ///< an output of the program that has it
+    PassedOn,   ///< a value in terms, of which an op makes another one in terms
+    Annotation, ///< the end
   };
-  Kind kind = Kind::Wish;
-  /// `nn.softmax`, the value's name, the output's number, the place of the wish: `plan.yaml:7:5`.
+  Kind kind = Kind::Annotation;
+  /// `nn.softmax`, the value's name, the output's number, the place of the annotation: `plan.yaml:7:5`.
   std::string name;
   /// Of an op: `/enc/Softmax`; may be empty.
   std::string node;
@@ -52,7 +52,7 @@ struct AxisExplanation {
   std::optional<unsigned> dim;
   /// `model`, or of a dim `data, model` where all came the same way.
   std::string axes;
-  /// The last step first; no two equal ones follow each other. Empty: no wish, it costs less.
+  /// The last step first; no two equal ones follow each other. Empty: no annotation, it costs less.
   std::vector<CauseStep> chain;
   std::optional<Alternative> nextBest;
 };
@@ -73,10 +73,10 @@ struct ValueExplanation : ShardedValue {
   std::vector<ShardedValue> returned;
   /// One for each chain, dims in order.
   std::vector<AxisExplanation> axes;
-  /// It is whole on every rank; and then, whether a wish reaches it, and what following that would cost, axis by axis.
+  /// It is whole on every rank; and then, whether an annotation reaches it, and what following that would cost, axis by axis.
   bool isWhole = false, isReached = false;
   std::vector<Alternative> alternatives;
-  /// Axes of wishes that the op that makes it does not follow.
+  /// Axes of annotations that the op that makes it does not follow.
   std::vector<std::string> unfollowed;
 };
 

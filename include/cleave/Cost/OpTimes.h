@@ -1,7 +1,7 @@
 //===- OpTimes.h - what a partitioned program takes -------------*- C++ -*-===//
 //
 // Nanoseconds of ops and collectives of one rank on a cluster, as predicted: of compute the roofline, and a launch; of a
-// collective what it takes to begin, its latencies, and its bytes, by the formulas that decisions are priced with
+// collective what it takes to begin, its latencies, and its bytes, by the formulas that decisions are counted with
 // (CostModel.h). What is shown of a collective and what it was decided by so are the same; launches are only shown.
 //
 //===----------------------------------------------------------------------===//

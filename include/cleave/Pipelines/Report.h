@@ -48,7 +48,7 @@ struct CollectiveReport {
   int64_t groupSize = 1;
   std::string type;
   std::vector<int64_t> operandShape, resultShape;
-  /// As often as it is done in a call: in a loop, for all iterations that it was priced for. Bytes and time are those of all.
+  /// As often as it is done in a call: in a loop, for all iterations that it was counted for. Bytes and time are those of all.
   int64_t times = 1;
   int64_t wireBytes = 0;
   /// As predicted, where the cluster is known; values that go together share it by their bytes.

@@ -106,7 +106,7 @@ struct PlanRule {
   /// `[data, _]`, as in the plan.
   std::string formatDims() const;
   /// The same with what else it asks for: `[data, _], priority 1`.
-  std::string formatWish() const;
+  std::string formatAnnotation() const;
 };
 
 /// One entry of `state`: inputs that the next call finds as an output has left them. A `*` stands for any text, the same

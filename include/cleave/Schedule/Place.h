@@ -15,7 +15,7 @@
 namespace cleave::schedule {
 
 /// Where stages are wanted; of what nothing is said, where the schedule has them.
-struct PlacementWish {
+struct PlacementRequest {
   std::optional<Placement> placement;
   /// By stage, -1: anywhere. Empty: nobody says how many stages there are, else as many.
   std::vector<int32_t> ranks;
@@ -26,12 +26,12 @@ struct PlacementWish {
 
 /// As `generate`; a schedule that takes any placement has the one that is wanted, but for the numbers of its ranks where
 /// they alone are others (`numberRanks`). Error: a rank without a stage.
-llvm::Expected<Schedule> generatePlaced(llvm::StringRef name, Shape shape, const PlacementWish &wish);
+llvm::Expected<Schedule> generatePlaced(llvm::StringRef name, Shape shape, const PlacementRequest &annotation);
 
 /// Gives ranks of `table` the numbers that are wanted; those that nobody names keep theirs where that is free.
 /// Error: another placement or number of stages is wanted than the schedule has, or numbers that no order of its ranks
 /// gives; all with what is legal.
-llvm::Error numberRanks(Schedule &table, const PlacementWish &wish);
+llvm::Error numberRanks(Schedule &table, const PlacementRequest &annotation);
 
 } // namespace cleave::schedule
 

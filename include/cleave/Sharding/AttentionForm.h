@@ -11,7 +11,7 @@
 namespace cleave::spmd {
 
 enum class AttentionForm {
-  Auto,   ///< by price: heads, keys where they lie, keys gathered or in a ring
+  Auto,   ///< by cost: heads, keys where they lie, keys gathered or in a ring
   Gather, ///< queries stay, and keys and values come whole
   Ring,   ///< queries stay, and keys and values come in blocks, one while another is attended to
 };

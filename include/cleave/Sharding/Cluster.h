@@ -90,7 +90,7 @@ std::string describeMisfit(const Cluster &cluster, const ClusterMesh &mesh);
 /// lacks.
 ClusterLink findLink(const Cluster &cluster, const ClusterMesh &mesh, llvm::StringRef axis);
 
-/// Prices for a program whose mesh has the axes `names`, all of those of `mesh` or fewer. A unit is 1/1024 of the time that
+/// Costs for a program whose mesh has the axes `names`, all of those of `mesh` or fewer. A unit is 1/1024 of the time that
 /// a byte takes over the fastest link: `Balanced` weighs bytes by the links that they go over, and compute by the device's
 /// rates; `Time` has latencies, what collectives and kernels take to begin, and memory too; `Bytes` counts bytes on any cluster.
 /// Precondition: `mesh` fits.

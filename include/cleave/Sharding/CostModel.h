@@ -1,6 +1,6 @@
 //===- CostModel.h - what everything costs ----------------------*- C++ -*-===//
 //
-// The prices of a decision as one value, in integers of a *unit* that whoever fills it in chooses: sending over each
+// The costs of a decision as one value, in integers of a *unit* that whoever fills it in chooses: sending over each
 // mesh axis, beginning a collective, computing, writing, and the small terms that keep a decision close to what was
 // asked for. The planner of reshards and the solver's objective read the same one, so that a plan costs what was
 // decided by.
@@ -14,7 +14,7 @@
 //   all_gather, reduce_scatter, and twice for all_reduce    (g1-1) g2 g3 .. pieces over axis 1, (g2-1) g3 .. over 2, ..
 //   all_to_all                                              (g1-1) pieces over axis 1, (g2-1) g1 over axis 2, ..
 //
-// Both are g1 g2 .. - 1 pieces where all axes cost the same: the price of one ring over all ranks. An axis over several
+// Both are g1 g2 .. - 1 pieces where all axes cost the same: the cost of one ring over all ranks. An axis over several
 // kinds of links counts as several axes.
 //
 // Latencies are those of one flat ring, as NCCL builds it: of its g1 g2 .. - 1 steps g2 .. - 1 leave the nearest group.
@@ -44,7 +44,7 @@ inline int64_t clampCost(__int128 cost) {
   return cost < kImpossibleCost ? static_cast<int64_t>(cost) : kImpossibleCost;
 }
 
-/// A factor on the price of reshards, as hundredths above 1.
+/// A factor on the cost of reshards, as hundredths above 1.
 using Surcharge = int32_t;
 
 /// How ranks that differ along one mesh axis are connected. Units; none negative.
@@ -114,8 +114,8 @@ struct CostModel {
   /// Units for an op that keeps a partial: reduce late.
   int64_t perKeptPartial = -kCostUnitsPerByte / 32;
 
-  /// On reshards next to an escape, which must save something.
-  Surcharge escapeSurcharge = 10;
+  /// On reshards next to a fallback, which must save something.
+  Surcharge fallbackSurcharge = 10;
   /// On reshards next to an axis cut in two although it fits. Without it, halves of an axis are as good as the whole,
   /// and the solver looks at each.
   Surcharge tornSurcharge = 25;
@@ -132,13 +132,13 @@ struct CostModel {
   bool hasLatency() const;
   /// True if a byte over some link costs more than over another.
   bool hasSeveralLinks() const;
-  /// Prices are told as bytes over the fastest link: its units per byte.
+  /// Costs are told as bytes over the fastest link: its units per byte.
   int64_t unitsPerToldByte() const;
   /// Of `flopShares`, by the width of an element; what lies between two widths counts as the smaller one.
   double getFlopShare(int64_t elementBytes) const {
     return flopShares[elementBytes >= 8 ? 3 : elementBytes >= 4 ? 2 : elementBytes >= 2 ? 1 : 0];
   }
-  /// True if prices are times, and nothing else.
+  /// True if costs are times, and nothing else.
   bool isTime() const { return perMemoryByte > 0; }
   /// What told bytes stand for. Precondition: a unit is a time.
   int64_t toNs(int64_t toldBytes) const {

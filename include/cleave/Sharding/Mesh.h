@@ -8,7 +8,7 @@
 //
 // A whole axis or a sub-axis is then a run of atoms, and everything that decides about shardings works on lists of
 // atoms. Where a plan names a sub-axis that the ascending primes would not show (the digit (3)2 of an axis of 6), the
-// mesh is built with that sub-axis as a wish, and the axis is cut as 3, 2 instead.
+// mesh is built with that sub-axis as an annotation, and the axis is cut as 3, 2 instead.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_MESH_H
@@ -42,13 +42,13 @@ struct SubAxis {
 /// A mesh by its axis sizes, cut into atoms. At most 255 atoms, which is far beyond any mesh of 64-bit size.
 class AtomMesh {
 public:
-  /// The mesh without wishes. Precondition: all sizes >= 1.
+  /// The mesh without annotations. Precondition: all sizes >= 1.
   explicit AtomMesh(llvm::ArrayRef<int64_t> axisSizes);
 
-  /// The mesh with every sub-axis of `wishes` falling on atom borders. Fails, with the reason in `error` (lower case,
-  /// no full stop), if a size is below 1, a wish does not divide its axis, or two wishes of an axis exclude each other
+  /// The mesh with every sub-axis of `annotations` falling on atom borders. Fails, with the reason in `error` (lower case,
+  /// no full stop), if a size is below 1, an annotation does not divide its axis, or two annotations of an axis exclude each other
   /// (the digits (1)2 and (1)3 of an axis of 6). The reason calls an axis by its entry in `names`, or else its number.
-  static std::optional<AtomMesh> create(llvm::ArrayRef<int64_t> axisSizes, llvm::ArrayRef<SubAxis> wishes,
+  static std::optional<AtomMesh> create(llvm::ArrayRef<int64_t> axisSizes, llvm::ArrayRef<SubAxis> annotations,
                                         std::string *error = nullptr, llvm::ArrayRef<llvm::StringRef> names = {});
 
   unsigned numAxes() const { return axisSizes.size(); }

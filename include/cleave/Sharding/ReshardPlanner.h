@@ -1,6 +1,6 @@
 //===- ReshardPlanner.h - the cheapest way between two states ---*- C++ -*-===//
 //
-// Plans how a tensor gets from one state to another, in closed form: a fixed handful of routes is written down, priced
+// Plans how a tensor gets from one state to another, in closed form: a fixed handful of routes is written down, counted
 // and compared; nothing is searched at run time. Every step is one collective whose meaning is "state before -> state
 // after":
 //
@@ -69,7 +69,7 @@ struct ReshardPlannerOptions {
   /// bytes where groups of three or more reduce, but two launches more and traffic on axes that the user left alone; so
   /// off by default. Either way no sequence of collectives sends fewer bytes on the meshes of the unit test.
   bool useIdleAtoms = false;
-  /// Prices of sending. Where beginning a collective costs something, routes are tried that send more in fewer.
+  /// Costs of sending. Where beginning a collective costs something, routes are tried that send more in fewer.
   CostModel costs = {};
 };
 

@@ -1,6 +1,6 @@
 //===- ShardingRule.h - how one op may be split -----------------*- C++ -*-===//
 //
-// An op's rule is an einsum with prices. Its *factors* are the loops of the op; each dim of each operand and result is
+// An op's rule is an einsum with costs. Its *factors* are the loops of the op; each dim of each operand and result is
 // a list of factors, major to minor (most dims are one factor, a dim of size 1 none, a reshaped dim several). Its
 // *choices* say what one piece of a mesh axis (an *atom*, a prime factor of the axis) may do at the op:
 //

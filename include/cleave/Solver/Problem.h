@@ -1,17 +1,17 @@
 //===- Problem.h - what is to be decided ------------------------*- C++ -*-===//
 //
-// A graph of values and ops over dense numbers, with the shardings that the user wishes: all that deciding needs to
+// A graph of values and ops over dense numbers, with the shardings that the user annotates: all that deciding needs to
 // know of a program. Build it in order, then hand it to `Solver`:
 //
 //   Problem problem(mesh);
 //   ValueId x = problem.addValue({8, 64}, 4), w = problem.addValue({64, 256}, 4), y = problem.addValue({8, 256}, 4);
 //   problem.setParameter(w);
-//   problem.setWish(w, wish);                               // dims [_, model]
+//   problem.setAnnotation(w, annotation);                               // dims [_, model]
 //   problem.addOp(problem.internRule(rule), {x, w}, {y});
 //   problem.addOutput(y);
 //
 // A value that no op makes is an input. Ops without operands (constants, loads of parameters, iota) belong into the
-// problem as inputs too, not as ops. An input without a wish is *free*: any user cuts it for nothing, and how it is
+// problem as inputs too, not as ops. An input without an annotation is *free*: any user cuts it for nothing, and how it is
 // stored follows from its users.
 //
 //===----------------------------------------------------------------------===//
@@ -32,13 +32,13 @@ using OpId = uint32_t;
 using ValueId = uint32_t;
 /// Number of an output, in the order in which they were added.
 using OutputId = uint32_t;
-/// What a wish goes back to, such as a line of the plan. Means something to the caller only.
+/// What an annotation goes back to, such as a line of the plan. Means something to the caller only.
 using CauseId = uint32_t;
-/// No op, value, wish, ...
+/// No op, value, annotation, ...
 inline constexpr uint32_t kNone = ~uint32_t(0);
 
 /// What the user wants of one dim.
-struct WishDim {
+struct AnnotationDim {
   /// Major to minor.
   AtomList atoms;
   /// Propagation may append atoms.
@@ -48,8 +48,8 @@ struct WishDim {
 };
 
 /// How the user wants one value.
-struct Wish {
-  llvm::SmallVector<WishDim, 4> dims;
+struct Annotation {
+  llvm::SmallVector<AnnotationDim, 4> dims;
   /// Atoms over which the value is to be partial, ascending, and how its terms combine (`Sum` if there are none).
   AtomList partial;
   ReductionKind partialKind = ReductionKind::Sum;
@@ -61,11 +61,11 @@ struct Wish {
 
   bool isPartial() const { return !partial.empty(); }
   /// True if both ask for the same, whoever asks.
-  bool asksSameAs(const Wish &other) const;
+  bool asksSameAs(const Annotation &other) const;
 };
 
-/// Two wishes that exclude each other.
-struct WishConflict {
+/// Two annotations that exclude each other.
+struct AnnotationConflict {
   ValueId value = kNone;
   CauseId first = kNone, second = kNone;
 };
@@ -84,22 +84,22 @@ public:
   /// Nor is that dim of an input.
   void keepInputEven(ValueId value, int32_t dim) { values[value].evenDim = dim; }
   void keepOutputEven(OutputId output, int32_t dim) { outputs[output].evenDim = dim; }
-  /// Wishes that one value has this state, for all its users. A second one that asks otherwise is a conflict.
-  void setWish(ValueId value, Wish wish);
+  /// Annotations that one value has this state, for all its users. A second one that asks otherwise is a conflict.
+  void setAnnotation(ValueId value, Annotation annotation);
   /// Preconditions: operands are inputs or results of earlier ops; results are new; one of each per tensor of the rule,
   /// with its rank.
   OpId addOp(RuleId rule, llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<ValueId> results);
-  /// An axis that wishes bring to `factor` of the op cuts nothing else of it.
+  /// An axis that annotations bring to `factor` of the op cuts nothing else of it.
   void hold(OpId op, FactorId factor) { ops[op].held = factor; }
-  /// Makes a value that is `operand` in the state that its wish asks for (`spmd.constrain`): an op whose operand and
-  /// result always have the same state. Precondition: both have one shape; `result` gets a wish.
+  /// Makes a value that is `operand` in the state that its annotation asks for (`spmd.constrain`): an op whose operand and
+  /// result always have the same state. Precondition: both have one shape; `result` gets an annotation.
   OpId addConstraint(ValueId operand, ValueId result);
-  /// The program returns `value`, in the wished state if there is one, else in the one that is wished for
-  /// the value itself, else in one that is convenient, but never partial. Only a wish makes it partial.
-  OutputId addOutput(ValueId value, const Wish *wish = nullptr);
+  /// The program returns `value`, in the annotated state if there is one, else in the one that is asked for
+  /// the value itself, else in one that is convenient, but never partial. Only an annotation makes it partial.
+  OutputId addOutput(ValueId value, const Annotation *annotation = nullptr);
 
   const AtomMesh &getMesh() const { return mesh; }
-  /// True if the atom may cut what it does not divide: some uneven wish has it.
+  /// True if the atom may cut what it does not divide: some uneven annotation has it.
   bool mayBeUneven(AtomId atom) const { return llvm::is_contained(unevenAtoms, atom); }
   llvm::ArrayRef<AtomId> getUnevenAtoms() const { return unevenAtoms; }
   /// True for the size of what is never padded.
@@ -134,13 +134,13 @@ public:
   OpId producer(ValueId value) const { return values[value].producer; }
   unsigned resultIndex(ValueId value) const { return values[value].resultIndex; }
   /// Null if there is none.
-  const Wish *wish(ValueId value) const { return lookup(values[value].wish); }
+  const Annotation *annotation(ValueId value) const { return lookup(values[value].annotation); }
 
   ValueId outputValue(OutputId output) const { return outputs[output].value; }
-  const Wish *outputWish(OutputId output) const { return lookup(outputs[output].wish); }
+  const Annotation *outputAnnotation(OutputId output) const { return lookup(outputs[output].annotation); }
 
-  /// Wishes of one value that exclude each other, in the order in which they came.
-  llvm::ArrayRef<WishConflict> getConflicts() const { return conflicts; }
+  /// Annotations of one value that exclude each other, in the order in which they came.
+  llvm::ArrayRef<AnnotationConflict> getConflicts() const { return conflicts; }
 
 private:
   struct Value {
@@ -148,7 +148,7 @@ private:
     int64_t elementBytes;
     OpId producer = kNone;
     uint32_t resultIndex = 0;
-    uint32_t wish = kNone;
+    uint32_t annotation = kNone;
     bool isParameter = false;
     int32_t evenDim = -1;
   };
@@ -160,12 +160,12 @@ private:
   };
   struct Output {
     ValueId value;
-    uint32_t wish;
+    uint32_t annotation;
     int32_t evenDim = -1;
   };
 
-  void noteUneven(const Wish &wish);
-  const Wish *lookup(uint32_t id) const { return id == kNone ? nullptr : &wishes[id]; }
+  void noteUneven(const Annotation &annotation);
+  const Annotation *lookup(uint32_t id) const { return id == kNone ? nullptr : &annotations[id]; }
   llvm::ArrayRef<ValueId> slice(const std::vector<ValueId> &all, uint32_t Op::*first, OpId op) const {
     uint32_t begin = ops[op].*first, end = op + 1 < ops.size() ? ops[op + 1].*first : all.size();
     return llvm::ArrayRef<ValueId>(all).slice(begin, end - begin);
@@ -179,8 +179,8 @@ private:
   std::vector<Op> ops;
   std::vector<ValueId> allOperands, allResults;
   std::vector<Output> outputs;
-  std::deque<Wish> wishes;
-  std::vector<WishConflict> conflicts;
+  std::deque<Annotation> annotations;
+  std::vector<AnnotationConflict> conflicts;
   AtomList unevenAtoms;
   int64_t evenSize = 0;
 };

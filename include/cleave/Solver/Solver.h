@@ -1,11 +1,11 @@
 //===- Solver.h - deciding every sharding -----------------------*- C++ -*-===//
 //
-//   candidates   what each atom may do at each op: wishes flow along factors, no conflict is resolved (Candidates.h)
+//   candidates   what each atom may do at each op: annotations flow along factors, no conflict is resolved (Candidates.h)
 //   objective    bytes on the wire, and small terms that keep compute split (Objective.h)
 //   sweeps       one mesh axis at a time, all else fixed: the exact minimum over the whole graph (Elimination.h)
 //
-// Sweeps repeat until nothing improves, first with the candidates that follow from the wishes, then also with those
-// that give way to a conflict (escapes). Wishes of a lower priority number are decided first, and what they cut stays.
+// Sweeps repeat until nothing improves, first with the candidates that follow from the annotations, then also with those
+// that give way to a conflict (fallbacks). Annotations of a lower priority number are decided first, and what they cut stays.
 //
 //   Solver solver(problem);
 //   if (!solver.solve()) report(solver.getErrors());
@@ -41,14 +41,14 @@ struct SolverOptions {
   unsigned maxRounds = 4;
   /// Below this number of ops, pairs of axes are swept together in the end.
   unsigned maxOpsForPairs = 5000;
-  /// Parameters that wishes split stay where they are, whatever it costs, and whatever brings their axes.
+  /// Parameters that annotations split stay where they are, whatever it costs, and whatever brings their axes.
   bool keepParameters = false;
   /// Below `maxOpsForPairs`, look where deciding by bytes alone sends less.
   bool lookForFewerBytes = false;
   SolverTrace trace;
 };
 
-/// Why an atom that a wish brings to an op does nothing there, or not what the wish asks for.
+/// Why an atom that an annotation brings to an op does nothing there, or not what the annotation asks for.
 struct ForcedReplication {
   enum class Reason {
     NoChoice,    ///< the op cannot be cut along this factor; see `ShardingRule::mustReplicate`
@@ -67,7 +67,7 @@ struct ForcedReplication {
 /// Ops next to each other that another decision splits otherwise.
 struct Detour {
   enum class Kind {
-    OtherStrategy, ///< wishes alone, without ways round conflicts, send more here
+    OtherStrategy, ///< annotations alone, without ways round conflicts, send more here
     SendsMore,     ///< deciding by bytes alone sends less here
   };
   Kind kind = Kind::OtherStrategy;
@@ -94,19 +94,19 @@ struct SolverError {
   std::string message;
 };
 
-/// One link of a chain from a decision back to a wish.
+/// One link of a chain from a decision back to an annotation.
 struct CauseLink {
   enum class Kind {
-    Op,     ///< factor `factor` of op number `id`
-    Value,  ///< dim `factor` of value number `id`
-    Output, ///< dim `factor` of output number `id`
-    Wish,   ///< the end: `id` is the wish's CauseId
+    Op,         ///< factor `factor` of op number `id`
+    Value,      ///< dim `factor` of value number `id`
+    Output,     ///< dim `factor` of output number `id`
+    Annotation, ///< the end: `id` is the annotation's CauseId
   };
-  Kind kind = Kind::Wish;
+  Kind kind = Kind::Annotation;
   uint32_t id = kNone;
   int32_t factor = 0;
   /// The atom came here only to avoid a conflict at this op.
-  bool isEscape = false;
+  bool isFallback = false;
 };
 
 /// The answer. Places of operands and results are those of the problem.
@@ -150,14 +150,14 @@ public:
   /// Precondition: `solve` returned true.
   const Decision &getDecision() const;
 
-  /// The atoms that wishes bring to a factor of an op, whether or not they cut it.
+  /// The atoms that annotations bring to a factor of an op, whether or not they cut it.
   AtomList getReached(OpId op, FactorId factor) const;
-  /// How `atom` came to `factor` of `op`: the op first, a wish last. Empty if it did not come.
+  /// How `atom` came to `factor` of `op`: the op first, an annotation last. Empty if it did not come.
   std::vector<CauseLink> explain(OpId op, FactorId factor, AtomId atom) const;
   /// The same for a dim of a value.
   std::vector<CauseLink> explainValue(ValueId value, unsigned dim, AtomId atom) const;
   /// The best that is left if the op that makes `value` makes another choice for the axis of `atom`, or if a user of an
-  /// input takes it otherwise, and everything else follows suit; nothing if there is no other, or a wish says how it is.
+  /// input takes it otherwise, and everything else follows suit; nothing if there is no other, or an annotation says how it is.
   /// One elimination over the graph for an op, one per user for an input.
   std::optional<NextBest> findNextBest(ValueId value, AtomId atom) const;
 

@@ -251,10 +251,10 @@ Names GraphBuilder::nodes(StringRef opType, Names inputs, ArrayRef<RankedTensorT
   }
   // Runtimes want each name once, also of the nodes that one of the model has become.
   StringRef own = node.outputs.empty() ? StringRef(base) : StringRef(node.outputs.front());
-  StringRef wish = nodeName.empty() ? own : StringRef(nodeName);
-  node.name = wish.str();
+  StringRef annotation = nodeName.empty() ? own : StringRef(nodeName);
+  node.name = annotation.str();
   if (!nodeNames.insert(node.name).second) {
-    std::string longer = (wish + "/" + opType).str();
+    std::string longer = (annotation + "/" + opType).str();
     unsigned &number = nodeNumbers.try_emplace(longer, 1).first->second;
     do
       node.name = ++number > 2 ? longer + "_" + std::to_string(number) : longer;

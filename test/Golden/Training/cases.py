@@ -170,18 +170,18 @@ def gpt_cases():
     yield case("tp arguments", TP, tensor_parallel, batch=2)
     yield case("tp 2 width tokens", TP, tensor_parallel, batch=4, loaded=True, below=MANY_TOKENS)
     yield case("tp 16 width tokens", TP, tensor_parallel, batch=32, loaded=True, below=MANY_TOKENS)
-    yield case("tp+sp, wishes on inputs", TP_SP, sequence_parallel, batch=2, sizes={"wishes": "none"},
+    yield case("tp+sp, annotations on inputs", TP_SP, sequence_parallel, batch=2, sizes={"annotations": "none"},
                below="an inner activation may stay whole, so that norms need no sum of gradients")
-    yield case("tp+sp, wishes forward", TP_SP, sequence_parallel, batch=2, sizes={"wishes": "forward"},
-               below="as with wishes on inputs, between the two halves of a block")
-    yield case("tp+sp, gradients of wishes", TP_SP, sequence_parallel, batch=2, sizes={"wishes": "all"})
+    yield case("tp+sp, annotations forward", TP_SP, sequence_parallel, batch=2, sizes={"annotations": "forward"},
+               below="as with annotations on inputs, between the two halves of a block")
+    yield case("tp+sp, gradients of annotations", TP_SP, sequence_parallel, batch=2, sizes={"annotations": "all"})
     both = {zero: Plan(BOTH, "data", "model", zero=zero) for zero in (0, 1, 3)}
     yield case("2-d dp x tp", both[0], two_axes, batch=8, below=MANY_TOKENS)
     yield case("2-d zero1 x tp", both[1], two_axes, batch=8, below=MANY_TOKENS)
     yield case("2-d fsdp x tp", both[3], two_axes, batch=8, below=MANY_TOKENS)
     yield case("2-d zero1 x tp small", both[1], two_axes, batch=4)
     yield case("2-d zero1 x tp+sp", Plan(BOTH, "data", "model", sequence=True, zero=1), two_axes_sequence, batch=4,
-               sizes={"wishes": "all"})
+               sizes={"annotations": "all"})
 
 
 def vocabulary_cases():

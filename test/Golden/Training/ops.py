@@ -66,7 +66,7 @@ def einsum(equation, *operands):
 
 
 def constrain(x, sharding, also_gradient=True):
-    """A wish for a value inside; the gradient of a wish is a wish, too."""
+    """An annotation for a value inside; the gradient of an annotation is an annotation, too."""
     return record("spmd.constrain {0}", [x], x.shape,
                   lambda d, _, x: [lambda: constrain(d, sharding) if also_gradient else d], sharding=sharding)
 

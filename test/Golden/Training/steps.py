@@ -174,14 +174,14 @@ def squared_error(x, target, type):
 
 
 def gpt(step, batch, length=16, width=32, heads=4, hidden=128, layers=2, vocabulary=None, tied=False, fused=True,
-        wishes="ends"):
+        annotations="ends"):
     """Blocks of a transformer, from activations to activations; with a `vocabulary` between an embedding and a head
-    (`tied`: one matrix) with cross entropy (`fused`: the rule for it that people write). `wishes` that the plan's
+    (`tied`: one matrix) with cross entropy (`fused`: the rule for it that people write). `annotations` that the plan's
     `sequence` puts on inner values: none, forward (not on gradients), ends (of blocks), all (between the two halves, too)."""
-    plan, also_gradient = step.plan, wishes != "forward"
+    plan, also_gradient = step.plan, annotations != "forward"
 
-    def wish(x, when):
-        return constrain(x, plan.activation(3), also_gradient) if plan.sequence and wishes in when else x
+    def annotation(x, when):
+        return constrain(x, plan.activation(3), also_gradient) if plan.sequence and annotations in when else x
 
     def block(x, norm1, shift1, q, k, v, out, norm2, shift2, up, up_bias, down, down_bias):
         def in_heads(x):
@@ -190,16 +190,16 @@ def gpt(step, batch, length=16, width=32, heads=4, hidden=128, layers=2, vocabul
         n = layer_norm(x, norm1, shift1)
         seen = attention(*(in_heads(einsum("bsi,ij->bsj", n, weight)) for weight in (q, k, v)))
         seen = seen.transpose(0, 2, 1, 3).reshape(batch, length, width)
-        x = wish(x + einsum("bsi,ij->bsj", seen, out), ["all"])
+        x = annotation(x + einsum("bsi,ij->bsj", seen, out), ["all"])
         n = layer_norm(x, norm2, shift2)
         inner = gelu(einsum("bsi,ij->bsj", n, up) + up_bias)
         x = x + (einsum("bsi,ij->bsj", inner, down) + down_bias)
-        return wish(x, ["forward", "ends", "all"])
+        return annotation(x, ["forward", "ends", "all"])
 
     if vocabulary:
         ids, labels = (step.batch(name, (batch, length), "i64") for name in ("ids", "labels"))
         table = step.parameter("embedding", (vocabulary, width), 0)
-        x = wish(gather(table, ids), ["none", "forward", "ends", "all"])
+        x = annotation(gather(table, ids), ["none", "forward", "ends", "all"])
     else:
         x, target = (step.batch(name, (batch, length, width)) for name in "xt")
     for at in range(layers):

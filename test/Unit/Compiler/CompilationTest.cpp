@@ -310,13 +310,13 @@ TEST(DiagnosticTest, hasALineForEachNote) {
   Diagnostic diagnostic, note;
   diagnostic.severity = Diagnostic::Severity::Warning;
   diagnostic.file = "m.onnx";
-  diagnostic.message = "two wishes";
+  diagnostic.message = "two annotations";
   note.severity = Diagnostic::Severity::Note;
   note.file = "plan.yaml";
   note.line = note.column = 2;
   note.message = "the other one";
   diagnostic.notes.push_back(note);
-  EXPECT_EQ(diagnostic.format(), "m.onnx: warning: two wishes\nplan.yaml:2:2: note: the other one\n");
+  EXPECT_EQ(diagnostic.format(), "m.onnx: warning: two annotations\nplan.yaml:2:2: note: the other one\n");
 }
 
 } // namespace

@@ -31,7 +31,7 @@ void expectEqual(const CostModel &a, const CostModel &b) {
   auto rest = [](const CostModel &m) {
     return std::tuple(m.perCollective, m.perNs, m.perMemoryByte, m.perLaunch, m.flopShares, m.perFlop,
                       m.perRepeatedFlop, m.repetitionSlack, m.perExtraWrite, m.perMovedByte, m.perReshard,
-                      m.perMadePartial, m.perKeptPartial, m.escapeSurcharge, m.tornSurcharge, m.parameterSurcharge);
+                      m.perMadePartial, m.perKeptPartial, m.fallbackSurcharge, m.tornSurcharge, m.parameterSurcharge);
   };
   EXPECT_EQ(rest(a), rest(b));
 }
@@ -109,7 +109,7 @@ TEST_F(CostsTest, EveryFieldIsKept) {
   with([](CostModel &m) { m.perReshard = 17; });
   with([](CostModel &m) { m.perMadePartial = 19; });
   with([](CostModel &m) { m.perKeptPartial = -23; });
-  with([](CostModel &m) { m.escapeSurcharge = 29; });
+  with([](CostModel &m) { m.fallbackSurcharge = 29; });
   with([](CostModel &m) { m.tornSurcharge = 31; });
   with([](CostModel &m) { m.parameterSurcharge = 37; });
 }

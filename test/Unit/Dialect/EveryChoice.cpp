@@ -254,7 +254,7 @@ void ChoiceModule::shardBody(nn::LoopOp loop) {
   for (OpOperand &next : yield->getOpOperands())
     next.set(ReshardOp::create(builder, loop.getLoc(),
                                shard(getWhole(next.get()), rule.operands[next.getOperandNumber()], {}), next.get()));
-  loop->setAttr(kTimesAttr, builder.getI64IntegerAttr(loop.getPricedTimes()));
+  loop->setAttr(kTimesAttr, builder.getI64IntegerAttr(loop.getCountedTimes()));
 }
 
 void ChoiceModule::rebuild() {
@@ -383,7 +383,7 @@ static ShardingRule getLoopRule(nn::LoopOp loop) {
       continue;
     InnerCost gather{InnerCost::Kind::AllGather,
                      {factors.begin(), factors.end()},
-                     loop.getPricedTimes(),
+                     loop.getCountedTimes(),
                      {factors.begin(), factors.end()}};
     gather.elementBytes = type.getElementTypeBitWidth() / 8;
     builder.addInner(gather);

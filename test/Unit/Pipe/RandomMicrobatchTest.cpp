@@ -1,6 +1,6 @@
 //===- RandomMicrobatchTest.cpp - what is not refused is right ------------===//
 //
-// The programs of the differential suite, without their wishes, cut along dims of their arguments that nobody means to be a
+// The programs of the differential suite, without their annotations, cut along dims of their arguments that nobody means to be a
 // batch. Most of that mixes samples, and is refused; whatever is accepted must give what the whole program gives. Where
 // microbatches are of two sizes, the program of one is not enough: then a loop of one stage runs, which has both.
 //

@@ -146,7 +146,7 @@ void Pipeline::drawMesh() {
   (*module)->setAttr(pipe::PipeDialect::kAxisAttr, StringAttr::get(&context, "stage"));
 }
 
-/// Some arguments along one dim each, as a plan would wish, which most ops then follow.
+/// Some arguments along one dim each, as a plan would annotation, which most ops then follow.
 void Pipeline::drawShardings() {
   auto mesh = (*module)->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr);
   for (BlockArgument argument : func.getArguments()) {
@@ -161,8 +161,8 @@ void Pipeline::drawShardings() {
     dims[dim] = spmd::DimShardingAttr::get(&context, {spmd::AxisAttr::get(&context, mesh.getNames()[axis])}, false, 0);
     auto sharding = spmd::ShardingAttr::get(&context, mesh, dims, {}, spmd::ReductionKind::Sum, {}, /*uneven=*/false);
     LocationAttr place = UnknownLoc::get(&context);
-    func.setArgAttr(argument.getArgNumber(), spmd::SpmdDialect::kWishAttr,
-                    spmd::WishAttr::get(&context, sharding, place, place));
+    func.setArgAttr(argument.getArgNumber(), spmd::SpmdDialect::kAnnotationAttr,
+                    spmd::AnnotationAttr::get(&context, sharding, place, place));
   }
 }
 

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace cleave;
 
 /// Takes all shardings out of a module: types lose theirs, and constraints go.
-static void dropWishes(ModuleOp module) {
+static void dropAnnotations(ModuleOp module) {
   auto drop = [](Value value) {
     value.setType(spmd::withSharding(cast<RankedTensorType>(value.getType()), spmd::ShardingAttr()));
   };
@@ -39,7 +39,7 @@ OwningOpRef<ModuleOp> cleave::pipe::testing::makeProgram(MLIRContext &context, u
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(test::generateModule(seed), &context);
   if (!module)
     return nullptr;
-  dropWishes(*module);
+  dropAnnotations(*module);
   return succeeded(nn::inlineCalls(*module)) ? std::move(module) : nullptr;
 }
 

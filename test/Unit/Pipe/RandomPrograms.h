@@ -1,6 +1,6 @@
-//===- RandomPrograms.h - what random tests of pipelines begin with -*- C++ -*-===//
+//===- RandomPrograms.h - what random tests of pipelines begin with --*- C++ -*-===//
 //
-// The programs of the differential suite, without their wishes.
+// The programs of the differential suite, without their annotations.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_TEST_UNIT_PIPE_RANDOMPROGRAMS_H

@@ -49,7 +49,7 @@ TEST(FormatPlan, RulesReadBack) {
   ASSERT_EQ(again.plan.rules.size(), first.plan.rules.size());
   for (size_t i = 0; i < first.plan.rules.size(); ++i) {
     const PlanRule &rule = first.plan.rules[i], &back = again.plan.rules[i];
-    EXPECT_TRUE(back.asksSameAs(rule)) << rule.formatWish() << " and " << back.formatWish();
+    EXPECT_TRUE(back.asksSameAs(rule)) << rule.formatAnnotation() << " and " << back.formatAnnotation();
     EXPECT_EQ(back.formatTarget(), rule.formatTarget());
     EXPECT_EQ(back.whereDivides, rule.whereDivides);
     ASSERT_EQ(back.except.size(), rule.except.size());

@@ -73,11 +73,11 @@ TEST(PlaceTest, SendsNothingWithinARank) {
 /// Where other numbers do, the order is the schedule's own.
 TEST(PlaceTest, KeepsTheOrderOfAScheduleWhereNumbersSuffice) {
   Schedule own = llvm::cantFail(generate("circular", {2, 4, 2}));
-  PlacementWish wish{{}, {1, 0, 1, 0}};
-  Schedule placed = llvm::cantFail(generatePlaced("circular", {2, 4, 2}, wish));
+  PlacementRequest annotation{{}, {1, 0, 1, 0}};
+  Schedule placed = llvm::cantFail(generatePlaced("circular", {2, 4, 2}, annotation));
   EXPECT_EQ(placed.programs, own.programs);
-  llvm::cantFail(numberRanks(placed, wish));
-  EXPECT_EQ(placed.replicas.front().placement, wish.ranks);
+  llvm::cantFail(numberRanks(placed, annotation));
+  EXPECT_EQ(placed.replicas.front().placement, annotation.ranks);
   EXPECT_EQ(placed.programs[1], own.programs[0]);
   Schedule turned = llvm::cantFail(generatePlaced("zb-v", {2, 4}, {{}, {1, 0, 0, 1}}));
   llvm::cantFail(numberRanks(turned, {{}, {1, -1, -1, 1}}));
@@ -85,9 +85,9 @@ TEST(PlaceTest, KeepsTheOrderOfAScheduleWhereNumbersSuffice) {
 }
 
 TEST(PlaceTest, SaysWhatCannotBe) {
-  auto getError = [](llvm::StringRef name, Shape shape, const PlacementWish &wish) {
-    llvm::Expected<Schedule> schedule = generatePlaced(name, shape, wish);
-    return llvm::toString(schedule ? numberRanks(*schedule, wish) : schedule.takeError());
+  auto getError = [](llvm::StringRef name, Shape shape, const PlacementRequest &annotation) {
+    llvm::Expected<Schedule> schedule = generatePlaced(name, shape, annotation);
+    return llvm::toString(schedule ? numberRanks(*schedule, annotation) : schedule.takeError());
   };
   EXPECT_EQ(getError("circular", {3, 4}, {{}, {0, 0, 1, 1}}),
             "no stage is wanted on rank 2: 4 stages are on ranks 0, 0, 1, 1");

@@ -1,4 +1,4 @@
-//===- ClusterTest.cpp - links of axes, and prices in time ----------------===//
+//===- ClusterTest.cpp - links of axes, and costs in time -----------------===//
 //
 // Expected times come from two published sources: NCCL's own model of latencies (graph/tuning.cc of NCCL 2.27)
 //

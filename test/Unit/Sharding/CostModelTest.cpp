@@ -74,7 +74,7 @@ TEST(CostModelTest, AnAllReduceGoesThroughNodesInLevels) {
   EXPECT_EQ(plan.bytes, 2 * 7 * 256 / 8); // Bytes stay bytes.
 }
 
-// Axes beyond the list are like `anyLink`; prices are told as bytes over the fastest link.
+// Axes beyond the list are like `anyLink`; costs are told as bytes over the fastest link.
 TEST(CostModelTest, LinksThatAreNotListed) {
   AtomMesh mesh({2, 2});
   CostModel model = withLinks({{20, 0}});
@@ -113,7 +113,7 @@ TEST(CostModelTest, ASlowAxisIsLeftAlone) {
 }
 
 //===----------------------------------------------------------------------===//
-// Every plan is priced as its steps say, and no model is better served by another's plan
+// Every plan is counted as its steps say, and no model is better served by another's plan
 //===----------------------------------------------------------------------===//
 
 /// What the ranks of `axis` among `atoms` are.
@@ -124,7 +124,7 @@ int64_t ranksAlong(const AtomMesh &mesh, unsigned axis, llvm::ArrayRef<AtomId> a
   return ranks;
 }
 
-/// The price of a step on a mesh of two axes, level by level as the head of CostModel.h says.
+/// The cost of a step on a mesh of two axes, level by level as the head of CostModel.h says.
 int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int64_t> shape, const State &before,
                 const ReshardStep &step) {
   unsigned near = model.link(1).perByte < model.link(0).perByte, far = 1 - near;

@@ -69,7 +69,7 @@ TEST(MeshTest, NeighboringAtomsMergeIntoSubAxes) {
   EXPECT_EQ(mesh.subAxesOf({1, 3}), (List{{1, 1, 2}, {1, 4, 3}}));
 }
 
-TEST(MeshTest, WishedBordersChangeTheOrderOfPrimes) {
+TEST(MeshTest, AnnotatedBordersChangeTheOrderOfPrimes) {
   std::optional<AtomMesh> mesh = AtomMesh::create({6, 12}, {{0, 3, 2}, {1, 1, 3}});
   ASSERT_TRUE(mesh);
   EXPECT_EQ(atomSizes(*mesh), (Sizes{3, 2, 3, 2, 2}));
@@ -77,7 +77,7 @@ TEST(MeshTest, WishedBordersChangeTheOrderOfPrimes) {
   EXPECT_EQ(*mesh->atomsOf(SubAxis{1, 3, 4}), (AtomList{3, 4}));
 }
 
-TEST(MeshTest, WishesThatExcludeEachOtherAreAnError) {
+TEST(MeshTest, AnnotationsThatExcludeEachOtherAreAnError) {
   std::string error;
   EXPECT_FALSE(AtomMesh::create({6}, {{0, 1, 2}, {0, 1, 3}}, &error));
   EXPECT_EQ(error, "sub-axes of mesh axis 0 of size 6 need borders at 2 and 3, which exclude each other");

@@ -30,7 +30,7 @@ std::string describe(const AtomMesh &mesh, const State &from, const State &to) {
 
 struct MeshAndShape {
   Ints axes, shape;
-  /// Every how many-th plan is carried out; all are priced.
+  /// Every how many-th plan is carried out; all are counted.
   unsigned simulateEvery = 1;
 };
 

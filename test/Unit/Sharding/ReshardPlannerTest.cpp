@@ -305,9 +305,9 @@ State drawState(const AtomMesh &mesh, unsigned rank, std::mt19937 &random) {
   return state;
 }
 
-// Prices tensors of sizes drawn at random, of extents that divide, that do so in part, and of 0, between two states. Returns how many
+// Costs tensors of sizes drawn at random, of extents that divide, that do so in part, and of 0, between two states. Returns how many
 // were compared.
-size_t comparePrices(const ReshardPlanner &planner, StateTable &states, ReshardCosts &costs, std::mt19937 &random) {
+size_t compareCosts(const ReshardPlanner &planner, StateTable &states, ReshardCosts &costs, std::mt19937 &random) {
   const Ints extents = {0, 1, 2, 3, 4, 6, 7, 8, 12, 24, 36, 40, 100, 4096, 50257};
   unsigned rank = 1 + random() % 3;
   State from = drawState(planner.getMesh(), rank, random), to = drawState(planner.getMesh(), rank, random);
@@ -329,7 +329,7 @@ size_t comparePrices(const ReshardPlanner &planner, StateTable &states, ReshardC
 // nothing is taken over.
 TEST(ReshardCostsTest, AreThoseOfThePlans) {
   // Without latencies, with those of all links, with those of near ones alone; the same tensors each time.
-  size_t numPriced[3] = {}, numPlanned[3] = {};
+  size_t numCosted[3] = {}, numPlanned[3] = {};
   for (const Ints &axes : {Ints{2, 4}, Ints{6, 2}, Ints{3, 3}, Ints{8}, Ints{2, 3, 5}})
     for (int late = 0; late < 3; ++late) {
       ReshardPlannerOptions options;
@@ -343,10 +343,10 @@ TEST(ReshardCostsTest, AreThoseOfThePlans) {
       ReshardCosts costs(planner, states);
       std::mt19937 random(5);
       for (int round = 0; round < 60; ++round)
-        numPriced[late] += comparePrices(planner, states, costs, random);
+        numCosted[late] += compareCosts(planner, states, costs, random);
       numPlanned[late] += costs.size();
     }
-  EXPECT_GT(numPriced[0] + numPriced[1] + numPriced[2], 16'500u);
+  EXPECT_GT(numCosted[0] + numCosted[1] + numCosted[2], 16'500u);
   EXPECT_LT(numPlanned[0] + 800, numPlanned[1]);
   EXPECT_LT(numPlanned[0] + 800, numPlanned[2]);
 }

@@ -1,6 +1,6 @@
 //===- ShardMovesTest.cpp - who gives whom what when a sharding changes ---===//
 //
-// Held against the definition, element by element, and against the price of an exchange, which is a closed form that
+// Held against the definition, element by element, and against the cost of an exchange, which is a closed form that
 // shares nothing with the enumeration.
 //
 //===----------------------------------------------------------------------===//

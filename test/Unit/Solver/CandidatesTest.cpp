@@ -1,4 +1,4 @@
-//===- CandidatesTest.cpp - where wishes flow -----------------------------===//
+//===- CandidatesTest.cpp - where annotations flow ------------------------===//
 //
 // Factors of einsum rules are numbered in the order in which the equation first names their letters.
 //
@@ -39,21 +39,21 @@ TEST(CandidatesTest, FlowsForwardAlongFactors) {
   EXPECT_EQ(flow.base(1, 1), kAtom1);
 }
 
-// Only the output is wished; its axis comes to the op before it, and to the input.
+// Only the output is annotated; its axis comes to the op before it, and to the input.
 TEST(CandidatesTest, FlowsBackward) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16});
   ValueId y = graph.pointwise({graph.pointwise({x})});
-  Wish wish = graph.wish({{}, {0}});
-  graph.problem.addOutput(y, &wish);
+  Annotation annotation = graph.annotation({{}, {0}});
+  graph.problem.addOutput(y, &annotation);
   Flow flow(graph);
   EXPECT_EQ(flow.base(0, 1), kAtom0);
   EXPECT_EQ(flow.base(0, 0), kNoAtoms);
   EXPECT_EQ(flow.candidates.base(flow.graph.inputNode(x), 1), kAtom0);
 }
 
-// The reduced factor k takes the axis: the op pays, so its parallel factors become escapes, but not base.
-TEST(CandidatesTest, OffersEscapesWhereAReductionPays) {
+// The reduced factor k takes the axis: the op pays, so its parallel factors become fallbacks, but not base.
+TEST(CandidatesTest, OffersFallbacksWhereAReductionPays) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{}, {0}}), w = graph.parameter({16, 32});
   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, w}));
@@ -64,8 +64,8 @@ TEST(CandidatesTest, OffersEscapesWhereAReductionPays) {
   EXPECT_EQ(flow.all(0, 2), kAtom0);
 }
 
-// Nothing is contested in data parallelism: there are no escapes at all.
-TEST(CandidatesTest, OffersNoEscapesWithoutConflict) {
+// Nothing is contested in data parallelism: there are no fallbacks at all.
+TEST(CandidatesTest, OffersNoFallbacksWithoutConflict) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}), w = graph.parameter({16, 32});
   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, w}));
@@ -107,9 +107,9 @@ TEST(CandidatesTest, FillsTheMajorFactorFirst) {
 TEST(CandidatesTest, RecordsWhatDoesNotDivide) {
   GraphBuilder graph({2});
   ValueId x = graph.input({9, 16});
-  Wish wish = graph.wish({{0}, {}});
-  wish.isUneven = true; // As stored; rows that are a part of a dim cannot be cut unevenly.
-  graph.problem.setWish(x, wish);
+  Annotation annotation = graph.annotation({{0}, {}});
+  annotation.isUneven = true; // As stored; rows that are a part of a dim cannot be cut unevenly.
+  graph.problem.setAnnotation(x, annotation);
   graph.problem.addOutput(graph.mergeDims(x, 0));
   Flow flow(graph);
   EXPECT_EQ(flow.base(0, 0), kNoAtoms);
@@ -118,13 +118,13 @@ TEST(CandidatesTest, RecordsWhatDoesNotDivide) {
   EXPECT_EQ(flow.candidates.getRefused()[0].factor, 0);
 }
 
-// Axes that one wish names as uneven may cut anything; others, of the same rows, may not.
-TEST(CandidatesTest, LetsAxesOfUnevenWishesCutWhatTheyDoNotDivide) {
+// Axes that one annotation names as uneven may cut anything; others, of the same rows, may not.
+TEST(CandidatesTest, LetsAxesOfUnevenAnnotationsCutWhatTheyDoNotDivide) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({9, 15}, {{}, {}});
-  Wish wish = graph.wish({{0}, {}});
-  wish.isUneven = true;
-  ValueId cut = graph.constrain(graph.pointwise({x}), wish);
+  Annotation annotation = graph.annotation({{0}, {}});
+  annotation.isUneven = true;
+  ValueId cut = graph.constrain(graph.pointwise({x}), annotation);
   graph.problem.addOutput(graph.pointwise({cut}));
   EXPECT_TRUE(graph.problem.mayBeUneven(0));
   EXPECT_FALSE(graph.problem.mayBeUneven(1));
@@ -164,16 +164,16 @@ TEST(CandidatesTest, OffersPartialOnlyAfterAReduction) {
   EXPECT_EQ(keepsPartial(flow, 2), kAtom0);
 }
 
-// A wish for a partial sum goes back over linear ops, and through the hub of the product, to the factor that both
+// An annotation for a partial sum goes back over linear ops, and through the hub of the product, to the factor that both
 // products sum over; not to a factor of another kind, and not beyond the op that is not linear.
-TEST(CandidatesTest, APartialWishComesToReducedFactors) {
+TEST(CandidatesTest, APartialAnnotationComesToReducedFactors) {
   for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Max}) {
     GraphBuilder graph({2});
     ValueId x = graph.input({8, 16}), w = graph.input({16, 32});
     ValueId before = graph.einsum("ik,jk->ij", {x, graph.input({16, 16})});
     ValueId product = graph.einsum("ik,kj->ij", {graph.pointwise({before}), w});
     ValueId scaled = graph.pointwise({product}, {{0}});
-    graph.problem.setWish(scaled, graph.partialWish({{}, {}}, {0}, kind));
+    graph.problem.setAnnotation(scaled, graph.partialAnnotation({{}, {}}, {0}, kind));
     graph.problem.addOutput(graph.pointwise({scaled, product}));
     Flow flow(graph);
     AtomMask expected = kind == ReductionKind::Sum ? kAtom0 : kNoAtoms;
@@ -182,7 +182,7 @@ TEST(CandidatesTest, APartialWishComesToReducedFactors) {
     EXPECT_EQ(flow.base(0, 1), kNoAtoms);
     EXPECT_EQ(flow.base(0, 2), expected); // Along the dim that is summed later, as any axis comes.
     EXPECT_EQ(flow.candidates.base(flow.graph.inputNode(w), 0), expected);
-    EXPECT_EQ(flow.candidates.wishedState(flow.graph.sharedAt(scaled).first).partial.size(), 1u);
+    EXPECT_EQ(flow.candidates.annotatedState(flow.graph.sharedAt(scaled).first).partial.size(), 1u);
   }
 }
 
@@ -199,13 +199,13 @@ TEST(CandidatesTest, ChargesForMovingAParameterThatNothingElseAsksFor) {
   }
 }
 
-// Wishes of priority 1 do not flow before those of priority 0 have been decided.
+// Annotations of priority 1 do not flow before those of priority 0 have been decided.
 TEST(CandidatesTest, ActivatesPrioritiesOneByOne) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({8, 16});
-  Wish wish = graph.wish({{0}, {1}});
-  wish.dims[1].priority = 1;
-  graph.problem.setWish(x, wish);
+  Annotation annotation = graph.annotation({{0}, {1}});
+  annotation.dims[1].priority = 1;
+  graph.problem.setAnnotation(x, annotation);
   graph.problem.addOutput(graph.pointwise({x}));
   SearchGraph search(graph.problem);
   Candidates candidates(search);
@@ -214,12 +214,12 @@ TEST(CandidatesTest, ActivatesPrioritiesOneByOne) {
   candidates.activate(0);
   EXPECT_EQ(candidates.base(search.nodeOfOp(0), 0), kAtom0);
   EXPECT_EQ(candidates.base(search.nodeOfOp(0), 1), kNoAtoms);
-  EXPECT_EQ(candidates.wishedState(input), graph.state({{0}, {}}));
+  EXPECT_EQ(candidates.annotatedState(input), graph.state({{0}, {}}));
   EXPECT_EQ(candidates.openAtoms(input, 0), kNoAtoms);
   EXPECT_EQ(candidates.openAtoms(input, 1), ~kAtom0); // Not decided yet, so anything that dim 0 has not.
   candidates.activate(1);
   EXPECT_EQ(candidates.base(search.nodeOfOp(0), 1), kAtom1);
-  EXPECT_EQ(candidates.wishedState(input), graph.state({{0}, {1}}));
+  EXPECT_EQ(candidates.annotatedState(input), graph.state({{0}, {1}}));
   EXPECT_EQ(candidates.openAtoms(input, 1), kNoAtoms);
 }
 

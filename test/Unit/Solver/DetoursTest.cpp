@@ -94,19 +94,19 @@ TEST(DetoursTest, KeptParametersAreNotGathered) {
 }
 
 /// A dim of six parts of four rows, of which the rows are cut, becomes one of 24: nobody can go on with the cut. Columns can.
-GraphBuilder mergedRows(const DimAxes *wished) {
+GraphBuilder mergedRows(const DimAxes *annotated) {
   GraphBuilder graph({4});
   ValueId x = graph.input({6, 4, 64}, {{}, {0}, {}});
   ValueId merged = graph.mergeDims(x, 0);
-  if (wished)
-    addOutput(graph, merged, *wished);
+  if (annotated)
+    addOutput(graph, merged, *annotated);
   else
     graph.problem.addOutput(merged);
   return graph;
 }
 
-// A result that nobody wishes otherwise costs no more than the best wish for it: an all_to_all, no gather.
-TEST(DetoursTest, AFreeResultCostsNoMoreThanTheBestWishForIt) {
+// A result that nobody annotations otherwise costs no more than the best annotation for it: an all_to_all, no gather.
+TEST(DetoursTest, AFreeResultCostsNoMoreThanTheBestAnnotationForIt) {
   DimAxes whole = {{}, {}}, columns = {{}, {0}};
   GraphBuilder asWhole = mergedRows(&whole), asColumns = mergedRows(&columns), free = mergedRows(nullptr);
   int64_t tensor = 24 * 64 * 4;

@@ -55,7 +55,7 @@ TEST(DominationTest, DropsWhatIsDearerBesideEverything) {
   EXPECT_EQ(kept[1], KeptOptions({0})); // of 0, 1 and 7 the least, once the other row has gone
 }
 
-// Beside option 1 of the neighbor only the dearer one is allowed.
+// Beside option 1 of the neighbor only the more expensive one is allowed.
 TEST(DominationTest, KeepsWhatAloneIsAllowed) {
   Model model;
   model.domains = {2, 2};

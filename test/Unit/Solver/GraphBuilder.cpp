@@ -18,7 +18,7 @@ static std::vector<std::vector<int64_t>> shapesOf(const Problem &problem, ArrayR
 }
 
 //===----------------------------------------------------------------------===//
-// Values and wishes
+// Values and annotations
 //===----------------------------------------------------------------------===//
 
 State GraphBuilder::state(const DimAxes &dims) const {
@@ -29,18 +29,18 @@ State GraphBuilder::state(const DimAxes &dims) const {
   return state;
 }
 
-Wish GraphBuilder::wish(const DimAxes &dims) {
-  Wish wish;
+Annotation GraphBuilder::annotation(const DimAxes &dims) {
+  Annotation annotation;
   for (const AtomList &atoms : state(dims).dims) {
-    WishDim &dim = wish.dims.emplace_back();
+    AnnotationDim &dim = annotation.dims.emplace_back();
     dim.atoms = atoms;
   }
-  wish.cause = nextCause++;
-  return wish;
+  annotation.cause = nextCause++;
+  return annotation;
 }
 
-Wish GraphBuilder::partialWish(const DimAxes &dims, ArrayRef<unsigned> partial, ReductionKind kind) {
-  Wish result = wish(dims);
+Annotation GraphBuilder::partialAnnotation(const DimAxes &dims, ArrayRef<unsigned> partial, ReductionKind kind) {
+  Annotation result = annotation(dims);
   for (unsigned axis : partial)
     llvm::append_range(result.partial, problem.getMesh().atomsOf(axis));
   llvm::sort(result.partial);
@@ -48,10 +48,10 @@ Wish GraphBuilder::partialWish(const DimAxes &dims, ArrayRef<unsigned> partial, 
   return result;
 }
 
-ValueId GraphBuilder::constrain(ValueId operand, const Wish &wish) {
+ValueId GraphBuilder::constrain(ValueId operand, const Annotation &annotation) {
   ValueId result = problem.addValue(shapeOf(problem, operand), problem.elementBytes(operand));
   problem.addConstraint(operand, result);
-  problem.setWish(result, wish);
+  problem.setAnnotation(result, annotation);
   return result;
 }
 
@@ -59,7 +59,7 @@ ValueId GraphBuilder::input(ArrayRef<int64_t> shape) { return problem.addValue(s
 
 ValueId GraphBuilder::input(ArrayRef<int64_t> shape, const DimAxes &dims) {
   ValueId value = input(shape);
-  problem.setWish(value, wish(dims));
+  problem.setAnnotation(value, annotation(dims));
   return value;
 }
 

@@ -3,7 +3,7 @@
 // Builds problems from einsums and the like, without IR:
 //
 //   GraphBuilder graph({2, 4});                        // mesh axes 0 and 1
-//   ValueId x = graph.input({8, 64}, {{0}, {}});       // dim 0 wished on axis 0, dim 1 whole
+//   ValueId x = graph.input({8, 64}, {{0}, {}});       // dim 0 annotated on axis 0, dim 1 whole
 //   ValueId w = graph.parameter({64, 256}, {{}, {1}});
 //   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, w}));
 //
@@ -24,10 +24,11 @@ public:
   explicit GraphBuilder(llvm::ArrayRef<int64_t> axisSizes) : problem(AtomMesh(axisSizes)) {}
 
   /// All dims closed, every axis whole. Causes are numbered 0, 1, ... in the order of calls.
-  Wish wish(const DimAxes &dims);
+  Annotation annotation(const DimAxes &dims);
   /// The same, and partial over these axes.
-  Wish partialWish(const DimAxes &dims, llvm::ArrayRef<unsigned> partial, ReductionKind kind = ReductionKind::Sum);
-  /// An f32 input, with or without a wish.
+  Annotation partialAnnotation(const DimAxes &dims, llvm::ArrayRef<unsigned> partial,
+                               ReductionKind kind = ReductionKind::Sum);
+  /// An f32 input, with or without an annotation.
   ValueId input(llvm::ArrayRef<int64_t> shape);
   ValueId input(llvm::ArrayRef<int64_t> shape, const DimAxes &dims);
   ValueId parameter(llvm::ArrayRef<int64_t> shape);
@@ -47,8 +48,8 @@ public:
 
   /// Adds an op whose only result has `shape`.
   ValueId op(ShardingRule rule, llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<int64_t> shape);
-  /// The value of `operand` in the wished state, by a constraint.
-  ValueId constrain(ValueId operand, const Wish &wish);
+  /// The value of `operand` in the annotated state, by a constraint.
+  ValueId constrain(ValueId operand, const Annotation &annotation);
   /// The state with these axes.
   State state(const DimAxes &dims) const;
 

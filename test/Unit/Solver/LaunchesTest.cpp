@@ -231,10 +231,10 @@ TEST(LaunchesTest, WhatComesFromElsewhereIsRead) {
 }
 
 // A value that the plan names is an output without a node of its own.
-TEST(LaunchesTest, WhatIsReturnedAsWishedIsStored) {
+TEST(LaunchesTest, WhatIsReturnedAsAnnotatedIsStored) {
   GraphBuilder graph({2});
   ValueId x = graph.pointwise({graph.input({8, 8})});
-  graph.problem.setWish(x, graph.wish({{0}, {}}));
+  graph.problem.setAnnotation(x, graph.annotation({{0}, {}}));
   graph.problem.addOutput(x);
   graph.problem.addOutput(graph.pointwise({x}));
   EXPECT_EQ(keptBy(graph), "..i");
@@ -253,7 +253,7 @@ TEST(LaunchesTest, LoopsReadFromMemory) {
   EXPECT_EQ(keptBy(chain.graph), "...");
 }
 
-// Without a price of launches nobody asks.
+// Without a cost of launches nobody asks.
 TEST(LaunchesTest, NothingIsSplitWhereNothingIsCounted) {
   GraphBuilder graph({2});
   graph.problem.addOutput(graph.pointwise({graph.pointwise({graph.input({8, 8})})}));

@@ -1,4 +1,4 @@
-//===- ObjectiveTest.cpp - states and prices of single ops ----------------===//
+//===- ObjectiveTest.cpp - states and costs of single ops -----------------===//
 //
 // Expected numbers are worked out by hand from the table in Objective.h and the formulas in ShardingRule.h.
 //
@@ -37,10 +37,10 @@ struct OneOp {
   StrategyId strategy(std::vector<ChoiceId> choices) { return strategies.strategy(signatureId, choices); }
   const Strategy &at(std::vector<ChoiceId> choices) { return strategies[strategy(std::move(choices))]; }
   int64_t price(std::vector<ChoiceId> choices) {
-    return objective.priceNode(objective.internProfile(profile), strategy(std::move(choices))).cost;
+    return objective.costOfNode(objective.internProfile(profile), strategy(std::move(choices))).cost;
   }
   Surcharge surcharge(std::vector<ChoiceId> choices) {
-    return objective.priceNode(objective.internProfile(profile), strategy(std::move(choices))).surcharge;
+    return objective.costOfNode(objective.internProfile(profile), strategy(std::move(choices))).surcharge;
   }
 
   AtomMesh mesh;
@@ -156,7 +156,7 @@ TEST(ObjectiveTest, RepeatingWhatIsSplitIsDear) {
 }
 
 // A byte over links takes as long as 64 flops, and first as 64 bytes of memory, then as one: 8192 flops and (128 + 512 +
-// 256) * 4 bytes, or half of the flops with a half of the left side and of the result. Repeating is no dearer than it is.
+// 256) * 4 bytes, or half of the flops with a half of the left side and of the result. Repeating is no more expensive than it is.
 TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
   CostModel model;
   model.perNs = kCostUnitsPerByte;
@@ -188,7 +188,7 @@ TEST(ObjectiveTest, LeavingTheUncontestedFactorIsCharged) {
   EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + (512 + 512) / 6.0, 0.01);
 }
 
-TEST(ObjectiveTest, EscapesAndTornAxesAreSurcharged) {
+TEST(ObjectiveTest, FallbacksAndTornAxesAreSurcharged) {
   OneOp op = matmul({4});
   EXPECT_EQ(op.surcharge({kCutI, kCutI}), 0);
   EXPECT_EQ(op.surcharge({kCutI, kCutJ}), 25); // Each could take the whole axis.
@@ -204,7 +204,7 @@ TEST(ObjectiveTest, ReshardsCostTheirBytesAndSurcharges) {
   partial.addPartial(0, ReductionKind::Sum);
   StateId from = op.states.intern(cut), to = op.states.intern(whole), sum = op.states.intern(partial);
   auto price = [&](StateId source, StateId target, Surcharge surcharge, bool moves) {
-    return op.objective.priceEdge(op.resultShape, source, target, 0, surcharge, {moves, false});
+    return op.objective.costOfEdge(op.resultShape, source, target, 0, surcharge, {moves, false});
   };
   EXPECT_EQ(price(from, from, 25, true), 0);
   EXPECT_EQ(price(from, to, 0, false), 512 * kCostUnitsPerByte + kCostUnitsPerByte / 2);
@@ -236,7 +236,7 @@ TEST(ObjectiveTest, WhatIsSentOrCutMayTakeAKernelMore) {
   OneOp op = matmul({2}, model);
   auto [whole, cut] = WholeAndCut(op);
   auto priceOf = [&](StateId from, StateId to, EdgeTraits traits) {
-    return op.objective.priceEdge(op.resultShape, from, to, 0, 0, traits);
+    return op.objective.costOfEdge(op.resultShape, from, to, 0, 0, traits);
   };
   EdgeTraits splits, moves, joins;
   splits.splitsKernel = moves.movesFirst = joins.movesFirst = joins.joinsFirst = true;
@@ -263,7 +263,7 @@ TEST(ObjectiveTest, WhatIsSentOrCutGoesThroughMemory) {
     EdgeTraits traits;
     traits.sharesKernel = true;
     traits.isKept = isKept;
-    return op.objective.priceEdge(op.resultShape, from, to, 0, 0, traits);
+    return op.objective.costOfEdge(op.resultShape, from, to, 0, 0, traits);
   };
   constexpr int64_t unit = kCostUnitsPerByte;
   EXPECT_EQ(priceOf(whole, whole, true), 0);
@@ -279,7 +279,7 @@ TEST(ObjectiveTest, AnotherKindOfPartialCostsTheReduction) {
   State sum = State::replicated(2), max = sum;
   sum.addPartial(0, ReductionKind::Sum);
   max.addPartial(0, ReductionKind::Max);
-  EXPECT_EQ(op.objective.priceEdge(op.resultShape, op.states.intern(sum), op.states.intern(max), 0, 0, {}),
+  EXPECT_EQ(op.objective.costOfEdge(op.resultShape, op.states.intern(sum), op.states.intern(max), 0, 0, {}),
             1024 * kCostUnitsPerByte + kCostUnitsPerByte / 2 + kCostUnitsPerByte / 8);
 }
 

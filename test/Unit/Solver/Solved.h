@@ -28,10 +28,10 @@ struct Solved {
   Solver solver;
 };
 
-/// Makes `value` an output that is wished closed in `dims`.
+/// Makes `value` an output that is annotated closed in `dims`.
 inline void addOutput(GraphBuilder &graph, ValueId value, const DimAxes &dims) {
-  Wish wish = graph.wish(dims);
-  graph.problem.addOutput(value, &wish);
+  Annotation annotation = graph.annotation(dims);
+  graph.problem.addOutput(value, &annotation);
 }
 
 } // namespace cleave::spmd

@@ -1,6 +1,6 @@
 //===- SolverBruteForceTest.cpp - against every choice of every op --------===//
 //
-// Random graphs of two or three ops, inputs, outputs and a value inside wished at random, now and then partial. The
+// Random graphs of two or three ops, inputs, outputs and a value inside annotated at random, now and then partial. The
 // oracle tries every choice vector of every op, derives states by itself and adds up the bytes; the solver, asked for
 // bytes, must find as few, and what it claims to send must be what its states need.
 //
@@ -123,12 +123,12 @@ private:
       units += serveUnits(value);
     return units / kCostUnitsPerByte;
   }
-  State wished(const Wish &wish) const {
-    State state = State::replicated(wish.dims.size());
-    for (auto [dim, wishDim] : llvm::zip_equal(state.dims, wish.dims))
-      dim = wishDim.atoms;
-    for (AtomId atom : wish.partial)
-      state.addPartial(atom, wish.partialKind);
+  State annotated(const Annotation &annotation) const {
+    State state = State::replicated(annotation.dims.size());
+    for (auto [dim, annotationDim] : llvm::zip_equal(state.dims, annotation.dims))
+      dim = annotationDim.atoms;
+    for (AtomId atom : annotation.partial)
+      state.addPartial(atom, annotation.partialKind);
     return state;
   }
   /// Least units to serve all users of a value, which may share one state first; or just those with a given one.
@@ -144,14 +144,14 @@ private:
           want(chosen[op]->operands[index]);
     for (OutputId output = 0; output < problem.numOutputs(); ++output)
       if (problem.outputValue(output) == value)
-        want(wished(*problem.outputWish(output)));
+        want(annotated(*problem.outputAnnotation(output)));
     OpId producer = problem.producer(value);
-    if (producer == kNone && !problem.wish(value))
+    if (producer == kNone && !problem.annotation(value))
       return 0; // Free: stored as a whole, cut for nothing.
-    StateId made = states.intern(producer == kNone ? wished(*problem.wish(value)) : chosen[producer]->result);
+    StateId made = states.intern(producer == kNone ? annotated(*problem.annotation(value)) : chosen[producer]->result);
     ShapeId shape = costs.internShape(problem.shape(value), problem.elementBytes(value));
-    if (const Wish *wish = problem.wish(value))
-      if (StateId pinned = states.intern(wished(*wish)); !given)
+    if (const Annotation *annotation = problem.annotation(value))
+      if (StateId pinned = states.intern(annotated(*annotation)); !given)
         return costs.cost(shape, made, pinned) + serveFrom(shape, pinned, wants);
     if (StateId shared = given ? states.intern(*given) : made; given)
       return (producer == kNone ? 0 : costs.cost(shape, made, shared)) + serveFrom(shape, shared, wants);
@@ -191,13 +191,13 @@ DimAxes randomDims(std::mt19937 &random, unsigned numAxes) {
 }
 
 /// The same, and now and then an axis that is left over makes the value partial.
-Wish randomWish(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, bool withPartial) {
+Annotation randomAnnotation(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, bool withPartial) {
   DimAxes dims = randomDims(random, numAxes);
   std::vector<unsigned> partial;
   for (unsigned axis = 0; axis < numAxes; ++axis)
     if (!llvm::is_contained(dims[0], axis) && !llvm::is_contained(dims[1], axis) && withPartial && random() % 2)
       partial.push_back(axis);
-  return graph.partialWish(dims, partial);
+  return graph.partialAnnotation(dims, partial);
 }
 
 /// Square matrices of 8x8, so that any op fits any values.
@@ -205,7 +205,7 @@ void buildRandom(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, un
   std::vector<ValueId> values;
   for (int input = 0; input < 2; ++input) {
     values.push_back(graph.input({8, 8}));
-    graph.problem.setWish(values.back(), randomWish(graph, random, numAxes, withPartial));
+    graph.problem.setAnnotation(values.back(), randomAnnotation(graph, random, numAxes, withPartial));
   }
   values.push_back(graph.input({8, 8}));
   for (unsigned op = 0; op < numOps; ++op) {
@@ -224,9 +224,9 @@ void buildRandom(GraphBuilder &graph, std::mt19937 &random, unsigned numAxes, un
     }
   }
   if (withPartial && random() % 2)
-    graph.problem.setWish(values[3], randomWish(graph, random, numAxes, withPartial));
-  Wish wish = randomWish(graph, random, numAxes, withPartial);
-  graph.problem.addOutput(values.back(), &wish);
+    graph.problem.setAnnotation(values[3], randomAnnotation(graph, random, numAxes, withPartial));
+  Annotation annotation = randomAnnotation(graph, random, numAxes, withPartial);
+  graph.problem.addOutput(values.back(), &annotation);
 }
 
 void compare(std::vector<int64_t> axes, unsigned numOps, unsigned numTrials, unsigned mustEqual, unsigned seed,
@@ -254,8 +254,8 @@ void compare(std::vector<int64_t> axes, unsigned numOps, unsigned numTrials, uns
 TEST(SolverBruteForceTest, OneRoundIsNotEnough) {
   GraphBuilder graph({2, 2, 2});
   ValueId lhs = graph.input({16, 16}, {{0}, {1, 2}}), rhs = graph.input({16, 16}, {{0}, {1}});
-  Wish wish = graph.wish({{1}, {2}});
-  graph.problem.addOutput(graph.einsum("ik,kj->ij", {lhs, rhs}), &wish);
+  Annotation annotation = graph.annotation({{1}, {2}});
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {lhs, rhs}), &annotation);
   auto bytes = [&](unsigned maxRounds) {
     SolverOptions options;
     options.costs = CostModel::create(Optimize::Bytes);
@@ -293,13 +293,13 @@ TEST(SolverBruteForceTest, AlternativesArePossible) {
 }
 
 // With one axis of two ranks there is nothing that the solver does not find. Else the very least may need an atom where
-// no wish or conflict brings it (half of an axis in a dim of its own, say), and a few in a hundred cases send more.
+// no annotation or conflict brings it (half of an axis in a dim of its own, say), and a few in a hundred cases send more.
 TEST(SolverBruteForceTest, OneAxis) { compare({2}, 3, 300, 300, 100); }
 TEST(SolverBruteForceTest, TwoAxes) { compare({2, 2}, 2, 150, 147, 1000); }
 TEST(SolverBruteForceTest, OneAxisOfFour) { compare({4}, 2, 150, 144, 2000); }
 TEST(SolverBruteForceTest, AnAxisOfTwoAndOneOfFour) { compare({2, 4}, 2, 20, 17, 3000); }
-TEST(SolverBruteForceTest, PartialWishesOnOneAxis) { compare({2}, 3, 300, 300, 4000, /*withPartial=*/true); }
-TEST(SolverBruteForceTest, PartialWishesOnTwoAxes) { compare({2, 2}, 2, 150, 147, 5000, /*withPartial=*/true); }
-TEST(SolverBruteForceTest, PartialWishesOnAnAxisOfFour) { compare({4}, 2, 150, 142, 6000, /*withPartial=*/true); }
+TEST(SolverBruteForceTest, PartialAnnotationsOnOneAxis) { compare({2}, 3, 300, 300, 4000, /*withPartial=*/true); }
+TEST(SolverBruteForceTest, PartialAnnotationsOnTwoAxes) { compare({2, 2}, 2, 150, 147, 5000, /*withPartial=*/true); }
+TEST(SolverBruteForceTest, PartialAnnotationsOnAnAxisOfFour) { compare({4}, 2, 150, 142, 6000, /*withPartial=*/true); }
 
 } // namespace

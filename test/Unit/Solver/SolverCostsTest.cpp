@@ -52,7 +52,7 @@ TEST(SolverCostsTest, LatencyOfLinksCountsPerStep) {
 }
 
 // What is read three times is resharded once: to put x of 512 bytes otherwise takes half of a rank's half, 128, while another user has it as
-// it is. Counted for each operand it would be dearer than to gather z, 16 bytes, and put the result otherwise, 128.
+// it is. Counted for each operand it would be more expensive than to gather z, 16 bytes, and put the result otherwise, 128.
 TEST(SolverCostsTest, AValueThatIsReadAgainIsReshardedOnce) {
   GraphBuilder graph({2});
   ValueId x = graph.input({16, 8}, {{0}, {}}), z = graph.input({8}, {{0}});

@@ -43,9 +43,9 @@ TEST(SolverTest, UnevenColumnsStayCut) {
   for (bool isUneven : {false, true}) {
     GraphBuilder graph({4});
     ValueId x = graph.input({64, 10});
-    Wish wish = graph.wish({{}, {0}});
-    wish.isUneven = isUneven;
-    graph.problem.setWish(x, wish);
+    Annotation annotation = graph.annotation({{}, {0}});
+    annotation.isUneven = isUneven;
+    graph.problem.setAnnotation(x, annotation);
     RuleBuilder rule(1, 1);
     auto rows = rule.addParallel(64), columns = rule.addReduction(10, ReductionKind::Max);
     rule.operandDim(0, rows).operandDim(0, columns).resultDim(0, rows);
@@ -162,7 +162,7 @@ TEST(SolverTest, ATieGoesToTheLeftSide) {
   EXPECT_EQ(solved.output(0), graph.state({{0}, {1}}));
 }
 
-// arg [a|-] -> sine -> two adds -> cosines, wished [-|a]: one all_to_all of [2, 8] on 4 ranks serves both.
+// arg [a|-] -> sine -> two adds -> cosines, annotated [-|a]: one all_to_all of [2, 8] on 4 ranks serves both.
 TEST(SolverTest, UsersShareOneReshard) {
   GraphBuilder graph({4});
   ValueId sine = graph.pointwise({graph.input({8, 8}, {{0}, {}})});
@@ -184,7 +184,7 @@ TEST(SolverTest, ReducesASelfAddOnce) {
 // Explanations
 //===----------------------------------------------------------------------===//
 
-TEST(SolverTest, ExplainsByTheShortestChainToAWish) {
+TEST(SolverTest, ExplainsByTheShortestChainToAAnnotation) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}); // Cause 0.
   ValueId y = graph.pointwise({graph.pointwise({x})});
@@ -198,7 +198,7 @@ TEST(SolverTest, ExplainsByTheShortestChainToAWish) {
   EXPECT_EQ(chain[1].id, 0u);
   EXPECT_EQ(chain[2].kind, CauseLink::Kind::Value);
   EXPECT_EQ(chain[2].id, x);
-  EXPECT_EQ(chain[3].kind, CauseLink::Kind::Wish);
+  EXPECT_EQ(chain[3].kind, CauseLink::Kind::Annotation);
   EXPECT_EQ(chain[3].id, 0u);
   EXPECT_TRUE(solved.solver.explain(1, 1, 0).empty()); // Nothing brings the axis to the columns.
   EXPECT_EQ(solved.solver.explainValue(y, 0, 0).size(), 4u);
@@ -211,19 +211,19 @@ TEST(SolverTest, ExplainsWhatGivesWayToAConflict) {
   ValueId x = graph.input({8, 16}, {{}, {0}}), w = graph.parameter({16, 32}); // Cause 0.
   graph.problem.addOutput(graph.pointwise({graph.einsum("ik,kj->ij", {x, w})}));
   Solved solved(graph);
-  std::vector<CauseLink> brought = solved.solver.explain(0, 1, 0), escape = solved.solver.explain(0, 0, 0);
+  std::vector<CauseLink> brought = solved.solver.explain(0, 1, 0), fallback = solved.solver.explain(0, 0, 0);
   ASSERT_EQ(brought.size(), 3u);
   for (const CauseLink &link : brought)
-    EXPECT_FALSE(link.isEscape);
-  ASSERT_EQ(escape.size(), 4u);
-  EXPECT_TRUE(escape[0].isEscape);
-  EXPECT_EQ(escape[0].factor, 0);
-  EXPECT_FALSE(escape[1].isEscape);
-  EXPECT_EQ(escape[1].factor, 1);
+    EXPECT_FALSE(link.isFallback);
+  ASSERT_EQ(fallback.size(), 4u);
+  EXPECT_TRUE(fallback[0].isFallback);
+  EXPECT_EQ(fallback[0].factor, 0);
+  EXPECT_FALSE(fallback[1].isFallback);
+  EXPECT_EQ(fallback[1].factor, 1);
   std::vector<CauseLink> next = solved.solver.explain(1, 0, 0); // The op behind it only follows.
   ASSERT_EQ(next.size(), 5u);
-  EXPECT_FALSE(next[0].isEscape);
-  EXPECT_TRUE(next[1].isEscape);
+  EXPECT_FALSE(next[0].isFallback);
+  EXPECT_TRUE(next[1].isFallback);
 }
 
 TEST(SolverTest, ListsWhyAnOpStaysWhole) {
@@ -242,7 +242,7 @@ TEST(SolverTest, ListsWhyAnOpStaysWhole) {
 }
 
 // Cutting the rows is free; the next best is to gather them: 256 bytes, and computing them twice. It is also what is left
-// where the other operand, which is free, is taken whole; how x is stored says its wish.
+// where the other operand, which is free, is taken whole; how x is stored says its annotation.
 TEST(SolverTest, PricesTheNextBestChoice) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}), free = graph.input({8, 16}), y = graph.pointwise({x, free});

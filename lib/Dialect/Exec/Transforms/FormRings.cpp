@@ -26,7 +26,7 @@
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
-#include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
+#include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -200,7 +200,7 @@ void FormRings::runOnOperation() {
   FailureOr<cost::OpTimes> times = cost::OpTimes::get(getOperation());
   if (failed(times))
     return signalPassFailure();
-  spmd::AttentionForm form = spmd::getAttentionWish(getOperation(), attention);
+  spmd::AttentionForm form = spmd::getAttentionRequest(getOperation(), attention);
   int64_t asked = 0;
   SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
   for (func::FuncOp func : funcs) {

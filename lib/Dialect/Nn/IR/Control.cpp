@@ -33,8 +33,8 @@ void LoopOp::makeEnd(OpBuilder &builder, Value condition, ValueRange next) {
   YieldOp::create(builder, getYield().getLoc(), condition, next);
 }
 
-/// What never runs is priced as if it did once: what costs nothing would be decided by chance.
-int64_t LoopOp::getPricedTimes() {
+/// What never runs is counted as if it did once: what costs nothing would be decided by chance.
+int64_t LoopOp::getCountedTimes() {
   int64_t bound = getCount() ? int64_t(*getCount()) : kAssumedTimes;
   return std::clamp<int64_t>(getCondition() ? std::min(bound, kAssumedTimes) : bound, 1, spmd::kMostTimes);
 }

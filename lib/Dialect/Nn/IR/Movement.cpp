@@ -37,7 +37,7 @@ LogicalResult ReshapeOp::verify() {
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (OpFoldResult same = foldToSameType(*this))
     return same;
-  // A sharding in between is a wish that must stay.
+  // A sharding in between is an annotation that must stay.
   auto producer = getInput().getDefiningOp<ReshapeOp>();
   if (!producer || producer.getResult().getType().getEncoding())
     return nullptr;

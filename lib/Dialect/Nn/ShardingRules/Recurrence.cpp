@@ -5,7 +5,7 @@
 //
 // Directions and samples know nothing of each other. A rank that has some of h has the rows of all gates that make them, and
 // needs the whole state k in each step: an all_gather of it, or two in a gru that resets the state before the product. The
-// other way, all of the weight on each rank, is the choice `none` with a gather of the weight in front: the price decides.
+// other way, all of the weight on each rank, is the choice `none` with a gather of the weight in front: the cost decides.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Recurrence.h"

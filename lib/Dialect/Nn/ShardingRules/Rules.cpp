@@ -163,7 +163,7 @@ OpRule &OpRule::addMovement(ArrayRef<int32_t> operands) {
   return *this;
 }
 
-/// A rule whose one choice is "none" must say why: users see it where a wish ends.
+/// A rule whose one choice is "none" must say why: users see it where an annotation ends.
 ShardingRule OpRule::finish(StringRef reason) {
   // A dim of size 0 has no factor, as one of size 1. What is told of results that have no elements has none, and what neighbors send of
   // the operand has as many as that.

@@ -4,7 +4,7 @@
 //   x [8] ────┼─▶ slice [2, 4)     =>    x ─▶ split ─┼─▶
 //             └─▶ slice [4, 8)                       └─▶
 //
-// Deciding prices ops one by one. Of a dim that is cut each slice would be an exchange of its own, and their busiest ranks,
+// Deciding costs ops one by one. Of a dim that is cut each slice would be an exchange of its own, and their busiest ranks,
 // which are others for each, would be added up.
 //
 //===----------------------------------------------------------------------===//

@@ -89,7 +89,7 @@ Value cut(OpBuilder &builder, ArrayRef<Operation *> readers, Value weight, int64
   starts[dim] = start;
   sizes[dim] = size;
   Value part = load.cutPart(builder, starts, sizes);
-  return pin ? spmd::PinOp::create(builder, pin.getLoc(), part, pin.getNameAttr(), pin.getWishAttr()) : part;
+  return pin ? spmd::PinOp::create(builder, pin.getLoc(), part, pin.getNameAttr(), pin.getAnnotationAttr()) : part;
 }
 
 struct SplitWeights : public cleave::nn::impl::NnSplitWeightsBase<SplitWeights> {
@@ -125,11 +125,11 @@ private:
   static void addGates(Value weight, SmallVectorImpl<ReshapeOp> &gates) {
     auto reshape = weight.getDefiningOp<ReshapeOp>();
     auto pin = reshape ? reshape.getInput().getDefiningOp<spmd::PinOp>() : spmd::PinOp();
-    if (!pin || !pin.getWishAttr() || !isFree(weight) || getShape(weight).size() != 4 || getShape(weight)[1] == 1)
+    if (!pin || !pin.getAnnotationAttr() || !isFree(weight) || getShape(weight).size() != 4 || getShape(weight)[1] == 1)
       return;
     bool isWhole = isa_and_present<LoadOp>(getSource(pin)) && getShape(pin).size() == 3 &&
                    getShape(pin)[1] == getShape(weight)[1] * getShape(weight)[2] && pin.getResult().hasOneUse();
-    if (isWhole && !pin.getWishAttr().getSharding().getDims()[1].getAxes().empty())
+    if (isWhole && !pin.getAnnotationAttr().getSharding().getDims()[1].getAxes().empty())
       gates.push_back(reshape);
   }
 
@@ -149,7 +149,7 @@ private:
     Value all = f.at(reshape.getLoc()).concat(parts, 1);
     reshape.getResult().replaceAllUsesWith(all);
     reshape.erase();
-    // A pin with a wish would stay, unused.
+    // A pin with an annotation would stay, unused.
     pin->erase();
   }
 

@@ -7,7 +7,7 @@
 //   stack     concat(y0, y1, ..)                what follows weighs them
 //   update    scatter(scatter(.., y0), y1) ..   each expert's rows are added where they belong
 //
-// Where a plan asks for the experts of weights (a wish with a dim more than they have), those that are computed alike
+// Where a plan asks for the experts of weights (an annotation with a dim more than they have), those that are computed alike
 // are stacked, and the join is one over the new dim: a sum over it, the dim itself, one update with all rows.
 //
 //===----------------------------------------------------------------------===//
@@ -76,7 +76,7 @@ void ExpertStacker::findDependents() {
   });
 }
 
-/// Null where the values cannot be stacked. What was wished of each is wished of the stack now.
+/// Null where the values cannot be stacked. What was annotated of each is annotated of the stack now.
 Value ExpertStacker::stack(ArrayRef<Value> values, Operation *before, bool mustBeAskedFor) {
   Stacker stacker(before, symbols);
   Value stacked = values.size() > 1 ? stacker.stack(values, mustBeAskedFor) : Value();
@@ -85,7 +85,7 @@ Value ExpertStacker::stack(ArrayRef<Value> values, Operation *before, bool mustB
   llvm::SmallPtrSet<Operation *, 8> seen;
   for (spmd::PinOp pin : stacker.getStackedPins())
     if (seen.insert(pin).second)
-      pin.removeWishAttr();
+      pin.removeAnnotationAttr();
   return stacked;
 }
 
@@ -98,7 +98,7 @@ void ExpertStacker::replace(Operation *root, Value value) {
   while (!todo.empty()) {
     Operation *op = todo.pop_back_val();
     auto pin = dyn_cast<spmd::PinOp>(op);
-    if (!op->use_empty() || (pin && pin.getWish()))
+    if (!op->use_empty() || (pin && pin.getAnnotation()))
       continue;
     llvm::SmallSetVector<Operation *, 4> producers;
     for (Value operand : op->getOperands())
@@ -182,7 +182,7 @@ void ExpertStacker::joinUpdates(ScatterNdOp root) {
   }
   if (!isOf(updates.front()) || groupAlike(updates).size() != 1 || groupAlike(places).size() != 1)
     return;
-  // Places first: they take no wish along.
+  // Places first: they take no annotation along.
   Value allPlaces = stack(places, root, false), allUpdates = allPlaces ? stack(updates, root) : Value();
   if (!allUpdates)
     return;
@@ -195,19 +195,19 @@ LogicalResult ExpertStacker::reportLeft() {
   LogicalResult result = success();
   func.walk([&](spmd::PinOp pin) {
     if (asksForStack(pin)) {
-      emitError(pin.getWish()->getPlace())
+      emitError(pin.getAnnotation()->getPlace())
           << "'" << pin.getName() << "' is not the weight of one of several experts that are computed alike and then"
           << " summed, put side by side, or added to rows: there is nothing to stack it with";
       result = failure();
     }
-    if (std::optional<spmd::WishAttr> wish = pin.getWish(); wish && succeeded(result)) {
-      spmd::ShardingAttr sharding = wish->getSharding();
+    if (std::optional<spmd::AnnotationAttr> annotation = pin.getAnnotation(); annotation && succeeded(result)) {
+      spmd::ShardingAttr sharding = annotation->getSharding();
       int64_t experts = getShape(pin.getResult()).empty() ? 1 : getShape(pin.getResult()).front();
       auto load = pin.getInput().getDefiningOp<LoadOp>();
       auto param = load ? symbols.lookup<ParamOp>(load.getParam()) : ParamOp();
       if (param && isStack(param) && experts % sharding.getNumShards(0) != 0) {
-        emitError(wish->getPlace()) << "'" << pin.getName() << "' are the weights of " << experts << " experts, which "
-                                    << sharding.getNumShards(0) << " shards do not divide";
+        emitError(annotation->getPlace()) << "'" << pin.getName() << "' are the weights of " << experts
+                                          << " experts, which " << sharding.getNumShards(0) << " shards do not divide";
         result = failure();
       }
     }

@@ -21,8 +21,8 @@ using namespace cleave::nn;
 //===----------------------------------------------------------------------===//
 
 bool cleave::nn::asksForStack(spmd::PinOp pin) {
-  std::optional<spmd::WishAttr> wish = pin.getWish();
-  return wish && wish->getSharding().getDims().size() == getShape(pin.getInput()).size() + 1;
+  std::optional<spmd::AnnotationAttr> annotation = pin.getAnnotation();
+  return annotation && annotation->getSharding().getDims().size() == getShape(pin.getInput()).size() + 1;
 }
 
 static bool isWholeLoad(LoadOp load) { return !load.isPart() && !load.getSharding(); }
@@ -62,7 +62,7 @@ static bool areAlike(Value lhs, Value rhs, int64_t &budget) {
     return true;
   if (auto pin = dyn_cast<spmd::PinOp>(a)) {
     auto other = cast<spmd::PinOp>(b);
-    return pin.getInput().getDefiningOp<LoadOp>() && pin.getWish() == other.getWish() &&
+    return pin.getInput().getDefiningOp<LoadOp>() && pin.getAnnotation() == other.getAnnotation() &&
            areAlike(pin.getInput(), other.getInput(), budget);
   }
   if (auto slice = dyn_cast<SliceOp>(a); slice && getMovedDim(slice, cast<SliceOp>(b)))
@@ -174,7 +174,7 @@ Value Stacker::stackWeights(ArrayRef<Value> values) {
   return load;
 }
 
-/// A wish for the stack, or for each of its parts: then the dim in front is open.
+/// An annotation for the stack, or for each of its parts: then the dim in front is open.
 Value Stacker::stackPins(ArrayRef<Value> values) {
   auto first = values.front().getDefiningOp<spmd::PinOp>();
   auto load = map(llvm::map_to_vector(values, [](Value value) -> Value {
@@ -184,18 +184,19 @@ Value Stacker::stackPins(ArrayRef<Value> values) {
     return {};
   for (Value value : values)
     stackedPins.push_back(value.getDefiningOp<spmd::PinOp>());
-  std::optional<spmd::WishAttr> wish = first.getWish();
-  if (wish && wish->getSharding().getDims().size() == getShape(values.front()).size()) {
-    spmd::ShardingAttr one = wish->getSharding();
+  std::optional<spmd::AnnotationAttr> annotation = first.getAnnotation();
+  if (annotation && annotation->getSharding().getDims().size() == getShape(values.front()).size()) {
+    spmd::ShardingAttr one = annotation->getSharding();
     SmallVector<spmd::DimShardingAttr> dims{
         spmd::DimShardingAttr::get(builder.getContext(), {}, /*isOpen=*/true, /*priority=*/0)};
     llvm::append_range(dims, one.getDims());
     auto all = spmd::ShardingAttr::get(builder.getContext(), one.getMesh(), dims, one.getPartial(),
                                        one.getPartialKind(), one.getReplicated(), one.getUneven());
-    wish = spmd::WishAttr::get(builder.getContext(), all, wish->getPlace(), wish->getPatternPlace());
+    annotation =
+        spmd::AnnotationAttr::get(builder.getContext(), all, annotation->getPlace(), annotation->getPatternPlace());
   }
   auto name = builder.getStringAttr(load.getDefiningOp<LoadOp>().getParam());
-  auto pin = spmd::PinOp::create(builder, first.getLoc(), load, name, wish.value_or(spmd::WishAttr()));
+  auto pin = spmd::PinOp::create(builder, first.getLoc(), load, name, annotation.value_or(spmd::AnnotationAttr()));
   f.created.push_back(pin);
   return pin;
 }

@@ -17,7 +17,7 @@
 
 namespace cleave::nn {
 
-/// True if what is wished is not for the weight itself, but for the stack of several.
+/// True if what is annotated is not for the weight itself, but for the stack of several.
 bool asksForStack(spmd::PinOp pin);
 
 /// True if `lhs` and `rhs` are computed by the same ops of weights, constants and slices of one type each.
@@ -48,7 +48,7 @@ public:
   /// The stack of `values`, of which each is like the first; null where there is none, or where it must be asked for and
   /// no pin does; then nothing has changed.
   mlir::Value stack(llvm::ArrayRef<mlir::Value> values, bool mustBeAskedFor);
-  /// Pins whose wish the stack has now.
+  /// Pins whose annotation the stack has now.
   llvm::ArrayRef<spmd::PinOp> getStackedPins() const { return stackedPins; }
 
 private:

@@ -87,7 +87,7 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
   int64_t count = getMicrobatches(getOperation()).value_or(1);
   schedule::Shape shape{static_cast<int32_t>(given->findAxis(pipeline.axis)->size), static_cast<int32_t>(count),
                         static_cast<int32_t>(pipeline.countChunks())};
-  llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementWish(pipeline));
+  llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementRequest(pipeline));
   auto loc = FileLineColLoc::get(&getContext(), pipeline.place.file, pipeline.place.line, pipeline.place.column);
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());

@@ -44,29 +44,30 @@ static std::string suggestBatch(const Batch &batch, int64_t extent, int64_t shar
 }
 
 /// What a plan wants must fit what a microbatch has: the parts are cut again, over devices.
-LogicalResult TimeCutter::checkWish(spmd::WishAttr wish, StringRef name, Type type, const InTime &present) {
-  if (!wish || !present.isSplit())
+LogicalResult TimeCutter::checkAnnotation(spmd::AnnotationAttr annotation, StringRef name, Type type,
+                                          const InTime &present) {
+  if (!annotation || !present.isSplit())
     return success();
-  shards = std::lcm(shards, wish.getSharding().getNumShards(present.dim));
+  shards = std::lcm(shards, annotation.getSharding().getNumShards(present.dim));
   if (onlyCounts)
     return success();
-  spmd::MeshAttr devices = wish.getSharding().getMesh();
+  spmd::MeshAttr devices = annotation.getSharding().getMesh();
   for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(type).getShape())) {
     SmallVector<spmd::CutAxis> axes;
-    for (spmd::AxisAttr cutting : wish.getSharding().getDims()[dim].getAxes())
+    for (spmd::AxisAttr cutting : annotation.getSharding().getDims()[dim].getAxes())
       axes.push_back({spmd::formatAxis(cutting), cutting.getExtent(devices)});
     std::string reason = spmd::describeUndivided(dim, extent, axes);
-    if (reason.empty() || (dim != present.dim && wish.getSharding().getUneven()))
+    if (reason.empty() || (dim != present.dim && annotation.getSharding().getUneven()))
       continue;
     // Samples that the program is written for are nobody's.
     if (sizes.deal && dim == present.dim)
       reason = spmd::describeUndivided(dim, extent / sizes.to * batch.samples, axes);
-    InFlightDiagnostic error = mlir::emitError(wish.getPlace()) << "'" << name << "'" << reason << " (S5)";
+    InFlightDiagnostic error = mlir::emitError(annotation.getPlace()) << "'" << name << "'" << reason << " (S5)";
     error.attachNote(batch.places[present.argument]) << "the batch is that of " << (sizes.deal ? "all " : "one of ")
                                                      << batch.microbatches << " microbatches, which are split here";
     if (dim == present.dim)
-      error.attachNote(wish.getPlace()) << suggestBatch(batch, extent, wish.getSharding().getNumShards(dim),
-                                                        wish.getSharding().getUneven());
+      error.attachNote(annotation.getPlace()) << suggestBatch(batch, extent, annotation.getSharding().getNumShards(dim),
+                                                              annotation.getSharding().getUneven());
     return error;
   }
   return success();
@@ -82,8 +83,8 @@ LogicalResult TimeCutter::cutArguments(Block &from, Block &to) {
     Type type = dim ? getPartType(argument.getType(), *dim) : argument.getType();
     locals.map(argument, to.addArgument(type, argument.getLoc()));
     times[argument] = time;
-    auto wish = func.getArgAttrOfType<spmd::WishAttr>(index, spmd::SpmdDialect::kWishAttr);
-    if (failed(checkWish(wish, spmd::getArgumentName(func, index), type, time)))
+    auto annotation = func.getArgAttrOfType<spmd::AnnotationAttr>(index, spmd::SpmdDialect::kAnnotationAttr);
+    if (failed(checkAnnotation(annotation, spmd::getArgumentName(func, index), type, time)))
       return failure();
   }
   return success();
@@ -119,9 +120,9 @@ LogicalResult TimeCutter::checkStates(Operation *terminator) {
 
 LogicalResult TimeCutter::checkResults(Operation *before, Operation *after) {
   for (auto [index, value] : llvm::enumerate(before->getOperands())) {
-    auto wish = func.getResultAttrOfType<spmd::WishAttr>(index, spmd::SpmdDialect::kWishAttr);
-    if (failed(
-            checkWish(wish, spmd::getResultName(func, index), after->getOperand(index).getType(), times.lookup(value))))
+    auto annotation = func.getResultAttrOfType<spmd::AnnotationAttr>(index, spmd::SpmdDialect::kAnnotationAttr);
+    if (failed(checkAnnotation(annotation, spmd::getResultName(func, index), after->getOperand(index).getType(),
+                               times.lookup(value))))
       return failure();
   }
   return success();
@@ -157,14 +158,14 @@ FailureOr<int64_t> TimeCutter::countShards(llvm::DenseSet<int64_t> &others) {
 static bool allowsUneven(func::FuncOp func) {
   bool isUneven = false;
   auto look = [&](Attribute attribute) {
-    auto wish = dyn_cast_if_present<spmd::WishAttr>(attribute);
-    isUneven |= wish && wish.getSharding().getUneven();
+    auto annotation = dyn_cast_if_present<spmd::AnnotationAttr>(attribute);
+    isUneven |= annotation && annotation.getSharding().getUneven();
   };
   for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    look(func.getArgAttr(i, spmd::SpmdDialect::kWishAttr));
+    look(func.getArgAttr(i, spmd::SpmdDialect::kAnnotationAttr));
   for (unsigned i = 0; i < func.getNumResults(); ++i)
-    look(func.getResultAttr(i, spmd::SpmdDialect::kWishAttr));
-  func.walk([&](spmd::PinOp pin) { look(pin.getWishAttr()); });
+    look(func.getResultAttr(i, spmd::SpmdDialect::kAnnotationAttr));
+  func.walk([&](spmd::PinOp pin) { look(pin.getAnnotationAttr()); });
   return isUneven;
 }
 

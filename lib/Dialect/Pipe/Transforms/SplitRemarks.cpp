@@ -70,7 +70,7 @@ void cleave::pipe::tellOfCheap(func::FuncOp func, const ModelParts &parts, const
         cheap.stages.push_back(stage);
     if (cheap.stages.size() < 2)
       continue;
-    // The price is that of all that it is made of, each once however often it is read.
+    // The cost is that of all that it is made of, each once however often it is read.
     llvm::SetVector<Operation *> madeOf;
     madeOf.insert(&op);
     for (size_t next = 0; next < madeOf.size(); ++next) {

@@ -16,7 +16,7 @@ namespace cleave::pipe {
 using Values = llvm::SmallSetVector<mlir::Value, 8>;
 
 struct StageParts {
-  /// Its own, what it computes again because sending is dearer, its parameters and constants; not in order.
+  /// Its own, what it computes again because sending is more expensive, its parameters and constants; not in order.
   llvm::SetVector<mlir::Operation *> ops;
   /// What it reads: parts of arguments and of whole values; whole values; what earlier stages made.
   Values parts, wholes, received;

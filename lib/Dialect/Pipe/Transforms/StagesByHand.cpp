@@ -126,11 +126,11 @@ private:
 };
 } // namespace
 
-schedule::PlacementWish cleave::pipe::getPlacementWish(const spmd::PlanPipeline &pipeline) {
-  schedule::PlacementWish wish{schedule::parsePlacement(pipeline.placement), {}};
+schedule::PlacementRequest cleave::pipe::getPlacementRequest(const spmd::PlanPipeline &pipeline) {
+  schedule::PlacementRequest annotation{schedule::parsePlacement(pipeline.placement), {}};
   for (const spmd::PlanStage &stage : pipeline.stages)
-    wish.ranks.push_back(static_cast<int32_t>(stage.rank.value_or(-1)));
-  return wish;
+    annotation.ranks.push_back(static_cast<int32_t>(stage.rank.value_or(-1)));
+  return annotation;
 }
 
 llvm::Error Lines::read(const StageGraph &graph) {

@@ -83,18 +83,20 @@ static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
 }
 
 /// `forward`, or `circular` where ranks have several stages, is what is left of any schedule without gradients.
-StringRef cleave::pipe::getRunSchedule(StringRef name, schedule::Shape shape, const schedule::PlacementWish &wish) {
+StringRef cleave::pipe::getRunSchedule(StringRef name, schedule::Shape shape,
+                                       const schedule::PlacementRequest &annotation) {
   if (!name.empty() && name != "auto")
     return name;
-  bool areSeveral = shape.chunks > 1 || wish.ranks.size() > static_cast<size_t>(shape.ranks);
+  bool areSeveral = shape.chunks > 1 || annotation.ranks.size() > static_cast<size_t>(shape.ranks);
   return areSeveral ? "circular" : "forward";
 }
 
 llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, schedule::Shape shape,
-                                                           const schedule::PlacementWish &wish) {
-  name = getRunSchedule(name, shape, wish);
+                                                           const schedule::PlacementRequest &annotation) {
+  name = getRunSchedule(name, shape, annotation);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
-  llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, wish);
+  llvm::Expected<schedule::Schedule> table =
+      isFile ? readFile(name) : schedule::generatePlaced(name, shape, annotation);
   if (!table)
     return table;
   if (!table->isForwardOnly)
@@ -104,7 +106,7 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
                      table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
   if (table->replicas.size() != 1)
     return makeError("schedule '{0}' runs two ways through the ranks", name);
-  if (llvm::Error error = schedule::numberRanks(*table, wish))
+  if (llvm::Error error = schedule::numberRanks(*table, annotation))
     return std::move(error);
   return table;
 }

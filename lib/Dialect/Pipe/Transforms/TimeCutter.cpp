@@ -274,7 +274,7 @@ LogicalResult TimeCutter::cut(Operation *op) {
   if (!pin)
     return success();
   clone->getResult(0).setType(clone->getOperand(0).getType());
-  return checkWish(pin.getWishAttr(), pin.getName(), clone->getResult(0).getType(), time);
+  return checkAnnotation(pin.getAnnotationAttr(), pin.getName(), clone->getResult(0).getType(), time);
 }
 
 //===----------------------------------------------------------------------===//

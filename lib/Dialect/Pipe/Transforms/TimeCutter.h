@@ -1,7 +1,7 @@
 //===- TimeCutter.h - a function for other samples --------------*- C++ -*-===//
 //
 // Walks through a function and builds it anew for another number of samples, by the sharding rules of its ops (TimeCutter.cpp). What is the
-// batch, and what is done with states and wishes, is the business of CutInTime.cpp.
+// batch, and what is done with states and annotations, is the business of CutInTime.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_PIPE_TRANSFORMS_TIMECUTTER_H
@@ -85,7 +85,8 @@ private:
 
   llvm::LogicalResult checkStates(mlir::Operation *terminator);
   llvm::LogicalResult checkResults(mlir::Operation *before, mlir::Operation *after);
-  llvm::LogicalResult checkWish(spmd::WishAttr wish, llvm::StringRef name, mlir::Type type, const InTime &present);
+  llvm::LogicalResult checkAnnotation(spmd::AnnotationAttr annotation, llvm::StringRef name, mlir::Type type,
+                                      const InTime &present);
 
   /// The factor that split operands bring, the same for all; -1 after an error.
   spmd::FactorId findFactor(mlir::Operation *op, const spmd::ShardingRule &rule);
@@ -111,7 +112,7 @@ private:
   mlir::func::FuncOp func;
   const Batch &batch;
   CutSizes sizes;
-  /// Shards that wishes have been seen to cut the batch into; checked only once all are known.
+  /// Shards that annotations have been seen to cut the batch into; checked only once all are known.
   int64_t shards = 1;
   bool onlyCounts = false;
   /// Of which all that is cut has a multiple, in one order; 0: nothing is cut.

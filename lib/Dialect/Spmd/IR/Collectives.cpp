@@ -141,9 +141,9 @@ static LogicalResult verifySameShape(Operation *op) {
   return success();
 }
 
-/// A wish must not go with the value that it is for: somebody has to be told.
+/// An annotation must not go with the value that it is for: somebody has to be told.
 void PinOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
-  if (getWish())
+  if (getAnnotation())
     effects.emplace_back(MemoryEffects::Write::get());
 }
 

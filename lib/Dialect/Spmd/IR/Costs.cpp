@@ -31,7 +31,7 @@ template <typename Model, typename Visitor> static void visitFields(Model &costs
   visit("per_reshard", costs.perReshard, usual.perReshard);
   visit("per_made_partial", costs.perMadePartial, usual.perMadePartial);
   visit("per_kept_partial", costs.perKeptPartial, usual.perKeptPartial);
-  visit("escape_surcharge", costs.escapeSurcharge, usual.escapeSurcharge);
+  visit("fallback_surcharge", costs.fallbackSurcharge, usual.fallbackSurcharge);
   visit("torn_surcharge", costs.tornSurcharge, usual.tornSurcharge);
   visit("parameter_surcharge", costs.parameterSurcharge, usual.parameterSurcharge);
 }

@@ -141,11 +141,11 @@ MeshAtoms::MeshAtoms(MeshAttr mesh, AtomMesh atoms) : mesh(mesh), atoms(std::mov
 }
 
 /// All sub-axes of a sharding.
-static void collectSubAxes(ShardingAttr sharding, SmallVectorImpl<SubAxis> &wishes) {
+static void collectSubAxes(ShardingAttr sharding, SmallVectorImpl<SubAxis> &annotations) {
   auto collect = [&](AxisAttr axis) {
     if (axis.isSubAxis())
-      if (SubAxis wish = axis.toSubAxis(sharding.getMesh()); !llvm::is_contained(wishes, wish))
-        wishes.push_back(wish);
+      if (SubAxis annotation = axis.toSubAxis(sharding.getMesh()); !llvm::is_contained(annotations, annotation))
+        annotations.push_back(annotation);
   };
   for (DimShardingAttr dim : sharding.getDims())
     llvm::for_each(dim.getAxes(), collect);
@@ -154,11 +154,11 @@ static void collectSubAxes(ShardingAttr sharding, SmallVectorImpl<SubAxis> &wish
 }
 
 std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, Operation *op, ArrayRef<ShardingAttr> shardings) {
-  SmallVector<SubAxis> wishes;
+  SmallVector<SubAxis> annotations;
   for (ShardingAttr sharding : shardings)
-    collectSubAxes(sharding, wishes);
+    collectSubAxes(sharding, annotations);
   std::string error;
-  std::optional<AtomMesh> atoms = AtomMesh::create(mesh.getSizes(), wishes, &error, mesh.getNames());
+  std::optional<AtomMesh> atoms = AtomMesh::create(mesh.getSizes(), annotations, &error, mesh.getNames());
   if (!atoms) {
     op->emitError() << error;
     return nullptr;

@@ -155,7 +155,7 @@ LogicalResult cleave::enterPhase(ModuleOp module, Phase phase) {
   auto [least, most] = getPredecessors(phase, module->hasAttr(SpmdDialect::kMeshAttr));
   std::optional<Phase> written = readPhase(module);
   module->removeAttr(SpmdDialect::kPhaseAttr);
-  // What a module shows of earlier phases is no proof: wishes may be written for every value.
+  // What a module shows of earlier phases is no proof: annotations may be written for every value.
   Phase now = written ? *written : guessPhase(module);
   if (now > most && (written || now >= Phase::Partitioned))
     return module.emitError() << "the module is " << toString(now) << " already, and cannot become " << toString(phase);

@@ -1,19 +1,19 @@
-//===- Annotate.cpp - wishes become types ---------------------------------===//
+//===- Annotate.cpp - annotations become types ----------------------------===//
 //
-//   before   func.func @f(%x: tensor<8x4xf32> {spmd.wish = #spmd.wish<..>})     %p = spmd.pin %h "hidden" wants ..
+//   before   func.func @f(%x: tensor<8x4xf32> {spmd.annotation = #spmd.annotation<..>})     %p = spmd.pin %h "hidden" wants ..
 //   after    func.func @f(%x: tensor<8x4xf32, #data_>)                          %h : tensor<8x4xf32, #data_>
 //
-// A pin's wish goes into the type of its operand, or into an spmd.constrain where others use the same value. A pin of a
+// A pin's annotation goes into the type of its operand, or into an spmd.constrain where others use the same value. A pin of a
 // part of a parameter wants of the part what the plan wants of the whole. A plan that is given here is placed first
-// (PlaceWishes.cpp).
+// (PlaceAnnotations.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "PlanTargets.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
-#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_ANNOTATE
@@ -25,10 +25,10 @@ using namespace cleave;
 using namespace cleave::spmd;
 
 namespace {
-/// Turns all wishes of a module into types.
-class WishDissolver {
+/// Turns all annotations of a module into types.
+class AnnotationDissolver {
 public:
-  explicit WishDissolver(ModuleOp module) : module(module) {}
+  explicit AnnotationDissolver(ModuleOp module) : module(module) {}
 
   LogicalResult run();
 
@@ -40,9 +40,9 @@ private:
   ModuleOp module;
   /// Places of rules that a tensor of the program follows.
   llvm::DenseSet<Attribute> followed;
-  /// Wishes that a part of a parameter took over, with its name.
+  /// Annotations that a part of a parameter took over, with its name.
   llvm::DenseSet<std::pair<Attribute, Attribute>> handedDown;
-  /// Pins with a wish that nothing uses.
+  /// Pins with an annotation that nothing uses.
   SmallVector<PinOp> unused;
 };
 
@@ -62,33 +62,33 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// What the caller wants goes through an spmd.constrain, which leaves the value inside free.
-static void constrainResult(func::FuncOp func, unsigned index, WishAttr wish) {
+static void constrainResult(func::FuncOp func, unsigned index, AnnotationAttr annotation) {
   Operation *terminator = func.getBody().front().getTerminator();
   OpBuilder builder(terminator);
   Value value = terminator->getOperand(index);
-  auto wanted = withSharding(cast<RankedTensorType>(value.getType()), wish.getSharding());
+  auto wanted = withSharding(cast<RankedTensorType>(value.getType()), annotation.getSharding());
   auto constraint =
       ConstrainOp::create(builder, value.getLoc(), wanted, value, builder.getStringAttr(getResultName(func, index)));
-  constraint->setDiscardableAttr(SpmdDialect::kWishAttr, wish.getPlace());
+  constraint->setDiscardableAttr(SpmdDialect::kAnnotationAttr, annotation.getPlace());
   terminator->setOperand(index, constraint);
 }
 
-void WishDissolver::dissolveSignature(func::FuncOp func) {
+void AnnotationDissolver::dissolveSignature(func::FuncOp func) {
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments()) {
     unsigned index = argument.getArgNumber();
-    auto wish = func.getArgAttrOfType<WishAttr>(index, SpmdDialect::kWishAttr);
-    if (!wish)
+    auto annotation = func.getArgAttrOfType<AnnotationAttr>(index, SpmdDialect::kAnnotationAttr);
+    if (!annotation)
       continue;
-    argument.setType(withSharding(cast<RankedTensorType>(argument.getType()), wish.getSharding()));
-    func.setArgAttr(index, SpmdDialect::kWishAttr, wish.getPlace());
-    followed.insert(wish.getPlace());
+    argument.setType(withSharding(cast<RankedTensorType>(argument.getType()), annotation.getSharding()));
+    func.setArgAttr(index, SpmdDialect::kAnnotationAttr, annotation.getPlace());
+    followed.insert(annotation.getPlace());
   }
   for (unsigned index = 0; index < func.getNumResults(); ++index)
-    if (auto wish = func.getResultAttrOfType<WishAttr>(index, SpmdDialect::kWishAttr)) {
-      constrainResult(func, index, wish);
-      func.removeResultAttr(index, StringAttr::get(func.getContext(), SpmdDialect::kWishAttr));
-      followed.insert(wish.getPlace());
+    if (auto annotation = func.getResultAttrOfType<AnnotationAttr>(index, SpmdDialect::kAnnotationAttr)) {
+      constrainResult(func, index, annotation);
+      func.removeResultAttr(index, StringAttr::get(func.getContext(), SpmdDialect::kAnnotationAttr));
+      followed.insert(annotation.getPlace());
     }
 }
 
@@ -97,57 +97,57 @@ void WishDissolver::dissolveSignature(func::FuncOp func) {
 //===----------------------------------------------------------------------===//
 
 /// True if what is wanted of a parameter can be had of this part of it; else says that and why.
-static bool canCut(ParameterOpInterface part, WishAttr wish) {
+static bool canCut(ParameterOpInterface part, AnnotationAttr annotation) {
   std::string what = llvm::formatv("the part of '{0}' at [{1:$[, ]}]", part.getParameterName(),
                                    llvm::make_range(part.getPartOffset()->begin(), part.getPartOffset()->end()));
-  MeshAttr mesh = wish.getSharding().getMesh();
-  bool isUneven = wish.getSharding().getUneven();
+  MeshAttr mesh = annotation.getSharding().getMesh();
+  bool isUneven = annotation.getSharding().getUneven();
   auto type = cast<RankedTensorType>(part->getResult(0).getType());
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
     SmallVector<CutAxis> axes;
-    for (AxisAttr axis : wish.getSharding().getDims()[dim].getAxes())
+    for (AxisAttr axis : annotation.getSharding().getDims()[dim].getAxes())
       axes.push_back({formatAxis(axis), axis.getExtent(mesh)});
     std::string reason = describeUndivided(dim, extent, axes);
     if (reason.empty() || isUneven)
       continue;
-    emitWarning(wish.getPlace()) << what << reason << ": propagation decides how that part is cut";
+    emitWarning(annotation.getPlace()) << what << reason << ": propagation decides how that part is cut";
     return false;
   }
-  emitRemark(wish.getPlace())
+  emitRemark(annotation.getPlace())
       << what << " is sharded separately, because the model reads this part of a fused weight separately";
   return true;
 }
 
-/// Gives the wish to the pinned value. False where it is not that value's to have: it has another name, or others use it.
-static bool moveWish(PinOp pin, WishAttr wish, RankedTensorType wanted) {
+/// Gives the annotation to the pinned value. False where it is not that value's to have: it has another name, or others use it.
+static bool moveAnnotation(PinOp pin, AnnotationAttr annotation, RankedTensorType wanted) {
   auto input = dyn_cast<OpResult>(pin.getInput());
   if (!input || !input.hasOneUse() || input.getOwner()->getNumResults() != 1 || getSharding(input.getType()) ||
       !llvm::is_contained(getTensorNames(input), pin.getName()))
     return false;
   input.setType(wanted);
-  input.getOwner()->setDiscardableAttr(SpmdDialect::kWishAttr, wish.getPlace());
+  input.getOwner()->setDiscardableAttr(SpmdDialect::kAnnotationAttr, annotation.getPlace());
   return true;
 }
 
 /// Puts what is wanted of a pin where it belongs. A pin that nothing is wanted of goes.
-void WishDissolver::dissolve(PinOp pin) {
+void AnnotationDissolver::dissolve(PinOp pin) {
   Value input = pin.getInput();
-  std::optional<WishAttr> wish = pin.getWish();
-  if (wish && pin.use_empty())
+  std::optional<AnnotationAttr> annotation = pin.getAnnotation();
+  if (annotation && pin.use_empty())
     return unused.push_back(pin);
-  if (wish)
-    followed.insert(wish->getPlace());
-  ParameterOpInterface part = wish ? getPart(pin.getResult()) : ParameterOpInterface();
+  if (annotation)
+    followed.insert(annotation->getPlace());
+  ParameterOpInterface part = annotation ? getPart(pin.getResult()) : ParameterOpInterface();
   if (part)
-    handedDown.insert({wish->getPlace(), pin.getNameAttr()});
-  if (part && !canCut(part, *wish))
-    wish.reset();
-  if (wish) {
-    RankedTensorType wanted = withSharding(cast<RankedTensorType>(input.getType()), wish->getSharding());
-    if (input.getType() != wanted && !moveWish(pin, *wish, wanted)) {
+    handedDown.insert({annotation->getPlace(), pin.getNameAttr()});
+  if (part && !canCut(part, *annotation))
+    annotation.reset();
+  if (annotation) {
+    RankedTensorType wanted = withSharding(cast<RankedTensorType>(input.getType()), annotation->getSharding());
+    if (input.getType() != wanted && !moveAnnotation(pin, *annotation, wanted)) {
       OpBuilder builder(pin);
       auto constraint = ConstrainOp::create(builder, pin.getLoc(), wanted, input, pin.getNameAttr());
-      constraint->setDiscardableAttr(SpmdDialect::kWishAttr, wish->getPlace());
+      constraint->setDiscardableAttr(SpmdDialect::kAnnotationAttr, annotation->getPlace());
       input = constraint;
     }
   }
@@ -176,21 +176,21 @@ static void eraseChain(PinOp pin) {
 }
 
 /// A rule that nothing follows is an error, one that something else follows gets a warning.
-LogicalResult WishDissolver::reportUnused() {
+LogicalResult AnnotationDissolver::reportUnused() {
   LogicalResult result = success();
   for (PinOp pin : unused) {
     StringRef reason = "no op of the program needs its elements";
-    Attribute place = pin.getWish()->getPlace();
+    Attribute place = pin.getAnnotation()->getPlace();
     if (followed.contains(place) && !handedDown.contains({place, pin.getNameAttr()}))
-      emitWarning(pin.getWish()->getPatternPlace()) << "'" << pin.getName() << "' matches, but " << reason;
+      emitWarning(pin.getAnnotation()->getPatternPlace()) << "'" << pin.getName() << "' matches, but " << reason;
     else if (!followed.contains(place))
-      result = emitError(pin.getWish()->getPatternPlace()) << "'" << pin.getName() << "' is unused: " << reason;
+      result = emitError(pin.getAnnotation()->getPatternPlace()) << "'" << pin.getName() << "' is unused: " << reason;
     eraseChain(pin);
   }
   return result;
 }
 
-LogicalResult WishDissolver::run() {
+LogicalResult AnnotationDissolver::run() {
   for (func::FuncOp func : getFunctions(module)) {
     dissolveSignature(func);
     SmallVector<PinOp> pins;
@@ -218,8 +218,8 @@ void Annotate::runOnOperation() {
     return signalPassFailure();
   FailureOr<PlanRef> read =
       given ? given : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}});
-  if (failed(read) || (*read && failed(placeWishes(getOperation(), **read))) ||
-      failed(WishDissolver(getOperation()).run()))
+  if (failed(read) || (*read && failed(placeAnnotations(getOperation(), **read))) ||
+      failed(AnnotationDissolver(getOperation()).run()))
     signalPassFailure();
 }
 

@@ -16,7 +16,7 @@
 //   scattered    the same way back, before
 //
 // A kernel puts all side by side, and another one each gathered piece in its order again, unless all who read it go from element to element
-// or along rows: these read it as it lies. With a price of these a bundle is made where the collectives that it saves cost more.
+// or along rows: these read it as it lies. With a cost of these a bundle is made where the collectives that it saves cost more.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"

@@ -1,7 +1,7 @@
 //===- FunctionProblem.cpp - one function as a problem to decide ----------===//
 //
 // One walk in order. Arguments and ops without operands (constants, loads, iota) are inputs; `spmd.constrain` is a
-// value with a wish; every other op brings its rule, which equal ops share, so that its text is read once per kind of
+// value with an annotation; every other op brings its rule, which equal ops share, so that its text is read once per kind of
 // layer and not once per layer.
 //
 // A loop (`LoopOpInterface`) is in the same problem as what is around it. What is in its body costs as much as all iterations do. Each value that
@@ -24,7 +24,7 @@ using namespace cleave;
 using namespace cleave::spmd;
 
 struct FunctionProblem::RuleTable {
-  /// By how often an op runs, which is part of its price.
+  /// By how often an op runs, which is part of its cost.
   std::map<int64_t, SameRuleMap<RuleId>> ids;
 };
 
@@ -117,11 +117,11 @@ void FunctionProblem::addOps(Block &block) {
 }
 
 //===----------------------------------------------------------------------===//
-// Values and wishes
+// Values and annotations
 //===----------------------------------------------------------------------===//
 
 int64_t FunctionProblem::getTimes(LoopOpInterface loop) const {
-  return std::clamp<int64_t>(mostTimes / times, 1, loop.getPricedTimes());
+  return std::clamp<int64_t>(mostTimes / times, 1, loop.getCountedTimes());
 }
 
 LogicalResult FunctionProblem::addValue(Value value) {
@@ -138,38 +138,38 @@ LogicalResult FunctionProblem::addValue(Value value) {
   values.push_back(value);
   valueIds[value] = id;
   if (ShardingAttr sharding = getSharding(type))
-    setWish(value, id, sharding);
+    setAnnotation(value, id, sharding);
   return success();
 }
 
-void FunctionProblem::setWish(Value value, ValueId id, ShardingAttr sharding) {
-  Wish wish;
+void FunctionProblem::setAnnotation(Value value, ValueId id, ShardingAttr sharding) {
+  Annotation annotation;
   for (DimShardingAttr dim : sharding.getDims()) {
-    WishDim &wanted = wish.dims.emplace_back();
+    AnnotationDim &wanted = annotation.dims.emplace_back();
     for (AxisAttr axis : dim.getAxes())
       llvm::append_range(wanted.atoms, atoms.toAtoms(axis));
     wanted.isOpen = dim.getIsOpen();
     wanted.priority = dim.getPriority();
   }
   const State &state = atoms.toState(sharding);
-  wish.partial = state.partial;
-  wish.partialKind = state.kind;
+  annotation.partial = state.partial;
+  annotation.partialKind = state.kind;
   for (AxisAttr axis : sharding.getReplicated())
-    llvm::append_range(wish.replicated, atoms.toAtoms(axis));
-  wish.isUneven = sharding.getUneven();
-  wish.cause = wishes.size();
-  wishes.push_back(value);
-  problem.setWish(id, std::move(wish));
+    llvm::append_range(annotation.replicated, atoms.toAtoms(axis));
+  annotation.isUneven = sharding.getUneven();
+  annotation.cause = annotations.size();
+  annotations.push_back(value);
+  problem.setAnnotation(id, std::move(annotation));
 }
 
-Location FunctionProblem::getWishLoc(CauseId cause) const {
-  Value value = wishes[cause];
+Location FunctionProblem::getAnnotationLoc(CauseId cause) const {
+  Value value = annotations[cause];
   Attribute place;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (argument.getOwner()->getParentOp() == func)
-      place = func::FuncOp(func).getArgAttr(argument.getArgNumber(), SpmdDialect::kWishAttr);
+      place = func::FuncOp(func).getArgAttr(argument.getArgNumber(), SpmdDialect::kAnnotationAttr);
   } else
-    place = value.getDefiningOp()->getDiscardableAttr(SpmdDialect::kWishAttr);
+    place = value.getDefiningOp()->getDiscardableAttr(SpmdDialect::kAnnotationAttr);
   auto loc = dyn_cast_if_present<LocationAttr>(place);
   return loc ? Location(loc) : value.getLoc();
 }
@@ -272,15 +272,15 @@ static std::string describe(Value value) {
   return names.empty() ? std::string("a value") : "'" + names.front().str() + "'";
 }
 
-/// At the wish, in the plan or the program: that is where the user can change something.
+/// At the annotation, in the plan or the program: that is where the user can change something.
 void FunctionProblem::emit(const SolverError &error) {
-  Location loc = error.first == kNone ? func.getLoc() : getWishLoc(error.first);
+  Location loc = error.first == kNone ? func.getLoc() : getAnnotationLoc(error.first);
   InFlightDiagnostic diagnostic = emitError(loc);
   if (error.value != kNone)
     diagnostic << describe(values[error.value]) << ": ";
   diagnostic << error.message;
   if (error.second != kNone)
-    diagnostic.attachNote(getWishLoc(error.second)) << "the other wish is here";
+    diagnostic.attachNote(getAnnotationLoc(error.second)) << "the other annotation is here";
 }
 
 /// Names are asked for by the trace alone; making them for every op would cost more than solving.

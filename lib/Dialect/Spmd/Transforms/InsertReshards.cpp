@@ -6,7 +6,7 @@
 // First every value learns who wants it otherwise; then its copies are made right after it, one per wanted sharding, in
 // the order that costs least, each from the value or from a copy made before (`ServeWants`, which the solver counts
 // by). A result that is computed otherwise than it is shared gets one reshard in front of that, and so does an argument of a
-// loop's body. `spmd.constrain` is a wish like any other, and then gone.
+// loop's body. `spmd.constrain` is an annotation like any other, and then gone.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Costs.h"
@@ -102,7 +102,7 @@ void ReshardInserter::want(OpOperand &operand, ShardingAttr sharding) {
 }
 
 /// The array `name` of `op`, `count` long, each a sharding or unit; null if it has none.
-static FailureOr<ArrayAttr> getWishes(Operation *op, StringRef name, unsigned count) {
+static FailureOr<ArrayAttr> getAnnotations(Operation *op, StringRef name, unsigned count) {
   Attribute attribute = op->getDiscardableAttr(name);
   if (!attribute)
     return ArrayAttr();
@@ -121,22 +121,22 @@ LogicalResult ReshardInserter::readOperands(Operation *op) {
     constraints.push_back(constraint);
     return success();
   }
-  FailureOr<ArrayAttr> wishes = getWishes(op, SpmdDialect::kOperandShardingsAttr, op->getNumOperands());
-  if (failed(wishes) || !*wishes)
-    return failure(failed(wishes));
-  for (auto [operand, wish] : llvm::zip_equal(op->getOpOperands(), *wishes))
-    if (auto sharding = dyn_cast<ShardingAttr>(wish))
+  FailureOr<ArrayAttr> annotations = getAnnotations(op, SpmdDialect::kOperandShardingsAttr, op->getNumOperands());
+  if (failed(annotations) || !*annotations)
+    return failure(failed(annotations));
+  for (auto [operand, annotation] : llvm::zip_equal(op->getOpOperands(), *annotations))
+    if (auto sharding = dyn_cast<ShardingAttr>(annotation))
       want(operand, sharding);
   return success();
 }
 
 /// Values made in another sharding than their types say are resharded at once, where the builder stands.
 LogicalResult ReshardInserter::readMade(Operation *op, StringRef name, ValueRange values) {
-  FailureOr<ArrayAttr> wishes = getWishes(op, name, values.size());
-  if (failed(wishes) || !*wishes)
-    return failure(failed(wishes));
-  for (auto [result, wish] : llvm::zip_equal(values, *wishes)) {
-    auto computed = dyn_cast<ShardingAttr>(wish);
+  FailureOr<ArrayAttr> annotations = getAnnotations(op, name, values.size());
+  if (failed(annotations) || !*annotations)
+    return failure(failed(annotations));
+  for (auto [result, annotation] : llvm::zip_equal(values, *annotations)) {
+    auto computed = dyn_cast<ShardingAttr>(annotation);
     auto shared = cast<RankedTensorType>(result.getType());
     if (!computed || computed == getSharding(shared))
       continue;

@@ -69,10 +69,10 @@ private:
 };
 } // namespace
 
-/// `attributes` with the global type added; what was wished is done.
+/// `attributes` with the global type added; what was annotated is done.
 static DictionaryAttr withGlobalType(DictionaryAttr attributes, Type type) {
   NamedAttrList list(attributes);
-  list.erase(SpmdDialect::kWishAttr);
+  list.erase(SpmdDialect::kAnnotationAttr);
   list.erase(kEvenAttr);
   list.set(SpmdDialect::kGlobalTypeAttr, TypeAttr::get(type));
   return list.getDictionary(type.getContext());
@@ -120,7 +120,7 @@ void FunctionPartitioner::finishMade(Operation *op, Operation *before) {
        made; made = made->getNextNode()) {
     if (NamedAttrList attributes = made->getRawDictionaryAttrs(); !attributes.empty()) {
       attributes.erase(kNodeAttr);
-      attributes.erase(SpmdDialect::kWishAttr);
+      attributes.erase(SpmdDialect::kAnnotationAttr);
       made->setDiscardableAttrs(attributes.getDictionary(op->getContext()));
     }
     if (auto collective = dyn_cast<CollectiveOpInterface>(made); collective && collective.communicates())

@@ -3,7 +3,7 @@
 //   plan     {past: present}
 //   after    func.func @main(%past: ..) -> (.. {spmd.state = "past"})
 //
-// Wishes for one of both hold for the other: what stays in the ranks has one sharding. Where both have one, it must be the
+// Annotations for one of both hold for the other: what stays in the ranks has one sharding. Where both have one, it must be the
 // same. What propagation decides otherwise, it decides by the argument (Propagate.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -27,15 +27,16 @@ static func::FuncOp findEntry(ModuleOp module, const PlanState &state, PlanError
   return {};
 }
 
-/// What is wished of both, in `wish`. Fails where they are wished otherwise.
-static LogicalResult shareWish(func::FuncOp func, const StatePlace &state) {
-  StringRef name = SpmdDialect::kWishAttr;
-  auto ofArgument = func.getArgAttrOfType<WishAttr>(state.argument, name),
-       ofResult = func.getResultAttrOfType<WishAttr>(state.result, name);
-  for (WishAttr wish : {ofArgument, ofResult})
-    if (wish && state.dim && !wish.getSharding().getDims()[*state.dim].getAxes().empty())
-      return emitError(wish.getPlace()) << "state '" << getArgumentName(func, state.argument) << "' grows along dim "
-                                        << *state.dim << ", which cannot be sharded: its positions move at every call";
+/// What is annotated of both, in `annotation`. Fails where they are annotated otherwise.
+static LogicalResult shareAnnotation(func::FuncOp func, const StatePlace &state) {
+  StringRef name = SpmdDialect::kAnnotationAttr;
+  auto ofArgument = func.getArgAttrOfType<AnnotationAttr>(state.argument, name),
+       ofResult = func.getResultAttrOfType<AnnotationAttr>(state.result, name);
+  for (AnnotationAttr annotation : {ofArgument, ofResult})
+    if (annotation && state.dim && !annotation.getSharding().getDims()[*state.dim].getAxes().empty())
+      return emitError(annotation.getPlace())
+             << "state '" << getArgumentName(func, state.argument) << "' grows along dim " << *state.dim
+             << ", which cannot be sharded: its positions move at every call";
   if (!ofArgument && ofResult)
     func.setArgAttr(state.argument, name, ofResult);
   if (ofArgument && !ofResult)
@@ -78,13 +79,13 @@ LogicalResult cleave::spmd::placeStates(ModuleOp module, const Plan &plan, PlanE
   return success();
 }
 
-LogicalResult cleave::spmd::shareWishes(ModuleOp module) {
+LogicalResult cleave::spmd::shareAnnotations(ModuleOp module) {
   for (func::FuncOp func : getFunctions(module)) {
     FailureOr<SmallVector<StatePlace>> states = getStates(func);
     if (failed(states))
       return failure();
     for (const StatePlace &state : *states)
-      if (failed(shareWish(func, state)))
+      if (failed(shareAnnotation(func, state)))
         return failure();
   }
   return success();

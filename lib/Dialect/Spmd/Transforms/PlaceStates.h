@@ -11,8 +11,8 @@ namespace cleave::spmd {
 /// there or do not fit.
 llvm::LogicalResult placeStates(mlir::ModuleOp module, const Plan &plan, PlanError &error);
 
-/// Lets what is wished of an argument or result hold for the other one of a state. Fails after an error.
-llvm::LogicalResult shareWishes(mlir::ModuleOp module);
+/// Lets what is annotated of an argument or result hold for the other one of a state. Fails after an error.
+llvm::LogicalResult shareAnnotations(mlir::ModuleOp module);
 
 } // namespace cleave::spmd
 

@@ -44,7 +44,7 @@ PlanTargets::PlanTargets(ModuleOp module) {
   nodeIndex.emplace(getNames(nodes));
 }
 
-/// A name that is pinned, or that the function returns, stands for that and not for the value inside: a wish must stay
+/// A name that is pinned, or that the function returns, stands for that and not for the value inside: an annotation must stay
 /// where it was asked for.
 void PlanTargets::add(func::FuncOp func) {
   llvm::DenseSet<std::pair<Value, StringRef>> outputs;

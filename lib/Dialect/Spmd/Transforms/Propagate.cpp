@@ -12,7 +12,7 @@
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
-#include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
+#include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "cleave/Sharding/ServeWants.h"
@@ -29,7 +29,7 @@ using namespace cleave;
 using namespace cleave::spmd;
 
 namespace {
-/// An op that does not follow a wish for some axes.
+/// An op that does not follow an annotation for some axes.
 struct Replication {
   OpId op = kNone;
   StringAttr reason;
@@ -48,14 +48,14 @@ public:
         planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), states(decision.states), costs(planner, states) {}
 
   void writeTypes();
-  LogicalResult writeWishes();
+  LogicalResult writeAnnotations();
   void writeReplications();
   void writeDetours();
 
 private:
   /// Of a value in this state.
   ShardingAttr getSharding(ValueId value, StateId state);
-  void writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
+  void writeAnnotations(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted);
   void writeLoop(const LoopProblem &loop);
   FailureOr<int64_t> keepStates(ArrayRef<ValueId> outputs, MutableArrayRef<StateId> wanted);
   void writeSources();
@@ -63,7 +63,7 @@ private:
   ShapeId getShapeId(ValueId value);
   /// What it costs to bring a value from one state into another.
   int64_t getCost(ValueId value, StateId from, StateId to);
-  /// What is sent of a value for all who want it, `outputs` of the function among them, wanted as told. Prices by time are no bytes.
+  /// What is sent of a value for all who want it, `outputs` of the function among them, wanted as told. Costs by time are no bytes.
   int64_t countBytes(ValueId value, ArrayRef<ValueId> outputs, ArrayRef<StateId> wanted);
   int64_t getPrice(OpId id);
   /// The dearest first.
@@ -125,7 +125,8 @@ void DecisionWriter::writeTypes() {
 }
 
 /// Sets the attribute `name` of `op` if it wants any of `values` otherwise than they are shared.
-void DecisionWriter::writeWishes(Operation *op, StringRef name, ArrayRef<ValueId> values, ArrayRef<StateId> wanted) {
+void DecisionWriter::writeAnnotations(Operation *op, StringRef name, ArrayRef<ValueId> values,
+                                      ArrayRef<StateId> wanted) {
   SmallVector<Attribute> list;
   bool any = false;
   for (auto [value, state] : llvm::zip_equal(values, wanted)) {
@@ -137,7 +138,7 @@ void DecisionWriter::writeWishes(Operation *op, StringRef name, ArrayRef<ValueId
     op->setDiscardableAttr(name, builder.getArrayAttr(list));
 }
 
-/// What no op computes from terms (a constant, a parameter) is made whole, and partial for whom it is wished so. Nor is a dim of
+/// What no op computes from terms (a constant, a parameter) is made whole, and partial for whom it is annotated so. Nor is a dim of
 /// one position cut where it is made: rules have no factor for that.
 void DecisionWriter::writeSources() {
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
@@ -193,7 +194,7 @@ void DecisionWriter::writeLoop(const LoopProblem &loop) {
   auto getWanted = [&](OpId part) { return decision.operandStates[problem.firstOperand(part)]; };
   auto write = [&](Operation *to, StringRef name, ValueRange values, ArrayRef<OpId> from) {
     auto ids = llvm::map_to_vector(values, [&](Value value) { return source.getId(value); });
-    writeWishes(to, name, ids, llvm::map_to_vector(from, getWanted));
+    writeAnnotations(to, name, ids, llvm::map_to_vector(from, getWanted));
   };
   write(op, SpmdDialect::kResultShardingsAttr, op->getResults(), loop.carried);
   write(op, kArgumentShardingsAttr, op.getBody().getArguments(), parts);
@@ -208,15 +209,15 @@ void DecisionWriter::writeLoop(const LoopProblem &loop) {
   op->setDiscardableAttr(kTimesAttr, builder.getI64IntegerAttr(loop.times));
 }
 
-LogicalResult DecisionWriter::writeWishes() {
+LogicalResult DecisionWriter::writeAnnotations() {
   for (auto [id, op] : llvm::enumerate(source.getOps())) {
     if (problem.isConstraint(id) || isa<LoopOpInterface>(op))
       continue;
     ArrayRef<ValueId> operands = problem.operands(id), results = problem.results(id);
-    writeWishes(op, SpmdDialect::kOperandShardingsAttr, operands,
-                ArrayRef(decision.operandStates).slice(problem.firstOperand(id), operands.size()));
-    writeWishes(op, SpmdDialect::kResultShardingsAttr, results,
-                ArrayRef(decision.resultStates).slice(problem.firstResult(id), results.size()));
+    writeAnnotations(op, SpmdDialect::kOperandShardingsAttr, operands,
+                     ArrayRef(decision.operandStates).slice(problem.firstOperand(id), operands.size()));
+    writeAnnotations(op, SpmdDialect::kResultShardingsAttr, results,
+                     ArrayRef(decision.resultStates).slice(problem.firstResult(id), results.size()));
   }
   for (const LoopProblem &loop : source.getLoops())
     writeLoop(loop);
@@ -229,12 +230,12 @@ LogicalResult DecisionWriter::writeWishes() {
   FailureOr<int64_t> bytes = keepStates(outputs, wanted);
   if (failed(bytes))
     return failure();
-  writeWishes(func.getBody().front().getTerminator(), SpmdDialect::kOperandShardingsAttr, outputs, wanted);
+  writeAnnotations(func.getBody().front().getTerminator(), SpmdDialect::kOperandShardingsAttr, outputs, wanted);
   func->setAttr(SpmdDialect::kWireBytesAttr, builder.getI64IntegerAttr(decision.wireBytes + *bytes));
   return success();
 }
 
-/// Users read these in remarks and in the report: they name what stands in the way, and its price where it has one.
+/// Users read these in remarks and in the report: they name what stands in the way, and its cost where it has one.
 std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
   const ShardingRule &rule = problem.rule(problem.ruleOf(forced.op));
   switch (forced.reason) {
@@ -390,12 +391,12 @@ void DecisionWriter::writeDetours() {
 /// The problem lives on where somebody wants to know why.
 std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
   std::unique_ptr<FunctionProblem> problem =
-      FunctionProblem::create(func, atoms, getAttentionWish(getOperation(), attention) != AttentionForm::Auto);
+      FunctionProblem::create(func, atoms, getAttentionRequest(getOperation(), attention) != AttentionForm::Auto);
   if (!problem || failed(problem->solve(options)))
     return nullptr;
   DecisionWriter writer(*problem, atoms, options.costs);
   writer.writeTypes();
-  if (failed(writer.writeWishes()))
+  if (failed(writer.writeAnnotations()))
     return nullptr;
   writer.writeReplications();
   writer.writeDetours();

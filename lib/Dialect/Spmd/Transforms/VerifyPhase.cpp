@@ -51,7 +51,7 @@ LogicalResult VerifyPhase::checkPropagated(func::FuncOp func) {
   return result;
 }
 
-static LogicalResult checkNoWishes(Operation *op) {
+static LogicalResult checkNoAnnotations(Operation *op) {
   for (StringRef name : {SpmdDialect::kOperandShardingsAttr, SpmdDialect::kResultShardingsAttr})
     if (op->getDiscardableAttr(name))
       return op->emitOpError() << "still has '" << name << "' after reshards were inserted";
@@ -86,7 +86,7 @@ LogicalResult VerifyPhase::checkResharded(func::FuncOp func, MeshAtoms &atoms) {
     return failure();
   RuleMatches rules(atoms);
   auto check = [&](Operation *op) -> LogicalResult {
-    if (failed(checkNoWishes(op)))
+    if (failed(checkNoAnnotations(op)))
       return failure();
     if (isa<ConstrainOp>(op))
       return op->emitOpError() << "is left after reshards were inserted";

@@ -1,7 +1,7 @@
 // Keys and values that attention alone reads go round in blocks: each step passes on what the next one needs, then attends.
 //
 // RUN: cleave-opt %s --exec-form-rings=attention=ring --split-input-file | FileCheck %s
-// Without the wish nothing changes but what partition left for the pass.
+// Without the annotation nothing changes but what partition left for the pass.
 // RUN: cleave-opt %s --exec-form-rings --split-input-file | FileCheck %s --check-prefix=KEEPS
 
 // KEEPS-NOT: exec.partial_attention
@@ -118,7 +118,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
 
 // -----
 
-// The module's word, from a plan, is the wish too.
+// The module's word, from a plan, is the annotation too.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.attention = "ring"} {
   // CHECK-LABEL: @keys_that_are_the_values
   // KEEPS-LABEL: @keys_that_are_the_values

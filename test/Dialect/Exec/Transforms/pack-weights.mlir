@@ -61,10 +61,10 @@ func.func @main(%x: tensor<5x4xf32>, %y: tensor<5x20xf32>, %i: tensor<2xi64>, %p
 }
 
 // Outer columns are a batch; a result that does not end in a column has its weight as it is, and so has what is not a weight.
-// CHECK-LABEL: @wishes
+// CHECK-LABEL: @annotations
 // CHECK: exec.pack %{{.*}} order [1, 0, 2] batch 1 width 8 interleave 1 : (tensor<4x2x8xf32>) -> tensor<2x1x4x8x1xf32>
 // CHECK-NOT: exec.pack
-func.func @wishes(%x: tensor<5x4xf32>, %y: tensor<4x8xf32>) -> (tensor<5x2x8xf32>, tensor<2x8x5xf32>, tensor<5x8xf32>) {
+func.func @annotations(%x: tensor<5x4xf32>, %y: tensor<4x8xf32>) -> (tensor<5x2x8xf32>, tensor<2x8x5xf32>, tensor<5x8xf32>) {
   %w = nn.constant dense<1.0> : tensor<4x2x8xf32> -> tensor<4x2x8xf32>
   %0 = exec.fused (%a = %x, %b = %w) : (tensor<5x4xf32>, tensor<4x2x8xf32>) -> tensor<5x2x8xf32> {
     %r = nn.einsum %a, %b "ik,khd->ihd" : (tensor<5x4xf32>, tensor<4x2x8xf32>) -> tensor<5x2x8xf32>

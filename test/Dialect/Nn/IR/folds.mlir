@@ -62,7 +62,7 @@ func.func @a_reshape_and_its_inverse_go(%x: tensor<8x4xf32>) -> tensor<8x4xf32> 
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
 #vector = #spmd.sharding<#mesh, [{"x"}]>
 
-// A sharding on the way is a wish of the user's: neither an op that changes it nor a value that carries it goes.
+// A sharding on the way is an annotation of the user's: neither an op that changes it nor a value that carries it goes.
 // CHECK-LABEL: @shardings_keep_ops_that_do_nothing
 func.func @shardings_keep_ops_that_do_nothing(%x: tensor<8x4xf32>) -> tensor<16x2xf32> {
   // CHECK: nn.transpose %{{.*}} [0, 1]

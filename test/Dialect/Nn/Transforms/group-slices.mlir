@@ -2,7 +2,7 @@
 
 // CHECK: #[[NAMES:loc.*]] = #nn.node<"s", "Split", ["x"], {{\[\[}}"a"], ["b"]]>
 
-// In the order of the dim, whatever the order of the slices; the wish of a result stays.
+// In the order of the dim, whatever the order of the slices; the annotation of a result stays.
 // CHECK-LABEL: @slices_of_all_become_one_op
 // CHECK-NEXT: %[[P:.*]]:3 = nn.split %arg0 dim 1 parts [2, 2, 4] : (tensor<4x8xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x4xf32, #{{.*}}>)
 // CHECK-NEXT: return %[[P]]#0, %[[P]]#1, %[[P]]#2

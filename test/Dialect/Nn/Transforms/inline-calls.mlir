@@ -50,19 +50,19 @@ func.func private @never_called(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Wishes stand in types and constraints, which come along; so do the names of tensors.
-// CHECK-LABEL: @wishes_survive
+// Annotations stand in types and constraints, which come along; so do the names of tensors.
+// CHECK-LABEL: @annotations_survive
 // CHECK-NEXT: %[[A:.*]] = nn.exp %arg0 : (tensor<8xf32, #x>) -> tensor<8xf32, #whole_sum_x>
 // CHECK-NEXT: %[[B:.*]] = spmd.constrain %[[A]] : tensor<8xf32, #whole_sum_x> to tensor<8xf32, #whole>
 // CHECK-NEXT: return %[[B]]
-// LOC-LABEL: @wishes_survive
+// LOC-LABEL: @annotations_survive
 // LOC: nn.exp {{.*}} loc(#[[NAME:.*]])
 // LOC: #[[NAME]] = loc({{.*}}"hidden"
 #mesh = #spmd.mesh<["x"=2]>
 #x = #spmd.sharding<#mesh, [{"x"}]>
 #p = #spmd.sharding<#mesh, [{}], partial = {"x": sum}>
 #whole = #spmd.sharding<#mesh, [{}]>
-func.func @wishes_survive(%x: tensor<8xf32, #x>) -> tensor<8xf32, #whole> {
+func.func @annotations_survive(%x: tensor<8xf32, #x>) -> tensor<8xf32, #whole> {
   %0 = func.call @f(%x) : (tensor<8xf32, #x>) -> tensor<8xf32, #whole>
   return %0 : tensor<8xf32, #whole>
 }

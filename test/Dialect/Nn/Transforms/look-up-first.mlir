@@ -2,7 +2,7 @@
 
 #mesh = #spmd.mesh<["data"=2]>
 #cut = #spmd.sharding<#mesh, [{"data"}, {}]>
-#rows = #spmd.wish<#cut, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+#rows = #spmd.annotation<#cut, loc("p.yaml":3:5), loc("p.yaml":3:14)>
 
 // Rows are found as bytes, and only these become floats.
 // CHECK-LABEL: @rows_are_found_before_they_are_scaled

@@ -116,7 +116,7 @@ func.func @gates_are_cut_one_by_one(%x: tensor<5x1x3x4x8xf32>, %h: tensor<1x3x8x
   return %0#0 : tensor<5x1x3x8xf32>
 }
 
-// So are those that are multiplied with the input; without a wish for gates the weight stays as it is.
+// So are those that are multiplied with the input; without an annotation for gates the weight stays as it is.
 // CHECK-LABEL: @gates_of_the_input
 // CHECK: nn.load @s starts [0, 0, 0] sizes [1, 8, 4]
 // CHECK: nn.load @s starts [0, 16, 0] sizes [1, 8, 4]

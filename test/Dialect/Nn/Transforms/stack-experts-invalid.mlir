@@ -2,7 +2,7 @@
 
 #mesh = #spmd.mesh<["e"=2]>
 #experts = #spmd.sharding<#mesh, [{"e"}, {}, {}]>
-#asked = #spmd.wish<#experts, loc(unknown), loc(unknown)>
+#asked = #spmd.annotation<#experts, loc(unknown), loc(unknown)>
 module {
   nn.param @w0 : tensor<4x8xf32> = dense<1.0> : tensor<4x8xf32>
   func.func @there_is_only_one(%x: tensor<3x4xf32>) -> tensor<3x8xf32> {
@@ -18,7 +18,7 @@ module {
 
 #mesh = #spmd.mesh<["e"=3]>
 #experts = #spmd.sharding<#mesh, [{"e"}, {}, {}]>
-#asked = #spmd.wish<#experts, loc(unknown), loc(unknown)>
+#asked = #spmd.annotation<#experts, loc(unknown), loc(unknown)>
 module {
   nn.param @w0 : tensor<4x8xf32> = dense<1.0> : tensor<4x8xf32>
   nn.param @w1 : tensor<4x8xf32> = dense<2.0> : tensor<4x8xf32>

@@ -2,7 +2,7 @@
 
 #mesh = #spmd.mesh<["e"=2]>
 #experts = #spmd.sharding<#mesh, [{"e"}, {}, {}]>
-#asked = #spmd.wish<#experts, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+#asked = #spmd.annotation<#experts, loc("p.yaml":3:5), loc("p.yaml":3:14)>
 
 // Two experts that see all tokens: their weights are one parameter of references, the sum is one over the new dim.
 // CHECK: nn.param @"w*" : tensor<2x4x8xf32> = [dense<1.000000e+00> : tensor<4x8xf32>, #nn.weight<"m.bin", 0, 128>]
@@ -36,7 +36,7 @@ module {
 
 #mesh = #spmd.mesh<["e"=2]>
 #experts = #spmd.sharding<#mesh, [{"e"}, {}, {}]>
-#asked = #spmd.wish<#experts, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+#asked = #spmd.annotation<#experts, loc("p.yaml":3:5), loc("p.yaml":3:14)>
 
 // Columns of the router that follow each other are the router itself, its last dim in front.
 // CHECK-LABEL: @shares_are_a_dim_of_the_router
@@ -86,7 +86,7 @@ module {
 
 #mesh = #spmd.mesh<["e"=2]>
 #experts = #spmd.sharding<#mesh, [{"e"}, {}, {}]>
-#asked = #spmd.wish<#experts, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+#asked = #spmd.annotation<#experts, loc("p.yaml":3:5), loc("p.yaml":3:14)>
 
 // What is alike behind experts, and not asked for, stays apart.
 // CHECK-LABEL: @what_stands_behind_stays_apart

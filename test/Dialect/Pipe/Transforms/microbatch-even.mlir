@@ -14,7 +14,7 @@ module attributes {spmd.mesh = #mesh} {
 // SAME-LABEL: func.func @two_sizes(
 // SAME-SAME: tensor<1x6xf32> {pipe.split = 0 : i64, spmd.even = 0 : i64}
 // SAME-NOT: spmd.even = 5
-func.func @two_sizes(%x: tensor<5x6xf32>, %w: tensor<6x6xf32> {spmd.wish = #spmd.wish<#columns, loc(unknown), loc(unknown)>}) -> tensor<5x6xf32> {
+func.func @two_sizes(%x: tensor<5x6xf32>, %w: tensor<6x6xf32> {spmd.annotation = #spmd.annotation<#columns, loc(unknown), loc(unknown)>}) -> tensor<5x6xf32> {
   %y = nn.einsum %x, %w "mk,kn->mn" : (tensor<5x6xf32>, tensor<6x6xf32>) -> tensor<5x6xf32>
   return %y : tensor<5x6xf32>
 }

@@ -162,7 +162,7 @@ func.func @a_state_that_turns(%x: tensor<8x8xf32> {nn.name = "x"}) -> (tensor<8x
 // expected-error@unknown {{'h' has size 2 in dim 0, which axis "data"=4 does not divide (S5)}}
 // expected-note@unknown {{16 samples would do}}
 // expected-note@+1 {{the batch is that of one of 4 microbatches, which are split here}}
-func.func @a_wish_for_more_devices(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+func.func @a_annotation_for_more_devices(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %h = nn.exp %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %p = spmd.pin %h "h" wants <#rows, loc(unknown), loc(unknown)> : tensor<8x4xf32>
   return %p : tensor<8x4xf32>

@@ -11,7 +11,7 @@
 // EVEN: @shards(%{{.*}}: tensor<2x4xf32>
 // EVEN-SAME: attributes {pipe.samples = 10 : i64}
 
-// A wish for two shards: of the 5 samples on each the first two microbatches have 2, the last one 1. The program is written for 3, which
+// An annotation for two shards: of the 5 samples on each the first two microbatches have 2, the last one 1. The program is written for 3, which
 // no device divides.
 #mesh = #spmd.mesh<["data"=2]>
 #rows = #spmd.sharding<#mesh, [{"data"}, {}]>
@@ -25,7 +25,7 @@ module attributes {spmd.mesh = #mesh} {
 // SPLIT-LABEL: func.func private @shards.stage0.rest(
 // SPLIT: nn.mul {{.*}} : (tensor<2x4xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
 // SPLIT: pipe.microbatches 3 samples 5 (%{{.*}} = %arg0 split 0 blocks 2, %{{.*}} = %{{.*}} split 0 blocks 2) -> (split 0 blocks 2)
-func.func @shards(%x: tensor<10x4xf32> {spmd.wish = #spmd.wish<#rows, loc(unknown), loc(unknown)>}) -> tensor<10x4xf32> {
+func.func @shards(%x: tensor<10x4xf32> {spmd.annotation = #spmd.annotation<#rows, loc(unknown), loc(unknown)>}) -> tensor<10x4xf32> {
   %c = nn.constant dense<[[1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [7.0], [8.0], [9.0], [10.0]]> : tensor<10x1xf32> -> tensor<10x1xf32>
   %y = nn.mul %x, %c : (tensor<10x4xf32>, tensor<10x1xf32>) -> tensor<10x4xf32>
   return %y : tensor<10x4xf32>

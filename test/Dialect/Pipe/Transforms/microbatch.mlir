@@ -7,7 +7,7 @@
 // CHECK-SAME: spmd.phase = "canonical"
 #mesh = #spmd.mesh<["data"=2]>
 #rows = #spmd.sharding<#mesh, [{"data"}, {}]>
-#batch = #spmd.wish<#rows, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+#batch = #spmd.annotation<#rows, loc("p.yaml":3:5), loc("p.yaml":3:14)>
 module attributes {spmd.mesh = #mesh, spmd.phase = "canonical"} {
 
 nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
@@ -147,10 +147,10 @@ func.func @a_cache_grows(%past: tensor<8x3x4xf32> {nn.name = "past"}, %new: tens
 }
 
 // What a plan wants stays, of the part: it fits 2 rows on 2 devices.
-// CHECK-LABEL: func.func @wishes_stay(
-// CHECK-SAME: tensor<2x4xf32> {pipe.split = 0 : i64, spmd.wish = #{{.*}}}
+// CHECK-LABEL: func.func @annotations_stay(
+// CHECK-SAME: tensor<2x4xf32> {pipe.split = 0 : i64, spmd.annotation = #{{.*}}}
 // CHECK: spmd.pin %{{.*}} "h" wants <#{{.*}}> : tensor<2x4xf32>
-func.func @wishes_stay(%x: tensor<8x4xf32> {spmd.wish = #batch}) -> tensor<8x4xf32> {
+func.func @annotations_stay(%x: tensor<8x4xf32> {spmd.annotation = #batch}) -> tensor<8x4xf32> {
   %h = nn.exp %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %p = spmd.pin %h "h" wants #batch : tensor<8x4xf32>
   %y = nn.neg %p : (tensor<8x4xf32>) -> tensor<8x4xf32>

@@ -1,10 +1,10 @@
 // RUN: cleave-opt %s --split-input-file --verify-diagnostics --spmd-annotate
 
-// What nothing uses any more was wished for in vain: an error where a rule has nothing else, a warning where it does.
+// What nothing uses any more was asked for in vain: an error where a rule has nothing else, a warning where it does.
 #mesh = #spmd.mesh<["x"=2]>
 #cut = #spmd.sharding<#mesh, [{"x"}]>
 module attributes {spmd.mesh = #mesh} {
-  func.func @a_wish_for_what_is_unused(%x: tensor<8xf32> {spmd.wish = #spmd.wish<#cut, loc("p.yaml":3:5), loc("p.yaml":3:14)>}) -> tensor<8xf32> {
+  func.func @a_annotation_for_what_is_unused(%x: tensor<8xf32> {spmd.annotation = #spmd.annotation<#cut, loc("p.yaml":3:5), loc("p.yaml":3:14)>}) -> tensor<8xf32> {
     %a = nn.exp %x : (tensor<8xf32>) -> tensor<8xf32>
     %p = spmd.pin %a "also" wants <#cut, loc("p.yaml":3:5), loc(unknown)> : tensor<8xf32>
     %q = spmd.pin %a "gone" wants <#cut, loc("p.yaml":4:5), loc(unknown)> : tensor<8xf32>

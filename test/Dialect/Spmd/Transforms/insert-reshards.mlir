@@ -7,7 +7,7 @@
 #xy_ = #spmd.sharding<#mesh, [{"x", "y"}, {}]>
 #part = #spmd.sharding<#mesh, [{"x"}, {}], partial = {"y": sum}>
 
-// What an operand should be becomes a reshard right after the value; the wish is gone from the op.
+// What an operand should be becomes a reshard right after the value; the annotation is gone from the op.
 // CHECK-LABEL: @an_operand_is_resharded_behind_its_value
 func.func @an_operand_is_resharded_behind_its_value(%x: tensor<8x8xf32, #x_>) -> tensor<8x8xf32, #_x> {
   // CHECK: %[[E:.*]] = nn.exp
@@ -69,7 +69,7 @@ func.func @what_is_returned_is_resharded(%x: tensor<8x8xf32, #x_>) -> tensor<8x8
   "func.return"(%x) {spmd.operands = [#_x]} : (tensor<8x8xf32, #x_>) -> ()
 }
 
-// A constraint is a wish like any other, and gone afterwards.
+// A constraint is an annotation like any other, and gone afterwards.
 // CHECK-LABEL: @constraints_become_reshards
 func.func @constraints_become_reshards(%x: tensor<8x8xf32, #x_>) -> (tensor<8x8xf32, #_x>, tensor<8x8xf32, #x_>, tensor<8x8xf32, #_x>) {
   // CHECK-NEXT: %[[R:.*]] = spmd.reshard %arg0

@@ -1,4 +1,4 @@
-// What is kept even is not split where an axis does not divide it, though a wish lets the axis split others so.
+// What is kept even is not split where an axis does not divide it, though an annotation lets the axis split others so.
 //
 // RUN: cleave-opt %s --spmd-propagate | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Wishes for partial values.
+// Annotations for partial values.
 //
 // RUN: cleave-opt %s --spmd-propagate 2>/dev/null | FileCheck %s
 // RUN: cleave-opt %s --spmd-propagate --spmd-insert-reshards 2>/dev/null | FileCheck %s --check-prefix=RESHARD
@@ -41,7 +41,7 @@ func.func @a_partial_constant() -> tensor<8x8xf32, #sum> {
   return %0 : tensor<8x8xf32, #sum>
 }
 
-// Nobody but a wish makes a result partial.
+// Nobody but an annotation makes a result partial.
 // CHECK-LABEL: @results_are_whole_unless_asked
 func.func @results_are_whole_unless_asked(%a: tensor<8x8xf32, #sum>) -> tensor<8x8xf32> {
   %0 = nn.neg %a : (tensor<8x8xf32, #sum>) -> tensor<8x8xf32>

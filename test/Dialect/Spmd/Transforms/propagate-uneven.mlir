@@ -1,4 +1,4 @@
-// Which axes cut what they do not divide, and where: those of a wish that says so, wherever they come, where a dim is one factor.
+// Which axes cut what they do not divide, and where: those of an annotation that says so, wherever they come, where a dim is one factor.
 //
 // RUN: cleave-opt %s --split-input-file --spmd-propagate --verify-diagnostics | FileCheck %s
 
@@ -6,9 +6,9 @@
 #mesh = #spmd.mesh<["x"=4]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
 // CHECK-DAG: #[[ROWS:.*]] = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
-// CHECK-LABEL: @axes_of_the_wish
+// CHECK-LABEL: @axes_of_the_annotation
 // CHECK-SAME: %arg0: tensor<10x16xf32, #[[ROWS]]>
-func.func @axes_of_the_wish(%x: tensor<10x16xf32, #rows>, %w: tensor<16x7xf32>) -> tensor<10x7xf32> {
+func.func @axes_of_the_annotation(%x: tensor<10x16xf32, #rows>, %w: tensor<16x7xf32>) -> tensor<10x7xf32> {
   // CHECK: nn.einsum {{.*}} -> tensor<10x7xf32, #[[ROWS]]>
   %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<10x16xf32, #rows>, tensor<16x7xf32>) -> tensor<10x7xf32>
   // CHECK: nn.tanh {{.*}} -> tensor<10x7xf32, #[[ROWS]]>
@@ -18,7 +18,7 @@ func.func @axes_of_the_wish(%x: tensor<10x16xf32, #rows>, %w: tensor<16x7xf32>) 
 
 // -----
 
-// What divides is no uneven type, whatever the wish says.
+// What divides is no uneven type, whatever the annotation says.
 #mesh = #spmd.mesh<["x"=4]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
 // CHECK: #[[EVEN:.*]] = #spmd.sharding<#mesh, [{"x"}, {}]>

@@ -1,13 +1,13 @@
 // RUN: cleave-opt %s --split-input-file --spmd-propagate 2>/dev/null | FileCheck %s
 
-// What is wished for one value follows to all that hang on it, forward and backward; the rest is replicated explicitly.
-// CHECK-LABEL: @a_wish_flows_along_ops
+// What is asked for one value follows to all that hang on it, forward and backward; the rest is replicated explicitly.
+// CHECK-LABEL: @a_annotation_flows_along_ops
 // CHECK-SAME: %arg0: tensor<8x4xf32, #x_whole>, %arg1: tensor<8x4xf32, #x_whole>, %arg2: tensor<4xf32, #whole>
 // CHECK-SAME: -> (tensor<8x4xf32, #x_whole>, tensor<4xf32, #whole>)
 // CHECK-SAME: spmd.wire_bytes = 0
 #mesh = #spmd.mesh<["x"=2]>
 #x_ = #spmd.sharding<#mesh, [{"x"}, {}]>
-func.func @a_wish_flows_along_ops(%a: tensor<8x4xf32, #x_>, %b: tensor<8x4xf32>, %c: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
+func.func @a_annotation_flows_along_ops(%a: tensor<8x4xf32, #x_>, %b: tensor<8x4xf32>, %c: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<4xf32>) {
   // CHECK-NEXT: nn.add %arg0, %arg1 : (tensor<8x4xf32, #x_whole>, tensor<8x4xf32, #x_whole>) -> tensor<8x4xf32, #x_whole>
   // CHECK-NEXT: nn.exp {{.*}} -> tensor<8x4xf32, #x_whole>
   // CHECK-NEXT: nn.neg %arg2 : (tensor<4xf32, #whole>) -> tensor<4xf32, #whole>
@@ -68,7 +68,7 @@ func.func @an_op_says_what_it_wants(%a: tensor<64x8xf32, #x_>, %b: tensor<64x8xf
 
 // -----
 
-// Two wishes want one axis on different dims of a sum. The one of the lower priority number decides; the other operand
+// Two annotations want one axis on different dims of a sum. The one of the lower priority number decides; the other operand
 // is turned.
 // CHECK-LABEL: @the_lower_priority_number_decides
 // CHECK-SAME: -> (tensor<8x8xf32, #whole_x>, tensor<8x8xf32, #x_whole>)
@@ -87,7 +87,7 @@ func.func @the_lower_priority_number_decides(%a: tensor<8x8xf32, #x_late>, %b: t
 
 // -----
 
-// A parameter without a wish is stored as its users cut it.
+// A parameter without an annotation is stored as its users cut it.
 // CHECK-LABEL: @a_free_parameter_follows_its_user
 #mesh = #spmd.mesh<["x"=2]>
 #_x = #spmd.sharding<#mesh, [{}, {"x"}]>

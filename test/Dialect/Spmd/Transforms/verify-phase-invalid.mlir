@@ -20,7 +20,7 @@ func.func @an_open_dim(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
 
 #mesh = #spmd.mesh<["x"=2]>
 #x = #spmd.sharding<#mesh, [{"x"}]>
-func.func @a_wish_is_left(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
+func.func @a_annotation_is_left(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
   // expected-error @+1 {{'nn.exp' op still has 'spmd.operands' after reshards were inserted}}
   %0 = nn.exp %x {spmd.operands = [#x]} : (tensor<8xf32, #x>) -> tensor<8xf32, #x>
   return %0 : tensor<8xf32, #x>

@@ -75,10 +75,11 @@ std::map<std::string, int64_t> findOthers(const StageGraph &graph, const spmd::S
 std::vector<std::string> findUnknown(const StageGraph &graph, const spmd::StageNames &said);
 
 /// Where a plan wants stages.
-schedule::PlacementWish getPlacementWish(const spmd::PlanPipeline &pipeline);
+schedule::PlacementRequest getPlacementRequest(const spmd::PlanPipeline &pipeline);
 
 /// The schedule by which a model runs: the one that its plan names, or without a name, or with `auto`, what needs no gradients.
-llvm::StringRef getRunSchedule(llvm::StringRef name, schedule::Shape shape, const schedule::PlacementWish &wish);
+llvm::StringRef getRunSchedule(llvm::StringRef name, schedule::Shape shape,
+                               const schedule::PlacementRequest &annotation);
 
 /// Ops that use a parameter whose name `pattern` matches. Error: there are none.
 llvm::Expected<std::vector<uint32_t>> findUsers(const StageGraph &graph, const spmd::PlanPattern &pattern);

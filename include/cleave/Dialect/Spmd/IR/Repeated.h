@@ -1,6 +1,6 @@
 //===- Repeated.h - ops that run more than once -----------------*- C++ -*-===//
 //
-// What stands in the body of a loop runs as often as the loop does. Deciding prices it so often, and so do all that count what
+// What stands in the body of a loop runs as often as the loop does. Deciding costs it so often, and so do all that count what
 // a program sends and computes: an attribute of the loop says how often that is.
 //
 //===----------------------------------------------------------------------===//
@@ -11,16 +11,16 @@
 
 namespace cleave::spmd {
 
-/// On a loop, from propagation on: how many iterations it was priced for (i64).
+/// On a loop, from propagation on: how many iterations it was counted for (i64).
 inline constexpr llvm::StringLiteral kTimesAttr = "spmd.times";
 /// On a loop, between propagation and reshard insertion: the shardings that the arguments of its body come in (array, unit =
 /// as their types say).
 inline constexpr llvm::StringLiteral kArgumentShardingsAttr = "spmd.arguments";
 
-/// More iterations than these, of all loops around an op together, are not counted in prices, so that these stay in range.
+/// More iterations than these, of all loops around an op together, are not counted in costs, so that these stay in range.
 inline constexpr int64_t kMostTimes = 1 << 20;
 
-/// How often a loop of `inner` iterations in one of `outer` is priced, each of them at most kMostTimes.
+/// How often a loop of `inner` iterations in one of `outer` is counted, each of them at most kMostTimes.
 inline int64_t multiplyTimes(int64_t outer, int64_t inner) { return std::min(outer * inner, kMostTimes); }
 
 /// How often `op` runs, by the loops around it; 1 outside of loops.

@@ -1,6 +1,6 @@
 //===- FunctionProblem.h - one function as a problem to decide --*- C++ -*-===//
 //
-// The bridge between the IR and `Solver/Problem.h`: it numbers values and ops, reads rules and wishes, and keeps the
+// The bridge between the IR and `Solver/Problem.h`: it numbers values and ops, reads rules and annotations, and keeps the
 // way back, so that a decision can be written into types and explained.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,7 @@ struct LoopProblem {
   llvm::SmallVector<OpId> captured;
   /// Of both conditions, which it wants whole; `kNone` where there are none.
   OpId condition = kNone;
-  /// The iterations that it is priced for.
+  /// The iterations that it is counted for.
   int64_t times = 1;
 };
 
@@ -33,7 +33,7 @@ public:
   /// `atoms` must outlive this. With `holdsQueries` an axis that comes to attention along its queries' sequence stays there.
   static std::unique_ptr<FunctionProblem> create(mlir::func::FuncOp func, MeshAtoms &atoms, bool holdsQueries = false);
 
-  /// Solves it. Fails after an error: wishes that exclude each other.
+  /// Solves it. Fails after an error: annotations that exclude each other.
   llvm::LogicalResult solve(SolverOptions options);
 
   const Problem &getProblem() const { return problem; }
@@ -51,8 +51,8 @@ public:
   /// Outer ones before those in their bodies.
   llvm::ArrayRef<LoopProblem> getLoops() const { return loops; }
   ValueId getId(mlir::Value value) const { return valueIds.lookup(value); }
-  /// Where the wish with this cause was made: a place of the plan, or the value that carries it.
-  mlir::Location getWishLoc(CauseId cause) const;
+  /// Where the annotation with this cause was made: a place of the plan, or the value that carries it.
+  mlir::Location getAnnotationLoc(CauseId cause) const;
 
 private:
   FunctionProblem(mlir::func::FuncOp func, MeshAtoms &atoms) : func(func), atoms(atoms), problem(atoms.getAtoms()) {}
@@ -63,10 +63,10 @@ private:
   void addOps(mlir::Block &block);
   void addOp(mlir::Operation *op);
   void addLoop(LoopOpInterface loop);
-  /// The iterations that `loop` is priced for, in what runs as often as is added now.
+  /// The iterations that `loop` is counted for, in what runs as often as is added now.
   int64_t getTimes(LoopOpInterface loop) const;
   OpId addLoopOp(LoopOpInterface loop, llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> results);
-  void setWish(mlir::Value value, ValueId id, ShardingAttr sharding);
+  void setAnnotation(mlir::Value value, ValueId id, ShardingAttr sharding);
   void emit(const SolverError &error);
 
   mlir::func::FuncOp func;
@@ -81,7 +81,7 @@ private:
   int64_t times = 1, mostTimes = 1;
   llvm::DenseMap<mlir::Value, ValueId> valueIds;
   /// By cause.
-  std::vector<mlir::Value> wishes;
+  std::vector<mlir::Value> annotations;
   struct RuleTable;
   std::shared_ptr<RuleTable> rules;
 };

@@ -1,5 +1,5 @@
-// A wish for a tensor inside of what would become one op, or inside of a chain of reshapes, keeps it: it is cut as asked.
-// Without the wish the op or the chain is fused.
+// An annotation for a tensor inside of what would become one op, or inside of a chain of reshapes, keeps it: it is cut as asked.
+// Without the annotation the op or the chain is fused.
 //
 // RUN: %{each} %s %t "cleave run {} --mesh c=2 --check | FileCheck {} --check-prefix=EQUAL" "cleave shard {} --mesh c=2 --emit canonical | FileCheck {} --check-prefix=FUSED"
 
@@ -10,10 +10,10 @@
 // RUN: cleave explain %t/gelu.mlir --mesh c=2 --shard 'cube=[c, _]' cube | FileCheck %s --check-prefix=CUBE
 // RUN: cleave run %t/gelu.mlir --mesh c=2 --shard 'cube=[c, _]' --check | FileCheck %s --check-prefix=EQUAL
 // CUBE: cube: f32[4, 8] [c, _]
-// FUSED-LABEL: func.func @a_wish_keeps_the_cube
+// FUSED-LABEL: func.func @a_annotation_keeps_the_cube
 // FUSED-NEXT: nn.gelu
 // FUSED-NEXT: return
-func.func @a_wish_keeps_the_cube(%x: tensor<4x8xf32>) -> (tensor<4x8xf32> {nn.name = "y"}) {
+func.func @a_annotation_keeps_the_cube(%x: tensor<4x8xf32>) -> (tensor<4x8xf32> {nn.name = "y"}) {
   %half = nn.constant dense<0.5> : tensor<f32> -> tensor<f32>
   %one = nn.constant dense<1.0> : tensor<f32> -> tensor<f32>
   %three = nn.constant dense<3.0> : tensor<f32> -> tensor<f32>
@@ -36,10 +36,10 @@ func.func @a_wish_keeps_the_cube(%x: tensor<4x8xf32>) -> (tensor<4x8xf32> {nn.na
 // RUN: cleave explain %t/norm.mlir --mesh c=2 --shard 'mean=[c, _]' mean | FileCheck %s --check-prefix=MEAN
 // RUN: cleave run %t/norm.mlir --mesh c=2 --shard 'mean=[c, _]' --check | FileCheck %s --check-prefix=EQUAL
 // MEAN: mean: f32[4, 1] [c, _]
-// FUSED-LABEL: func.func @a_wish_keeps_the_mean
+// FUSED-LABEL: func.func @a_annotation_keeps_the_mean
 // FUSED: nn.layer_norm
 // FUSED-NEXT: return
-func.func @a_wish_keeps_the_mean(%x: tensor<4x8xf32>) -> (tensor<4x8xf32> {nn.name = "y"}) {
+func.func @a_annotation_keeps_the_mean(%x: tensor<4x8xf32>) -> (tensor<4x8xf32> {nn.name = "y"}) {
   %epsilon = nn.constant dense<1.0e-5> : tensor<f32> -> tensor<f32>
   %0 = nn.reduce mean %x dims [1] keep_dims : (tensor<4x8xf32>) -> tensor<4x1xf32> loc(#mean)
   %1 = nn.sub %x, %0 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
@@ -53,14 +53,14 @@ func.func @a_wish_keeps_the_mean(%x: tensor<4x8xf32>) -> (tensor<4x8xf32> {nn.na
 #mean = loc(#nn.node<"/mean", "ReduceMean", ["x"], [["mean"]]>)
 
 //--- moved.mlir
-// Two dims merged, moved and taken apart again; the wish is for what is merged.
+// Two dims merged, moved and taken apart again; the annotation is for what is merged.
 // RUN: cleave explain %t/moved.mlir --mesh c=2 --shard 'flat=[c, _, _]' flat | FileCheck %s --check-prefix=FLAT
 // RUN: cleave run %t/moved.mlir --mesh c=2 --shard 'flat=[c, _, _]' --check | FileCheck %s --check-prefix=EQUAL
 // FLAT: flat: f32[6, 4, 8] [c, _, _]
-// FUSED-LABEL: func.func @a_wish_keeps_merged_dims
+// FUSED-LABEL: func.func @a_annotation_keeps_merged_dims
 // FUSED-NEXT: nn.transpose
 // FUSED-NEXT: return
-func.func @a_wish_keeps_merged_dims(%x: tensor<2x3x4x8xf32>) -> (tensor<2x3x8x4xf32> {nn.name = "y"}) {
+func.func @a_annotation_keeps_merged_dims(%x: tensor<2x3x4x8xf32>) -> (tensor<2x3x8x4xf32> {nn.name = "y"}) {
   %0 = nn.reshape %x : (tensor<2x3x4x8xf32>) -> tensor<6x4x8xf32> loc(#flat)
   %1 = nn.transpose %0 [0, 2, 1] : (tensor<6x4x8xf32>) -> tensor<6x8x4xf32>
   %2 = nn.reshape %1 : (tensor<6x8x4xf32>) -> tensor<2x3x8x4xf32>
@@ -69,15 +69,15 @@ func.func @a_wish_keeps_merged_dims(%x: tensor<2x3x4x8xf32>) -> (tensor<2x3x8x4x
 #flat = loc(#nn.node<"/flat", "Reshape", ["x"], [["flat"]]>)
 
 //--- back.mlir
-// Merged, and taken apart at once; the wish is for what is whole again.
+// Merged, and taken apart at once; the annotation is for what is whole again.
 // RUN: cleave explain %t/back.mlir --mesh c=2 --shard 'back=[c, _, _, _]' back | FileCheck %s --check-prefix=BACK
 // RUN: cleave run %t/back.mlir --mesh c=2 --shard 'back=[c, _, _, _]' --check | FileCheck %s --check-prefix=EQUAL
 // BACK: back: f32[2, 3, 4, 8] [c, _, _, _]
-// FUSED-LABEL: func.func @a_wish_keeps_a_way_back
+// FUSED-LABEL: func.func @a_annotation_keeps_a_way_back
 // FUSED-NEXT: nn.exp
 // FUSED-NEXT: nn.neg
 // FUSED-NEXT: return
-func.func @a_wish_keeps_a_way_back(%x: tensor<2x3x4x8xf32>) -> (tensor<2x3x4x8xf32> {nn.name = "y"}) {
+func.func @a_annotation_keeps_a_way_back(%x: tensor<2x3x4x8xf32>) -> (tensor<2x3x4x8xf32> {nn.name = "y"}) {
   %0 = nn.exp %x : (tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
   %1 = nn.reshape %0 : (tensor<2x3x4x8xf32>) -> tensor<24x8xf32>
   %2 = nn.reshape %1 : (tensor<24x8xf32>) -> tensor<2x3x4x8xf32> loc(#back)

@@ -1,13 +1,13 @@
-//===- Wishes.h - the one road of a plan's wishes ---------------*- C++ -*-===//
+//===- Annotations.h - the one road of a plan's annotations -----*- C++ -*-===//
 //
-//   plan ──read, checked (readPlan)──▶ Plan ──looked up, checked against tensors (placeWishes)──▶ spmd.pin, spmd.wish
+//   plan ──read, checked (readPlan)──▶ Plan ──looked up, checked against tensors (placeAnnotations)──▶ spmd.pin, spmd.annotation
 //        ──canonical form, which stops at pins──▶ ──spmd-annotate──▶ types
 //
 // The plan is read once: by the driver, which hands it to a pass, or by the pass whose options name it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H
-#define CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H
+#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_ANNOTATIONS_H
+#define CLEAVE_DIALECT_SPMD_TRANSFORMS_ANNOTATIONS_H
 
 #include "cleave/Dialect/Spmd/IR/SpmdAttributes.h"
 #include "cleave/Plan/Plan.h"
@@ -25,19 +25,19 @@ mlir::FailureOr<PlanRef> readPlan(mlir::MLIRContext *context, const PlanSource &
 /// Makes an error of what is wrong with a plan, at its place; fails.
 llvm::LogicalResult emitError(mlir::MLIRContext *context, const PlanError &error);
 
-/// Puts what `plan` wishes where it holds until types can: on a value inside an `spmd.pin` in front of all its users, on
-/// an argument or result of a function the attribute `spmd.wish`. The mesh becomes the module's. Nothing is changed
+/// Puts the annotations of `plan` where it holds until types can: on a value inside an `spmd.pin` in front of all its users, on
+/// an argument or result of a function the attribute `spmd.annotation`. The mesh becomes the module's. Nothing is changed
 /// where a rule is wrong, which is an error at its place.
-llvm::LogicalResult placeWishes(mlir::ModuleOp module, const Plan &plan);
+llvm::LogicalResult placeAnnotations(mlir::ModuleOp module, const Plan &plan);
 
 /// All axes of a plan's mesh; and those inside of a stage, without the pipeline's. What is left without axes has one of size 1.
 MeshAttr getMesh(mlir::MLIRContext *context, const Plan &plan);
 MeshAttr getInnerMesh(mlir::MLIRContext *context, const Plan &plan);
 
 /// The passes with a plan that has been read already.
-std::unique_ptr<mlir::Pass> createPinWishes(PlanRef plan);
+std::unique_ptr<mlir::Pass> createPinAnnotations(PlanRef plan);
 std::unique_ptr<mlir::Pass> createAnnotate(PlanRef plan);
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_WISHES_H
+#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_ANNOTATIONS_H

@@ -1,12 +1,12 @@
-//===- PlaceWishes.cpp - from the rules of a plan to pins -----------------===//
+//===- PlaceAnnotations.cpp - from the rules of a plan to pins ------------===//
 //
 //   plan     {tensor: hidden, dims: [data, _]}
 //   before   %h = nn.exp %x      %y = nn.neg %h
-//   after    %h = nn.exp %x      %p = spmd.pin %h "hidden" wants #spmd.wish<..>      %y = nn.neg %p
+//   after    %h = nn.exp %x      %p = spmd.pin %h "hidden" wants #spmd.annotation<..>      %y = nn.neg %p
 //
 // Each rule looks up its tensors and is checked against them; only when all rules agree is anything written. A value has
 // several names where the model passes it on (Identity); each that is named gets a pin of its own, one behind the
-// other, so that they may be wanted differently. Arguments and results of functions cannot vanish: their wish is an
+// other, so that they may be wanted differently. Arguments and results of functions cannot vanish: their annotation is an
 // attribute.
 //
 //===----------------------------------------------------------------------===//
@@ -16,8 +16,8 @@
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
-#include "cleave/Dialect/Spmd/Transforms/AttentionWish.h"
-#include "cleave/Dialect/Spmd/Transforms/Wishes.h"
+#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
+#include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -54,14 +54,14 @@ FailureOr<PlanRef> cleave::spmd::readPlan(MLIRContext *context, const PlanSource
 }
 
 //===----------------------------------------------------------------------===//
-// From rules to wishes
+// From rules to annotations
 //===----------------------------------------------------------------------===//
 
 static AxisAttr toAttr(MLIRContext *context, const PlanAxis &axis) {
   return AxisAttr::get(context, axis.name, axis.preSize, axis.size);
 }
 
-static WishAttr toWish(MeshAttr mesh, const Plan &plan, const PlanRule &rule) {
+static AnnotationAttr toAnnotation(MeshAttr mesh, const Plan &plan, const PlanRule &rule) {
   MLIRContext *context = mesh.getContext();
   SmallVector<DimShardingAttr> dims;
   SmallVector<PlanDim> asked(rule.dims.begin(), rule.dims.end());
@@ -75,7 +75,7 @@ static WishAttr toWish(MeshAttr mesh, const Plan &plan, const PlanRule &rule) {
   auto replicated = llvm::map_to_vector(rule.replicated, [&](const PlanAxis &axis) { return toAttr(context, axis); });
   auto sharding = ShardingAttr::get(context, mesh, dims, ArrayRef<AxisAttr>(), ReductionKind::Sum, replicated,
                                     rule.uneven || plan.uneven);
-  return WishAttr::get(context, sharding, toLoc(context, rule.place), toLoc(context, rule.patternPlace));
+  return AnnotationAttr::get(context, sharding, toLoc(context, rule.place), toLoc(context, rule.patternPlace));
 }
 
 static MeshAttr toMesh(MLIRContext *context, ArrayRef<MeshAxis> axes, ArrayRef<int64_t> devices) {
@@ -105,9 +105,9 @@ static std::string describe(const PlanRule &rule, StringRef name) {
 
 namespace {
 /// Looks up the rules of one plan, then writes.
-class WishPlacer {
+class AnnotationPlacer {
 public:
-  WishPlacer(ModuleOp module, const Plan &plan, MeshAttr mesh) : module(module), plan(plan), mesh(mesh) {}
+  AnnotationPlacer(ModuleOp module, const Plan &plan, MeshAttr mesh) : module(module), plan(plan), mesh(mesh) {}
 
   LogicalResult collect(PlanError &error);
   LogicalResult checkProgram();
@@ -117,13 +117,13 @@ private:
   struct Placed {
     PlanTarget target;
     const PlanRule *rule;
-    WishAttr wish;
+    AnnotationAttr annotation;
   };
 
   const PlanRule *fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape, ArrayRef<Granule> granules,
                       PlanError &error);
-  LogicalResult add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error);
-  void pin(Value value, ArrayRef<const Placed *> wishes);
+  LogicalResult add(const PlanRule &rule, AnnotationAttr annotation, const PlanTarget &target, PlanError &error);
+  void pin(Value value, ArrayRef<const Placed *> annotations);
 
   ModuleOp module;
   const Plan &plan;
@@ -136,8 +136,8 @@ private:
 } // namespace
 
 /// What `rule` asks of a tensor of this shape; `rule` itself where that is the same for all. Null after an error.
-const PlanRule *WishPlacer::fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape,
-                                ArrayRef<Granule> granules, PlanError &error) {
+const PlanRule *AnnotationPlacer::fit(const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape,
+                                      ArrayRef<Granule> granules, PlanError &error) {
   if (!rule.dependsOnShape())
     return succeeded(checkRule(plan, rule, what, shape, error, granules)) ? &rule : nullptr;
   std::vector<PlanNote> left;
@@ -154,7 +154,8 @@ static bool isWeight(const PlanTarget &target) {
   return target.value && isa_and_present<ParameterOpInterface>(target.value.getDefiningOp()) && !getPart(target.value);
 }
 
-LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTarget &target, PlanError &error) {
+LogicalResult AnnotationPlacer::add(const PlanRule &rule, AnnotationAttr annotation, const PlanTarget &target,
+                                    PlanError &error) {
   RankedTensorType type = target.getType();
   if (!type) {
     error = {rule.patternPlace, "'" + target.name.str() + "' is not a tensor", {}};
@@ -186,56 +187,57 @@ LogicalResult WishPlacer::add(const PlanRule &rule, WishAttr wish, const PlanTar
   if (fitted != &rule) {
     if (fitted->asksNothing())
       return success();
-    wish = toWish(mesh, plan, *fitted);
+    annotation = toAnnotation(mesh, plan, *fitted);
   }
   auto [it, isNew] = placeOf.try_emplace(target.getKey(), placed.size());
   if (isNew) {
-    placed.push_back({target, fitted, wish});
+    placed.push_back({target, fitted, annotation});
     return success();
   }
   const PlanRule &other = *placed[it->second].rule;
   if (fitted->asksSameAs(other))
     return success();
   error = {rule.place,
-           "two rules disagree on '" + target.name.str() + "': " + fitted->formatWish() + " here",
-           {{other.place, other.formatWish() + " here"}}};
+           "two rules disagree on '" + target.name.str() + "': " + fitted->formatAnnotation() + " here",
+           {{other.place, other.formatAnnotation() + " here"}}};
   return failure();
 }
 
-LogicalResult WishPlacer::collect(PlanError &error) {
+LogicalResult AnnotationPlacer::collect(PlanError &error) {
   PlanTargets table(module);
   llvm::StringSet<> said;
   for (const PlanRule &rule : plan.rules) {
-    std::string text = rule.formatTarget() + " " + rule.formatWish();
+    std::string text = rule.formatTarget() + " " + rule.formatAnnotation();
     for (const PlanPattern &other : rule.except)
       text += " " + other.text;
     if (!said.insert(text).second)
       continue; // says nothing new
-    WishAttr wish = toWish(mesh, plan, rule);
+    AnnotationAttr annotation = toAnnotation(mesh, plan, rule);
     PlanTargets::Found found;
     if (failed(table.find(rule, found, error)))
       return failure();
     for (StringRef name : found.unused)
-      emitWarning(wish.getPatternPlace()) << "'" << name << "' matches, but no op of the program needs its elements";
+      emitWarning(annotation.getPatternPlace())
+          << "'" << name << "' matches, but no op of the program needs its elements";
     for (const std::string &note : found.notes)
-      emitWarning(wish.getPatternPlace()) << note;
+      emitWarning(annotation.getPatternPlace()) << note;
     for (const PlanTarget &target : found.targets)
-      if (failed(add(rule, wish, target, error)))
+      if (failed(add(rule, annotation, target, error)))
         return failure();
   }
   return success();
 }
 
-/// What the program wishes already stays.
-LogicalResult WishPlacer::checkProgram() {
+/// Annotations of the program itself stay.
+LogicalResult AnnotationPlacer::checkProgram() {
   for (const Placed &entry : placed) {
     ShardingAttr present = getSharding(entry.target.getType());
     auto pin = entry.target.value ? entry.target.value.getDefiningOp<PinOp>() : PinOp();
-    if (pin && pin.getWish())
-      present = pin.getWish()->getSharding();
-    if (!present || present == entry.wish.getSharding())
+    if (pin && pin.getAnnotation())
+      present = pin.getAnnotation()->getSharding();
+    if (!present || present == entry.annotation.getSharding())
       continue;
-    InFlightDiagnostic error = emitError(entry.wish.getPlace());
+    InFlightDiagnostic error = emitError(entry.annotation.getPlace());
     error << "'" << entry.target.name << "' already has another sharding in the program";
     error.attachNote(entry.target.getLoc()) << "it is " << withSharding(entry.target.getType(), present);
     return error;
@@ -243,25 +245,25 @@ LogicalResult WishPlacer::checkProgram() {
   return success();
 }
 
-/// Pins `value` for all its users, once per name that is wished for.
-void WishPlacer::pin(Value value, ArrayRef<const Placed *> wishes) {
+/// Pins `value` for all its users, once per name that is asked for.
+void AnnotationPlacer::pin(Value value, ArrayRef<const Placed *> annotations) {
   OpBuilder builder(value.getContext());
   builder.setInsertionPointAfterValue(value);
   Value last = value;
   for (StringRef name : getTensorNames(value)) {
-    const auto *it = llvm::find_if(wishes, [&](const Placed *entry) { return entry->target.name == name; });
-    if (it == wishes.end())
+    const auto *it = llvm::find_if(annotations, [&](const Placed *entry) { return entry->target.name == name; });
+    if (it == annotations.end())
       continue;
-    auto pin = PinOp::create(builder, value.getLoc(), last, builder.getStringAttr(name), (*it)->wish);
+    auto pin = PinOp::create(builder, value.getLoc(), last, builder.getStringAttr(name), (*it)->annotation);
     last.replaceAllUsesExcept(pin, pin);
     last = pin;
   }
 }
 
-void WishPlacer::write() {
+void AnnotationPlacer::write() {
   module->setAttr(SpmdDialect::kMeshAttr, mesh);
   if (plan.attention != AttentionForm::Auto)
-    setAttentionWish(module, plan.attention);
+    setAttentionRequest(module, plan.attention);
   module->removeAttr(kUnusedAttr);
   llvm::MapVector<Value, SmallVector<const Placed *, 1>> inside;
   for (const Placed &entry : placed) {
@@ -269,18 +271,18 @@ void WishPlacer::write() {
     auto argument = dyn_cast_if_present<BlockArgument>(target.value);
     auto func = argument ? cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp(target.func);
     if (getSharding(target.getType()))
-      continue; // the same as is wished for
+      continue; // the same as is asked for
     if (!target.value)
-      func.setResultAttr(target.result, SpmdDialect::kWishAttr, entry.wish);
+      func.setResultAttr(target.result, SpmdDialect::kAnnotationAttr, entry.annotation);
     else if (argument && target.name == getArgumentName(func, argument.getArgNumber()))
-      func.setArgAttr(argument.getArgNumber(), SpmdDialect::kWishAttr, entry.wish);
+      func.setArgAttr(argument.getArgNumber(), SpmdDialect::kAnnotationAttr, entry.annotation);
     else if (auto pin = target.value.getDefiningOp<PinOp>())
-      pin.setWishAttr(entry.wish);
+      pin.setAnnotationAttr(entry.annotation);
     else
       inside[target.value].push_back(&entry);
   }
-  for (auto &[value, wishes] : inside)
-    pin(value, wishes);
+  for (auto &[value, annotations] : inside)
+    pin(value, annotations);
 }
 
 /// The mesh of a file that has one already is lent to a plan without.
@@ -295,7 +297,7 @@ static LogicalResult borrowMesh(ModuleOp module, Plan &plan) {
   return succeeded(checkPlan(plan, error)) ? success() : emitError(module.getContext(), error);
 }
 
-LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
+LogicalResult cleave::spmd::placeAnnotations(ModuleOp module, const Plan &given) {
   PlanError error;
   if (failed(placeStates(module, given, error)))
     return emitError(module.getContext(), error);
@@ -306,11 +308,11 @@ LogicalResult cleave::spmd::placeWishes(ModuleOp module, const Plan &given) {
   Plan plan = given;
   if (plan.mesh.empty() && failed(borrowMesh(module, plan)))
     return failure();
-  WishPlacer placer(module, plan, getInnerMesh(module.getContext(), plan));
+  AnnotationPlacer placer(module, plan, getInnerMesh(module.getContext(), plan));
   if (failed(placer.collect(error)))
     return emitError(module.getContext(), error);
   if (failed(placer.checkProgram()))
     return failure();
   placer.write();
-  return shareWishes(module);
+  return shareAnnotations(module);
 }

@@ -1,10 +1,10 @@
-//===- AttentionWish.h - the form of attention that is asked for -*- C++ -*-===//
+//===- AttentionRequest.h - the form of attention that is asked for --*- C++ -*-===//
 //
 // A plan's word stands on the module from where the plan is placed on, so that a file written between two phases keeps it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_ATTENTIONWISH_H
-#define CLEAVE_DIALECT_SPMD_TRANSFORMS_ATTENTIONWISH_H
+#ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_ATTENTIONREQUEST_H
+#define CLEAVE_DIALECT_SPMD_TRANSFORMS_ATTENTIONREQUEST_H
 
 #include "cleave/Sharding/AttentionForm.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -15,7 +15,7 @@ namespace cleave::spmd {
 /// Of a module: one of kAttentionWords.
 inline constexpr llvm::StringLiteral kAttentionAttr = "spmd.attention";
 
-inline void setAttentionWish(mlir::ModuleOp module, AttentionForm form) {
+inline void setAttentionRequest(mlir::ModuleOp module, AttentionForm form) {
   module->setAttr(kAttentionAttr,
                   mlir::StringAttr::get(module.getContext(), kAttentionWords[static_cast<unsigned>(form)]));
 }
@@ -32,7 +32,7 @@ inline std::string describeAttentionFault(mlir::ModuleOp module) {
 }
 
 /// The option's, or where that says nothing the module's.
-inline AttentionForm getAttentionWish(mlir::ModuleOp module, AttentionForm option) {
+inline AttentionForm getAttentionRequest(mlir::ModuleOp module, AttentionForm option) {
   auto word = module->getAttrOfType<mlir::StringAttr>(kAttentionAttr);
   if (option != AttentionForm::Auto || !word)
     return option;
@@ -43,4 +43,4 @@ inline AttentionForm getAttentionWish(mlir::ModuleOp module, AttentionForm optio
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_ATTENTIONWISH_H
+#endif // CLEAVE_DIALECT_SPMD_TRANSFORMS_ATTENTIONREQUEST_H

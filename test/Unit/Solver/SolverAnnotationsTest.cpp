@@ -1,6 +1,6 @@
-//===- SolverWishesTest.cpp - what wishes do, and which are refused -------===//
+//===- SolverAnnotationsTest.cpp - what annotations do, and which are refused --===//
 //
-// Open and closed dims, constraints, partial values, priorities, and the errors of wishes that cannot be kept. Bytes as
+// Open and closed dims, constraints, partial values, priorities, and the errors of annotations that cannot be kept. Bytes as
 // in SolverTest.cpp: n ranks, all_reduce 2(n-1)/n of the tensor, all_gather and reduce_scatter (n-1)/n.
 //
 //===----------------------------------------------------------------------===//
@@ -14,14 +14,14 @@ namespace {
 // Open dims, constraints, how inputs are stored
 //===----------------------------------------------------------------------===//
 
-TEST(SolverWishesTest, AFreeInputIsStoredAsItsUsersWantIt) {
+TEST(SolverAnnotationsTest, AFreeInputIsStoredAsItsUsersWantIt) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}), y = graph.input({8, 16});
   graph.problem.addOutput(graph.add(x, y));
   EXPECT_EQ(Solved(graph).value(y), graph.state({{0}, {}}));
 }
 
-TEST(SolverWishesTest, AnInputWithUnlikeUsersIsStoredWhole) {
+TEST(SolverAnnotationsTest, AnInputWithUnlikeUsersIsStoredWhole) {
   GraphBuilder graph({2});
   ValueId y = graph.input({8, 16});
   graph.problem.addOutput(graph.add(graph.input({8, 16}, {{0}, {}}), y));
@@ -31,14 +31,14 @@ TEST(SolverWishesTest, AnInputWithUnlikeUsersIsStoredWhole) {
   EXPECT_EQ(solved.bytes(), 0);
 }
 
-// The input is wished [data?, _]; its users also cut dim 0 over model, so it is stored that way. A closed one is not.
-TEST(SolverWishesTest, AnOpenDimIsCutFurtherAndAClosedOneIsNot) {
+// The input is annotated [data?, _]; its users also cut dim 0 over model, so it is stored that way. A closed one is not.
+TEST(SolverAnnotationsTest, AnOpenDimIsCutFurtherAndAClosedOneIsNot) {
   for (bool isOpen : {true, false}) {
     GraphBuilder graph({2, 2});
     ValueId x = graph.input({8, 16});
-    Wish wish = graph.wish({{0}, {}});
-    wish.dims[0].isOpen = isOpen;
-    graph.problem.setWish(x, wish);
+    Annotation annotation = graph.annotation({{0}, {}});
+    annotation.dims[0].isOpen = isOpen;
+    graph.problem.setAnnotation(x, annotation);
     graph.problem.addOutput(graph.add(x, graph.input({8, 16}, {{0, 1}, {}})));
     Solved solved(graph);
     EXPECT_EQ(solved.value(x), graph.state(isOpen ? DimAxes{{0, 1}, {}} : DimAxes{{0}, {}}));
@@ -46,25 +46,25 @@ TEST(SolverWishesTest, AnOpenDimIsCutFurtherAndAClosedOneIsNot) {
   }
 }
 
-TEST(SolverWishesTest, ReplicatedAxesDoNotCutOpenDims) {
+TEST(SolverAnnotationsTest, ReplicatedAxesDoNotCutOpenDims) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({8, 16});
-  Wish wish = graph.wish({{0}, {}});
-  wish.dims[0].isOpen = true;
-  wish.replicated = {1};
-  graph.problem.setWish(x, wish);
+  Annotation annotation = graph.annotation({{0}, {}});
+  annotation.dims[0].isOpen = true;
+  annotation.replicated = {1};
+  graph.problem.setAnnotation(x, annotation);
   graph.problem.addOutput(graph.add(x, graph.input({8, 16}, {{0, 1}, {}})));
   EXPECT_EQ(Solved(graph).value(x), graph.state({{0}, {}}));
 }
 
 // An open output takes what comes; a closed one is gathered: each of 2 ranks sends its half of 512 bytes.
-TEST(SolverWishesTest, OpenOutputsTakeWhatComes) {
+TEST(SolverAnnotationsTest, OpenOutputsTakeWhatComes) {
   for (bool isOpen : {true, false}) {
     GraphBuilder graph({2});
     ValueId y = graph.pointwise({graph.input({8, 16}, {{0}, {}})});
-    Wish wish = graph.wish({{}, {}});
-    wish.dims[0].isOpen = isOpen;
-    graph.problem.addOutput(y, &wish);
+    Annotation annotation = graph.annotation({{}, {}});
+    annotation.dims[0].isOpen = isOpen;
+    graph.problem.addOutput(y, &annotation);
     Solved solved(graph);
     EXPECT_EQ(solved.output(0), graph.state(isOpen ? DimAxes{{0}, {}} : DimAxes{{}, {}}));
     EXPECT_EQ(solved.bytes(), isOpen ? 0 : 256);
@@ -72,12 +72,12 @@ TEST(SolverWishesTest, OpenOutputsTakeWhatComes) {
 }
 
 // A constraint in the middle holds for all that follows, whatever comes before.
-TEST(SolverWishesTest, AConstraintHoldsForItsUsers) {
+TEST(SolverAnnotationsTest, AConstraintHoldsForItsUsers) {
   GraphBuilder graph({2});
   ValueId x = graph.pointwise({graph.input({8, 16}, {{0}, {}})});
   ValueId pinned = graph.problem.addValue({8, 16}, 4);
   OpId constraint = graph.problem.addConstraint(x, pinned);
-  graph.problem.setWish(pinned, graph.wish({{}, {0}}));
+  graph.problem.setAnnotation(pinned, graph.annotation({{}, {0}}));
   ValueId y = graph.pointwise({pinned});
   graph.problem.addOutput(y);
   Solved solved(graph);
@@ -87,10 +87,10 @@ TEST(SolverWishesTest, AConstraintHoldsForItsUsers) {
   EXPECT_EQ(solved.bytes(), (4 * 16 * 4) / 2); // One all_to_all.
 }
 
-TEST(SolverWishesTest, AWishInsideIsKept) {
+TEST(SolverAnnotationsTest, AAnnotationInsideIsKept) {
   GraphBuilder graph({2});
   ValueId hidden = graph.pointwise({graph.input({8, 16}, {{0}, {}})});
-  graph.problem.setWish(hidden, graph.wish({{}, {}}));
+  graph.problem.setAnnotation(hidden, graph.annotation({{}, {}}));
   graph.problem.addOutput(graph.pointwise({hidden}));
   Solved solved(graph);
   EXPECT_TRUE(solved.value(hidden).isReplicated());
@@ -98,7 +98,7 @@ TEST(SolverWishesTest, AWishInsideIsKept) {
 }
 
 //===----------------------------------------------------------------------===//
-// Wishes for partial values
+// Annotations for partial values
 //===----------------------------------------------------------------------===//
 
 /// Partial over one axis.
@@ -109,12 +109,12 @@ State partialState(const GraphBuilder &graph, const DimAxes &dims, unsigned axis
   return state;
 }
 
-// A product wished partial is one whose contracted dim is cut: each rank multiplies half, and nothing is sent.
-TEST(SolverWishesTest, APartialProductCutsWhatItSumsOver) {
+// A product annotated partial is one whose contracted dim is cut: each rank multiplies half, and nothing is sent.
+TEST(SolverAnnotationsTest, APartialProductCutsWhatItSumsOver) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32});
   ValueId y = graph.einsum("ik,kj->ij", {x, w});
-  graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}));
+  graph.problem.setAnnotation(y, graph.partialAnnotation({{}, {}}, {0}));
   graph.problem.addOutput(y);
   Solved solved(graph);
   State terms = partialState(graph, {{}, {}}, 0, ReductionKind::Sum);
@@ -125,16 +125,16 @@ TEST(SolverWishesTest, APartialProductCutsWhatItSumsOver) {
   EXPECT_EQ(solved.bytes(), 0);
   std::vector<CauseLink> chain = solved.solver.explain(0, 1, 0);
   ASSERT_EQ(chain.size(), 2u);
-  EXPECT_EQ(chain[1].kind, CauseLink::Kind::Wish);
+  EXPECT_EQ(chain[1].kind, CauseLink::Kind::Annotation);
   EXPECT_EQ(chain[1].id, 0u);
 }
 
 // An op that sums nothing stays whole, and its result is made partial for nothing, of any kind.
-TEST(SolverWishesTest, AWholeValueIsMadePartial) {
+TEST(SolverAnnotationsTest, AWholeValueIsMadePartial) {
   for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min}) {
     GraphBuilder graph({2});
     ValueId x = graph.input({8, 16}, {{}, {}}), y = graph.pointwise({x});
-    graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}, kind));
+    graph.problem.setAnnotation(y, graph.partialAnnotation({{}, {}}, {0}, kind));
     graph.problem.addOutput(y);
     Solved solved(graph);
     EXPECT_TRUE(solved.result(0).isReplicated());
@@ -144,22 +144,22 @@ TEST(SolverWishesTest, AWholeValueIsMadePartial) {
 }
 
 // [8, 16] . [16, 32] partial, . [32, 4], then whole: the reduction waits for the smaller product.
-TEST(SolverWishesTest, AReductionWaitsBehindAPartialWish) {
+TEST(SolverAnnotationsTest, AReductionWaitsBehindAPartialAnnotation) {
   GraphBuilder graph({4});
   ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32}), v = graph.parameter({32, 4}, {{}, {}});
   ValueId y = graph.einsum("ik,kj->ij", {x, w});
-  graph.problem.setWish(y, graph.partialWish({{}, {}}, {0}));
+  graph.problem.setAnnotation(y, graph.partialAnnotation({{}, {}}, {0}));
   addOutput(graph, graph.einsum("ik,kj->ij", {y, v}), {{}, {}});
   Solved solved(graph);
   EXPECT_EQ(solved.bytes(), 2 * 3 * (8 * 4 * 4) / 4);
 }
 
 // A constraint to a partial value, and one to a cut value behind it: make terms for nothing, scatter them.
-TEST(SolverWishesTest, ConstraintsMakeAndEndPartialValues) {
+TEST(SolverAnnotationsTest, ConstraintsMakeAndEndPartialValues) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{}, {}});
-  ValueId terms = graph.constrain(graph.pointwise({x}), graph.partialWish({{}, {}}, {0}, ReductionKind::Max));
-  ValueId cut = graph.constrain(terms, graph.wish({{}, {0}}));
+  ValueId terms = graph.constrain(graph.pointwise({x}), graph.partialAnnotation({{}, {}}, {0}, ReductionKind::Max));
+  ValueId cut = graph.constrain(terms, graph.annotation({{}, {0}}));
   addOutput(graph, graph.pointwise({cut}), {{}, {0}});
   Solved solved(graph);
   EXPECT_EQ(solved.value(terms), partialState(graph, {{}, {}}, 0, ReductionKind::Max));
@@ -168,13 +168,13 @@ TEST(SolverWishesTest, ConstraintsMakeAndEndPartialValues) {
 }
 
 // Two users that are not linear, and want the value whole, share one reduction.
-TEST(SolverWishesTest, UsersOfAPartialValueShareItsReduction) {
+TEST(SolverAnnotationsTest, UsersOfAPartialValueShareItsReduction) {
   for (bool isInput : {false, true}) {
     GraphBuilder graph({4});
     ValueId x = graph.input({8, 16});
     if (!isInput)
       x = graph.pointwise({x});
-    graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}));
+    graph.problem.setAnnotation(x, graph.partialAnnotation({{}, {}}, {0}));
     addOutput(graph, graph.pointwise({x}), {{}, {}});
     addOutput(graph, graph.pointwise({x}), {{}, {}});
     Solved solved(graph);
@@ -184,23 +184,23 @@ TEST(SolverWishesTest, UsersOfAPartialValueShareItsReduction) {
 }
 
 // What propagation appends to an open dim is never an axis that the value is partial over.
-TEST(SolverWishesTest, OpenDimsDoNotTakeAPartialAxis) {
+TEST(SolverAnnotationsTest, OpenDimsDoNotTakeAPartialAxis) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({8, 16}, {{0}, {1}}), y = graph.pointwise({x});
-  Wish wish = graph.partialWish({{}, {}}, {0});
-  wish.dims[0].isOpen = wish.dims[1].isOpen = true;
-  graph.problem.setWish(y, wish);
+  Annotation annotation = graph.partialAnnotation({{}, {}}, {0});
+  annotation.dims[0].isOpen = annotation.dims[1].isOpen = true;
+  graph.problem.setAnnotation(y, annotation);
   graph.problem.addOutput(y);
   Solved solved(graph);
   EXPECT_EQ(solved.value(y), partialState(graph, {{}, {1}}, 0, ReductionKind::Sum));
 }
 
-// A partial value must be of one kind: two wishes for one value that differ in it exclude each other.
-TEST(SolverWishesTest, TwoKindsOfPartialAreAConflict) {
+// A partial value must be of one kind: two annotations for one value that differ in it exclude each other.
+TEST(SolverAnnotationsTest, TwoKindsOfPartialAreAConflict) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16});
-  graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}, ReductionKind::Sum));
-  graph.problem.setWish(x, graph.partialWish({{}, {}}, {0}, ReductionKind::Max));
+  graph.problem.setAnnotation(x, graph.partialAnnotation({{}, {}}, {0}, ReductionKind::Sum));
+  graph.problem.setAnnotation(x, graph.partialAnnotation({{}, {}}, {0}, ReductionKind::Max));
   graph.problem.addOutput(x);
   Solver solver(graph.problem);
   EXPECT_FALSE(solver.solve());
@@ -213,15 +213,15 @@ TEST(SolverWishesTest, TwoKindsOfPartialAreAConflict) {
 //===----------------------------------------------------------------------===//
 
 // Both operands of an add want the one axis for another dim. Whoever is of the lower number gets it.
-TEST(SolverWishesTest, TheLowerPriorityNumberDecidesFirst) {
+TEST(SolverAnnotationsTest, TheLowerPriorityNumberDecidesFirst) {
   for (unsigned winner : {0u, 1u}) {
     GraphBuilder graph({2});
     ValueId x = graph.input({8, 16}), y = graph.input({8, 16});
-    Wish rows = graph.wish({{0}, {}}), columns = graph.wish({{}, {0}});
-    for (WishDim &dim : (winner == 0 ? columns : rows).dims)
+    Annotation rows = graph.annotation({{0}, {}}), columns = graph.annotation({{}, {0}});
+    for (AnnotationDim &dim : (winner == 0 ? columns : rows).dims)
       dim.priority = 1;
-    graph.problem.setWish(x, rows);
-    graph.problem.setWish(y, columns);
+    graph.problem.setAnnotation(x, rows);
+    graph.problem.setAnnotation(y, columns);
     ValueId sum = graph.pointwise({x, y});
     graph.problem.addOutput(graph.pointwise({sum}));
     Solved solved(graph);
@@ -234,14 +234,14 @@ TEST(SolverWishesTest, TheLowerPriorityNumberDecidesFirst) {
 
 // Of three operands the later two want the axis for columns: moving one would be cheaper than moving two. But rows came
 // first, and stay: two all_to_alls, where each rank sends half of its [4, 16].
-TEST(SolverWishesTest, WhatAnEarlierPriorityCutsStays) {
+TEST(SolverAnnotationsTest, WhatAnEarlierPriorityCutsStays) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}), y = graph.input({8, 16}), z = graph.input({8, 16});
   for (ValueId later : {y, z}) {
-    Wish columns = graph.wish({{}, {0}});
-    for (WishDim &dim : columns.dims)
+    Annotation columns = graph.annotation({{}, {0}});
+    for (AnnotationDim &dim : columns.dims)
       dim.priority = 1;
-    graph.problem.setWish(later, columns);
+    graph.problem.setAnnotation(later, columns);
   }
   ValueId sum = graph.pointwise({x, y, z});
   graph.problem.addOutput(graph.pointwise({sum}));
@@ -250,14 +250,14 @@ TEST(SolverWishesTest, WhatAnEarlierPriorityCutsStays) {
   EXPECT_EQ(solved.bytes(), 2 * (4 * 16 * 4) / 2);
 }
 
-// Wishes that differ in nothing but the priority are not the same wish.
-TEST(SolverWishesTest, TwoPrioritiesForOneValueAreAConflict) {
+// Annotations that differ in nothing but the priority are not the same annotation.
+TEST(SolverAnnotationsTest, TwoPrioritiesForOneValueAreAConflict) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16});
-  Wish first = graph.wish({{0}, {}}), second = graph.wish({{0}, {}});
+  Annotation first = graph.annotation({{0}, {}}), second = graph.annotation({{0}, {}});
   second.dims[0].priority = 1;
-  graph.problem.setWish(x, first);
-  graph.problem.setWish(x, second);
+  graph.problem.setAnnotation(x, first);
+  graph.problem.setAnnotation(x, second);
   graph.problem.addOutput(x);
   Solver solver(graph.problem);
   EXPECT_FALSE(solver.solve());
@@ -270,8 +270,8 @@ TEST(SolverWishesTest, TwoPrioritiesForOneValueAreAConflict) {
 // The order of axes in a dim
 //===----------------------------------------------------------------------===//
 
-// Where the wishes name axis 1 before axis 0, so do all ops: nobody moves a byte. One that says otherwise is outvoted.
-TEST(SolverWishesTest, AxesOfADimStandAsMostWishesSay) {
+// Where the annotations name axis 1 before axis 0, so do all ops: nobody moves a byte. One that says otherwise is outvoted.
+TEST(SolverAnnotationsTest, AxesOfADimStandAsMostAnnotationsSay) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({8, 16}, {{1, 0}, {}}), y = graph.input({8, 16}, {{1, 0}, {}});
   ValueId z = graph.input({8, 16}, {{0, 1}, {}});
@@ -287,10 +287,10 @@ TEST(SolverWishesTest, AxesOfADimStandAsMostWishesSay) {
 // Errors
 //===----------------------------------------------------------------------===//
 
-TEST(SolverWishesTest, AConflictNamesBothWishes) {
+TEST(SolverAnnotationsTest, AConflictNamesBothAnnotations) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}});
-  graph.problem.setWish(x, graph.wish({{}, {0}}));
+  graph.problem.setAnnotation(x, graph.annotation({{}, {0}}));
   graph.problem.addOutput(x);
   Solver solver(graph.problem);
   EXPECT_FALSE(solver.solve());
@@ -304,28 +304,28 @@ TEST(SolverWishesTest, AConflictNamesBothWishes) {
 std::string errorOf(const DimAxes &dims, std::vector<int64_t> shape) {
   GraphBuilder graph({4, 2});
   ValueId x = graph.input(shape);
-  Wish wish;
+  Annotation annotation;
   for (const std::vector<unsigned> &axes : dims)
-    wish.dims.push_back({graph.state({axes}).dims[0]});
-  graph.problem.setWish(x, wish);
+    annotation.dims.push_back({graph.state({axes}).dims[0]});
+  graph.problem.setAnnotation(x, annotation);
   graph.problem.addOutput(x);
   Solver solver(graph.problem);
   EXPECT_FALSE(solver.solve());
   return solver.getErrors().empty() ? "" : solver.getErrors()[0].message;
 }
 
-TEST(SolverWishesTest, IllegalWishesAreErrors) {
-  EXPECT_EQ(errorOf({{0}}, {8, 8}), "the wish has 1 dims but the value has 2");
+TEST(SolverAnnotationsTest, IllegalAnnotationsAreErrors) {
+  EXPECT_EQ(errorOf({{0}}, {8, 8}), "the annotation has 1 dims but the value has 2");
   EXPECT_EQ(errorOf({{0}, {0}}, {8, 8}), "an axis is used twice, the second time in dim 1");
   EXPECT_EQ(errorOf({{}, {0}}, {8, 10}), "dim 1 has size 10, which 4 shards do not divide");
 }
 
-TEST(SolverWishesTest, AValueIsNotPartialOverWhatKeepsItWhole) {
+TEST(SolverAnnotationsTest, AValueIsNotPartialOverWhatKeepsItWhole) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 8});
-  Wish wish = graph.partialWish({{}, {}}, {0});
-  wish.replicated = wish.partial;
-  graph.problem.setWish(x, wish);
+  Annotation annotation = graph.partialAnnotation({{}, {}}, {0});
+  annotation.replicated = annotation.partial;
+  graph.problem.setAnnotation(x, annotation);
   graph.problem.addOutput(x);
   Solver solver(graph.problem);
   EXPECT_FALSE(solver.solve());

@@ -1,16 +1,16 @@
-// RUN: cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=hidden=[_]' | FileCheck %s --check-prefix=TENSOR
-// RUN: cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=node:*/act#r0=[_]' | FileCheck %s --check-prefix=TENSOR
-// RUN: cleave-opt %s --strip-debuginfo --spmd-pin-wishes='mesh=d=2 shard=hidden=[_]' | FileCheck %s --check-prefix=TENSOR
-// RUN: cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=node:*/act#0=[d],y=[_]' | FileCheck %s --check-prefix=SIGNATURE
-// RUN: cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=hidden=[_],same=[d],as=[d]' | FileCheck %s --check-prefix=BOTH
-// RUN: cleave-opt %s --spmd-pin-wishes | FileCheck %s --check-prefix=NONE
-// RUN: cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=hidden=[_]' --nn-canonicalize | FileCheck %s --check-prefix=KEPT
-// RUN: cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=hidden=[_]' --spmd-pin-wishes='shard=hidden=[_]' | FileCheck %s --check-prefix=TENSOR
-// RUN: not cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=nowhere=[_]' 2>&1 | FileCheck %s --check-prefix=NOWHERE
-// RUN: not cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=node:neg#0=[_]' 2>&1 | FileCheck %s --check-prefix=DEAD
-// RUN: cleave-opt %s --spmd-pin-wishes='mesh=d=2 shard=node:{*/act,neg}#r0=[_]' 2>&1 | FileCheck %s --check-prefix=HALF-DEAD
+// RUN: cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=hidden=[_]' | FileCheck %s --check-prefix=TENSOR
+// RUN: cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=node:*/act#r0=[_]' | FileCheck %s --check-prefix=TENSOR
+// RUN: cleave-opt %s --strip-debuginfo --spmd-pin-annotations='mesh=d=2 shard=hidden=[_]' | FileCheck %s --check-prefix=TENSOR
+// RUN: cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=node:*/act#0=[d],y=[_]' | FileCheck %s --check-prefix=SIGNATURE
+// RUN: cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=hidden=[_],same=[d],as=[d]' | FileCheck %s --check-prefix=BOTH
+// RUN: cleave-opt %s --spmd-pin-annotations | FileCheck %s --check-prefix=NONE
+// RUN: cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=hidden=[_]' --nn-canonicalize | FileCheck %s --check-prefix=KEPT
+// RUN: cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=hidden=[_]' --spmd-pin-annotations='shard=hidden=[_]' | FileCheck %s --check-prefix=TENSOR
+// RUN: not cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=nowhere=[_]' 2>&1 | FileCheck %s --check-prefix=NOWHERE
+// RUN: not cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=node:neg#0=[_]' 2>&1 | FileCheck %s --check-prefix=DEAD
+// RUN: cleave-opt %s --spmd-pin-annotations='mesh=d=2 shard=node:{*/act,neg}#r0=[_]' 2>&1 | FileCheck %s --check-prefix=HALF-DEAD
 
-// A value inside is pinned for all its users, with the wish and its place. Arguments and results cannot vanish. Each name
+// A value inside is pinned for all its users, with the annotation and its place. Arguments and results cannot vanish. Each name
 // of a value has a pin of its own. What the model has and the program does not need is unused, not unknown.
 // TENSOR: #[[$PLACE:.*]] = loc("--shard":1:1)
 // TENSOR: #[[$WHOLE:.*]] = #spmd.sharding<#{{.*}}, [{}]>
@@ -20,8 +20,8 @@
 // TENSOR-NEXT: %[[P:.*]] = spmd.pin %[[S]] "hidden" wants <#[[$WHOLE]], #[[$PLACE]], #[[$PLACE]]> : tensor<8xf32>
 // TENSOR-NEXT: nn.mul %[[P]], %arg0
 // SIGNATURE-LABEL: func.func @pins_what_a_rule_addresses
-// SIGNATURE-SAME: nn.name = "x", spmd.wish = #spmd.wish<{{.*}}, [{"d"}]>,
-// SIGNATURE-SAME: nn.name = "y", spmd.wish = #spmd.wish<#whole,
+// SIGNATURE-SAME: nn.name = "x", spmd.annotation = #spmd.annotation<{{.*}}, [{"d"}]>,
+// SIGNATURE-SAME: nn.name = "y", spmd.annotation = #spmd.annotation<#whole,
 // SIGNATURE-NOT: spmd.pin
 // BOTH: %[[AS:.*]] = spmd.pin %arg0 "as" wants
 // BOTH: nn.sigmoid %[[AS]]
