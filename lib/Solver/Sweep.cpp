@@ -204,16 +204,16 @@ void Sweeper::chooseDomains(const SweepUnit &unit, UnitDomains &ofUnit) {
 void Sweeper::prepare() {
   variables.assign(graph.numNodes(), kNoVariable);
   nodesOfVariables.clear();
-  domains.clear();
+  domainSizes.clear();
   terms.clear();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     const Domain &domain = domains[domainIds[node]];
     if (domain.strategies.size() < 2)
       continue;
-    variables[node] = domains.size();
+    variables[node] = domainSizes.size();
     terms.push_back({variables[node], kNoVariable, domain.costs.data()});
     nodesOfVariables.push_back(node);
-    domains.push_back(domain.strategies.size());
+    domainSizes.push_back(domain.strategies.size());
   }
   for (EdgeId id = 0; id < graph.numEdges(); ++id) {
     uint32_t from = variables[graph.edge(id).producer], to = variables[graph.edge(id).consumer];
@@ -233,11 +233,11 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
   if (domainIds == ofUnit.settled)
     return 0;
   prepare();
-  if (domains.empty())
+  if (domainSizes.empty())
     return 0;
-  Minimum minimum = minimize(domains, terms);
+  Minimum minimum = minimize(domainSizes, terms);
   if (!minimum.frozen.empty())
-    minimum = improve(domains, terms, std::move(minimum));
+    minimum = improve(domainSizes, terms, std::move(minimum));
   // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
   if (minimum.total >= 0) {
     ofUnit.settled = domainIds;
@@ -279,7 +279,7 @@ std::optional<Alternative> Sweeper::costOfChange(const SweepUnit &unit, NodeId n
   for (StrategyId strategy : domains[domainIds[node]].strategies)
     notNow.push_back(same(strategy) ? kForbidden : 0);
   terms.push_back({variables[node], kNoVariable, notNow.data()});
-  Minimum minimum = minimize(domains, terms);
+  Minimum minimum = minimize(domainSizes, terms);
   // A sum that ends at forbidden may have been lowered by what came after.
   if (minimum.total >= kForbidden / 2)
     return std::nullopt;

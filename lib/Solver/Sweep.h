@@ -139,7 +139,7 @@ private:
   std::vector<DomainId> domainIds;
   std::vector<uint32_t> variables;
   std::vector<NodeId> nodesOfVariables;
-  std::vector<uint16_t> domains;
+  std::vector<uint16_t> domainSizes;
   std::vector<CostTerm> terms;
 };
 
