@@ -51,9 +51,9 @@ EDITS = [
     Edit("logs-of-the-largest-alone", "lib/Codegen/Attention.cpp", "m.log(m.select(seesNothing, one, sum))", "m.number(compute, 0)",
          "a host's step of a ring says how large its largest score is, not how many there are", ["lit:Execute/rings"]),
     # ===--- Windows -----------------------------------------------------------===
-    Edit("all-taps-of-a-known-row", "lib/Codegen/PixelTile.cpp", "*to - *from", "rows.kernel",
+    Edit("all-taps-of-a-known-row", "lib/Codegen/Host/PixelTile.cpp", "*to - *from", "rows.kernel",
          "where there is one row of windows, it reads rows outside of the picture", ["CleaveCodegenTests:WindowsTest.*", "windows"]),
-    Edit("taps-below-the-picture", "lib/Codegen/PixelTile.cpp", "rows.padHigh > 0", "false",
+    Edit("taps-below-the-picture", "lib/Codegen/Host/PixelTile.cpp", "rows.padHigh > 0", "false",
          "the last rows of windows read rows below the picture", ["CleaveCodegenTests:WindowsTest.*", "windows"]),
     # ===--- Tables looked up first --------------------------------------------===
     Edit("blocks-of-one-row", "lib/Dialect/Nn/Transforms/LookUpFirst.cpp", "rows.divisor * repetition->times", "rows.divisor",
