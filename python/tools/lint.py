@@ -215,7 +215,7 @@ HOMES = {
 }
 
 # Importers of ONNX ops that are nothing but others of ours.
-ONLY_ONNX = ["Control", "Learning", "LinearAttention", "Loss", "Microsoft", "Random", "Sampling", "Scan", "Selection", "Sequence", "Signal", "Training", "Trees"]
+ONLY_ONNX = ["Control", "Fused", "Learning", "LinearAttention", "Loss", "Random", "Sampling", "Scan", "Selection", "Sequence", "Signal", "Training", "Trees"]
 
 
 def check_families():

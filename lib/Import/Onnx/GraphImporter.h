@@ -8,9 +8,9 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
 #define CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
 
+#include "Bounded/PaddedRows.h"
 #include "ConstantFolder.h"
 #include "NodeContext.h"
-#include "PaddedRows.h"
 #include "ParameterTable.h"
 #include "Registry.h"
 #include "cleave/Import/Onnx/Import.h"

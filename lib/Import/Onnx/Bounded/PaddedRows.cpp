@@ -5,10 +5,10 @@
 // that count beside it, `s.count`, and a remark says so.
 //
 //===----------------------------------------------------------------------===//
-#include "Families.h"
-#include "GraphImporter.h"
-#include "NodeContext.h"
-#include "Registry.h"
+#include "../Families.h"
+#include "../GraphImporter.h"
+#include "../NodeContext.h"
+#include "../Registry.h"
 
 #include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Support/Status.h"

@@ -1,4 +1,4 @@
-//===- MicrosoftQuantized.cpp - products of packed weights ----------------===//
+//===- Quantized.cpp - products of packed weights -------------------------===//
 //
 // Domain com.microsoft: weights of 4 and 8 bits in blocks, each with a scale and a zero point, and experts of such. Two
 // numbers of 4 bits share a byte, the first in the low bits. They are unpacked by integer ops in front of the product,
@@ -7,11 +7,11 @@
 //   uint8 [n, blocks, bytes] -> and 15 | shift right 4 -> [n, blocks, size] -> (q - zero) * scale -> [n, k]
 //
 //===----------------------------------------------------------------------===//
-#include "Families.h"
-#include "MicrosoftAttention.h"
-#include "NodeContext.h"
-#include "PackedTensor.h"
-#include "Registry.h"
+#include "../Families.h"
+#include "../NodeContext.h"
+#include "../PackedTensor.h"
+#include "../Registry.h"
+#include "Attention.h"
 
 #include <cmath>
 #include <limits>

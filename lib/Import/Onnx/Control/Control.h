@@ -1,8 +1,8 @@
 //===- Control.h - what unrolled loops share --------------------*- C++ -*-===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_CONTROL_H
-#define CLEAVE_LIB_IMPORT_ONNX_CONTROL_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_CONTROL_CONTROL_H
+#define CLEAVE_LIB_IMPORT_ONNX_CONTROL_CONTROL_H
 
-#include "NodeContext.h"
+#include "../NodeContext.h"
 
 namespace cleave::onnx {
 
@@ -22,4 +22,4 @@ Value stack(NodeContext &node, llvm::ArrayRef<Value> parts, int64_t axis, const 
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_CONTROL_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_CONTROL_CONTROL_H

@@ -11,10 +11,10 @@
 // its own last one.
 //
 //===----------------------------------------------------------------------===//
+#include "../GraphImporter.h"
+#include "../NodeContext.h"
 #include "Control.h"
-#include "GraphImporter.h"
 #include "LoopBuilder.h"
-#include "NodeContext.h"
 
 #include "cleave/Support/Status.h"
 

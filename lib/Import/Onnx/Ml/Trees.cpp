@@ -5,9 +5,9 @@
 // so as many steps as the deepest tree has levels are enough. What leaves add to targets is one more gather.
 //
 //===----------------------------------------------------------------------===//
-#include "Families.h"
-#include "NodeContext.h"
-#include "Registry.h"
+#include "../Families.h"
+#include "../NodeContext.h"
+#include "../Registry.h"
 
 #include <cmath>
 #include <limits>

@@ -1,13 +1,13 @@
-//===- Microsoft.cpp - ops that onnxruntime's optimizer writes ------------===//
+//===- Fused.cpp - ops that onnxruntime's optimizer writes ----------------===//
 //
 // Domain com.microsoft: activations with their bias, norms with their residual, products with what follows. Each is
 // what it was fused from, as nn has it; what onnxruntime fused, kernels here fuse again. Meanings are those of
 // onnxruntime's ContribOperators.md and its CPU kernels.
 //
 //===----------------------------------------------------------------------===//
-#include "Families.h"
-#include "NodeContext.h"
-#include "Registry.h"
+#include "../Families.h"
+#include "../NodeContext.h"
+#include "../Registry.h"
 
 #include <cmath>
 
@@ -240,7 +240,7 @@ static void importNhwcConv(NodeContext &node) {
   node.result(0, node.transpose(convolve(node, x, weight, node.operand(2)), toLast));
 }
 
-void cleave::onnx::registerMicrosoft(Registry &registry) {
+void cleave::onnx::registerMicrosoftFused(Registry &registry) {
   Arity one{1, 1}, two{2, 2};
   registry.add("com.microsoft.BiasGelu", two, importBiasGelu);
   registry.add("com.microsoft.BiasSplitGelu", two, importBiasSplitGelu);

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Gradient.h"
-#include "GraphImporter.h"
-#include "Registry.h"
+#include "../GraphImporter.h"
+#include "../Registry.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Support/Status.h"

@@ -1,8 +1,8 @@
 //===- LoopBuilder.h - loops that stay loops --------------------*- C++ -*-===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_LOOPBUILDER_H
-#define CLEAVE_LIB_IMPORT_ONNX_LOOPBUILDER_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_CONTROL_LOOPBUILDER_H
+#define CLEAVE_LIB_IMPORT_ONNX_CONTROL_LOOPBUILDER_H
 
-#include "NodeContext.h"
+#include "../NodeContext.h"
 #include <limits>
 
 namespace cleave::onnx {
@@ -47,4 +47,4 @@ llvm::SmallVector<Value> buildLoop(NodeContext &node, const LoopParts &parts);
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_LOOPBUILDER_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_CONTROL_LOOPBUILDER_H

@@ -1,4 +1,4 @@
-//===- GradientRows.cpp - derivatives of products, reductions and norms ---===//
+//===- Rows.cpp - derivatives of products, reductions and norms -----------===//
 //
 // A product is linear in each factor, so a factor's gradient is a product of the result's with the other factors: of
 // `bik,bkj->bij` that of the first is `bij,bkj->bik`. Norms are differentiated as their formulas, with x^ the normalized input:

@@ -1,4 +1,4 @@
-//===- BoundedSelection.cpp - selections of what data tell ----------------===//
+//===- Selection.cpp - selections of what data tell -----------------------===//
 //
 // NonMaxSuppression, Unique, NonZero and Compress of values that are not known at import. How many rows they find only data tell, but not more
 // than a bound: results have as many rows, those that are found first, and a count beside them (PaddedRows.cpp).
@@ -9,8 +9,8 @@
 //   found   1 0 1 1     running count before it   0 1 1 2     place   0 4 1 2
 //
 //===----------------------------------------------------------------------===//
-#include "Families.h"
-#include "NodeContext.h"
+#include "../Families.h"
+#include "../NodeContext.h"
 
 #include <cmath>
 

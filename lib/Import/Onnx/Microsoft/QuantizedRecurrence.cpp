@@ -12,9 +12,9 @@
 // those that it has on one thread.
 //
 //===----------------------------------------------------------------------===//
-#include "NodeContext.h"
-#include "RecurrenceImporter.h"
-#include "Registry.h"
+#include "../NodeContext.h"
+#include "../RecurrenceImporter.h"
+#include "../Registry.h"
 
 using namespace mlir;
 using namespace cleave;

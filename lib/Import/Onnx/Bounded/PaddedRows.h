@@ -1,6 +1,6 @@
 //===- PaddedRows.h - rows of which data tell how many count ----*- C++ -*-===//
 //
-// A selection gives as many rows as there may be, those that it finds first, and their number (BoundedSelection.cpp). What is
+// A selection gives as many rows as there may be, those that it finds first, and their number (Bounded/Selection.cpp). What is
 // behind them must not be seen as if it were found, so padding is followed from node to node:
 //
 //   NonMaxSuppression -> s [60, 3] ── Gather axis 1 ──▶ [60, 1] ── Squeeze ──▶ [60] ── Gather (indices) ──▶ [60, 4] ── TopK ──▶ [20, 4]
@@ -15,10 +15,10 @@
 // room for as many as there may be, and that again is a source                                       (PaddedSizes.cpp).
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_PADDEDROWS_H
-#define CLEAVE_LIB_IMPORT_ONNX_PADDEDROWS_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_BOUNDED_PADDEDROWS_H
+#define CLEAVE_LIB_IMPORT_ONNX_BOUNDED_PADDEDROWS_H
 
-#include "NodeContext.h"
+#include "../NodeContext.h"
 
 namespace cleave::onnx {
 
@@ -106,4 +106,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_PADDEDROWS_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_BOUNDED_PADDEDROWS_H

@@ -1,4 +1,4 @@
-//===- MicrosoftAttention.cpp - attention as onnxruntime has it -----------===//
+//===- Attention.cpp - attention as onnxruntime has it --------------------===//
 //
 // Domain com.microsoft. Three ops, each with its ways to pass heads, masks and caches; all become nn.attention:
 //
@@ -11,10 +11,10 @@
 // then looks everywhere alike, and not nowhere.
 //
 //===----------------------------------------------------------------------===//
-#include "MicrosoftAttention.h"
-#include "Families.h"
-#include "NodeContext.h"
-#include "Registry.h"
+#include "Attention.h"
+#include "../Families.h"
+#include "../NodeContext.h"
+#include "../Registry.h"
 
 #include <cmath>
 

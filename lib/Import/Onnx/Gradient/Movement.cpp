@@ -1,4 +1,4 @@
-//===- GradientMovement.cpp - derivatives of movement ---------------------===//
+//===- Movement.cpp - derivatives of movement -----------------------------===//
 //
 // Elements change place, so their gradients go back where they came from; what is there several times gets the sum, and what
 // was left out gets zeros.

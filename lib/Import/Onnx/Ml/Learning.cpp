@@ -4,9 +4,9 @@
 // numbers, which become constants. Trees are in Trees.cpp.
 //
 //===----------------------------------------------------------------------===//
-#include "Families.h"
-#include "NodeContext.h"
-#include "Registry.h"
+#include "../Families.h"
+#include "../NodeContext.h"
+#include "../Registry.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -1,4 +1,4 @@
-//===- MicrosoftCache.cpp - quantized caches of keys and values -----------===//
+//===- Cache.cpp - quantized caches of keys and values --------------------===//
 //
 // Domain com.microsoft, GroupQueryAttention. A cache may hold integers, symmetric around 0, with one scale for all or one for
 // each channel of each head:
@@ -11,9 +11,9 @@
 // joins, cuts or moves it, so that it is small in memory and on the wire.
 //
 //===----------------------------------------------------------------------===//
-#include "MicrosoftAttention.h"
-#include "NodeContext.h"
-#include "PackedTensor.h"
+#include "../NodeContext.h"
+#include "../PackedTensor.h"
+#include "Attention.h"
 
 using namespace mlir;
 using namespace cleave;

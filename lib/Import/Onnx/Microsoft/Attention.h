@@ -1,8 +1,8 @@
-//===- MicrosoftAttention.h - attention on packed q, k and v ----*- C++ -*-===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_MICROSOFTATTENTION_H
-#define CLEAVE_LIB_IMPORT_ONNX_MICROSOFTATTENTION_H
+//===- Attention.h - attention on packed q, k and v -------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_IMPORT_ONNX_MICROSOFT_ATTENTION_H
+#define CLEAVE_LIB_IMPORT_ONNX_MICROSOFT_ATTENTION_H
 
-#include "NodeContext.h"
+#include "../NodeContext.h"
 
 namespace cleave::onnx {
 
@@ -57,4 +57,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_MICROSOFTATTENTION_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_MICROSOFT_ATTENTION_H

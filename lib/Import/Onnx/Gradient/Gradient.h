@@ -9,10 +9,10 @@
 // Rules are composed of nn ops that have rules themselves, but for few, so that gradients can be taken of gradients.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_GRADIENT_H
-#define CLEAVE_LIB_IMPORT_ONNX_GRADIENT_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_GRADIENT_GRADIENT_H
+#define CLEAVE_LIB_IMPORT_ONNX_GRADIENT_GRADIENT_H
 
-#include "NodeContext.h"
+#include "../NodeContext.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace cleave::onnx {
@@ -61,4 +61,4 @@ bool differentiateRows(Derivative &d, mlir::Operation *op);
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_GRADIENT_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_GRADIENT_GRADIENT_H

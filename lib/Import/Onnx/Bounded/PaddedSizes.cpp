@@ -10,8 +10,8 @@
 // So the result's rows are the first K of that source. Any other size is refused.
 //
 //===----------------------------------------------------------------------===//
-#include "GraphImporter.h"
-#include "Registry.h"
+#include "../GraphImporter.h"
+#include "../Registry.h"
 
 #include "cleave/Reference/Evaluator.h"
 #include "cleave/Support/Status.h"

@@ -1,4 +1,4 @@
-//===- GradientIndexing.cpp - derivatives of lookups ----------------------===//
+//===- Indexing.cpp - derivatives of lookups ------------------------------===//
 //
 // A lookup's gradient is added up where it looked; that of an update is looked up where it went. Indices have none.
 //

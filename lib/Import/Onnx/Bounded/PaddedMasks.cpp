@@ -10,8 +10,8 @@
 //   Concat of rows                 those that count are brought together, in front
 //
 //===----------------------------------------------------------------------===//
-#include "Families.h"
-#include "NodeContext.h"
+#include "../Families.h"
+#include "../NodeContext.h"
 #include "PaddedRows.h"
 
 #include "llvm/ADT/StringSwitch.h"

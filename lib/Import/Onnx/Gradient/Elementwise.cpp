@@ -1,4 +1,4 @@
-//===- GradientElementwise.cpp - derivatives of elementwise ops -----------===//
+//===- Elementwise.cpp - derivatives of elementwise ops -------------------===//
 //
 // `x` is the operand, `y` the result, `g` its gradient; formulas are those of calculus. Where a function has a kink, or is flat:
 //
