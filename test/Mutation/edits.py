@@ -180,7 +180,7 @@ EDITS = [
     # ===--- Importer --------------------------------------------------------===
     Edit("nodes-as-they-stand", "lib/Onnx/NodeOrder.cpp", "isSorted &= it->second < number;", "",
          "nodes are imported in the order of the file", ["lit:Import/accepted", "lit:Import/invalid-graphs"]),
-    Edit("defaults-stay", "lib/Import/Onnx/ImportSignature.cpp", "hasDefault && !isGiven", "hasDefault",
+    Edit("defaults-stay", "lib/Import/Onnx/Graph/ImportSignature.cpp", "hasDefault && !isGiven", "hasDefault",
          "an initializer that the caller gives another value for counts all the same", ["lit:Import/accepted"]),
     Edit("group-norm-18-per-group", "lib/Import/Onnx/Normalization.cpp",
          "node.broadcast(node.reshape(value, {groups, 1}), {groups, channels / groups})",
@@ -192,7 +192,7 @@ EDITS = [
          "a sample that has ended counts in the range of the others", ["lit:Import/one-op"]),
     Edit("rows-of-padding", "lib/Import/Onnx/Indexing.cpp", "dim < axis ? dim : dim + indices - 1", "dim",
          "padding is looked for in another dim than it is in", ["lit:Import/detection-heads"]),
-    Edit("elements-from-the-end", "lib/Import/Onnx/ImportLists.cpp", "Twine(i)", "Twine(*count - 1 - i)",
+    Edit("elements-from-the-end", "lib/Import/Onnx/Graph/ImportLists.cpp", "Twine(i)", "Twine(*count - 1 - i)",
          "elements of a list are taken in the other order", ["lit:Import/lists"]),
     Edit("n-bits-middle", "lib/Import/Onnx/Microsoft/Quantized.cpp", "double(1 << (bits - 1))", "double(1 << bits)",
          "packed weights lie around the end of their range", ["lit:Import/one-op"]),

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Families.h"
-#include "../GraphImporter.h"
+#include "../Graph/GraphImporter.h"
 #include "../NodeContext.h"
 #include "../Registry.h"
 

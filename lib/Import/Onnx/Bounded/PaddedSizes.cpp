@@ -10,7 +10,7 @@
 // So the result's rows are the first K of that source. Any other size is refused.
 //
 //===----------------------------------------------------------------------===//
-#include "../GraphImporter.h"
+#include "../Graph/GraphImporter.h"
 #include "../Registry.h"
 
 #include "cleave/Reference/Evaluator.h"

@@ -20,7 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Control.h"
-#include "../GraphImporter.h"
+#include "../Graph/GraphImporter.h"
 #include "LoopBuilder.h"
 
 #include "cleave/Support/Status.h"

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LoopBuilder.h"
-#include "../GraphImporter.h"
+#include "../Graph/GraphImporter.h"
 
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Support/Status.h"

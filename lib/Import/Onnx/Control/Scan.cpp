@@ -11,7 +11,7 @@
 // its own last one.
 //
 //===----------------------------------------------------------------------===//
-#include "../GraphImporter.h"
+#include "../Graph/GraphImporter.h"
 #include "../NodeContext.h"
 #include "Control.h"
 #include "LoopBuilder.h"

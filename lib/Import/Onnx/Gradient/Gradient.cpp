@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Gradient.h"
-#include "../GraphImporter.h"
+#include "../Graph/GraphImporter.h"
 #include "../Registry.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"

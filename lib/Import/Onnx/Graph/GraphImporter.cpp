@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "../PackedTensor.h"
 #include "Limits.h"
 #include "OnnxFunctions.h"
-#include "PackedTensor.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"

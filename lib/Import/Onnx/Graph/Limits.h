@@ -1,6 +1,6 @@
 //===- Limits.h - how large tensors of a model may be -----------*- C++ -*-===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_LIMITS_H
-#define CLEAVE_LIB_IMPORT_ONNX_LIMITS_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPH_LIMITS_H
+#define CLEAVE_LIB_IMPORT_ONNX_GRAPH_LIMITS_H
 
 #include <cstddef>
 
@@ -11,4 +11,4 @@ inline constexpr size_t kMostDims = 64;
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_LIMITS_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_GRAPH_LIMITS_H

@@ -5,14 +5,14 @@
 // block. The walk does not recurse over the graph's depth, only over calls and branches, which are bounded.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
-#define CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPH_GRAPHIMPORTER_H
+#define CLEAVE_LIB_IMPORT_ONNX_GRAPH_GRAPHIMPORTER_H
 
-#include "Bounded/PaddedRows.h"
+#include "../Bounded/PaddedRows.h"
+#include "../NodeContext.h"
+#include "../Registry.h"
 #include "ConstantFolder.h"
-#include "NodeContext.h"
 #include "ParameterTable.h"
-#include "Registry.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/StringSaver.h"
@@ -219,4 +219,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_GRAPHIMPORTER_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_GRAPH_GRAPHIMPORTER_H

@@ -4,8 +4,8 @@
 // digests while the nodes are imported, and the ops are made in the end, of what is used then.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
-#define CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPH_PARAMETERTABLE_H
+#define CLEAVE_LIB_IMPORT_ONNX_GRAPH_PARAMETERTABLE_H
 
 #include "cleave/Onnx/TensorData.h"
 #include "cleave/Support/Beside.h"
@@ -54,4 +54,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_PARAMETERTABLE_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_GRAPH_PARAMETERTABLE_H

@@ -4,8 +4,8 @@
 // every function body which depends on nothing but opset and attributes. Its `overload` is the op's since-version.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_ONNXFUNCTIONS_H
-#define CLEAVE_LIB_IMPORT_ONNX_ONNXFUNCTIONS_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPH_ONNXFUNCTIONS_H
+#define CLEAVE_LIB_IMPORT_ONNX_GRAPH_ONNXFUNCTIONS_H
 
 #include "cleave/Onnx/Model.h"
 
@@ -16,4 +16,4 @@ const FunctionProto *findOnnxFunction(llvm::StringRef domain, llvm::StringRef op
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_ONNXFUNCTIONS_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_GRAPH_ONNXFUNCTIONS_H

@@ -10,8 +10,8 @@
 // Elements per result and in total are bounded, so that a small model can't ask for endless work.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H
-#define CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H
+#ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPH_CONSTANTFOLDER_H
+#define CLEAVE_LIB_IMPORT_ONNX_GRAPH_CONSTANTFOLDER_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Reference/Tensor.h"
@@ -82,4 +82,4 @@ private:
 
 } // namespace cleave::onnx
 
-#endif // CLEAVE_LIB_IMPORT_ONNX_CONSTANTFOLDER_H
+#endif // CLEAVE_LIB_IMPORT_ONNX_GRAPH_CONSTANTFOLDER_H

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ParameterTable.h"
-#include "PackedTensor.h"
+#include "../PackedTensor.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Support/Digest.h"
