@@ -1,6 +1,6 @@
 //===- KeepStates.h - states of a program, before memory is -----*- C++ -*-===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_KEEPSTATES_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_KEEPSTATES_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_KEEPSTATES_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_KEEPSTATES_H
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
@@ -19,4 +19,4 @@ void copyOldStates(mlir::func::FuncOp func, llvm::ArrayRef<spmd::StatePlace> sta
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_KEEPSTATES_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_KEEPSTATES_H

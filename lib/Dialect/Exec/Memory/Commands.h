@@ -1,6 +1,6 @@
 //===- Commands.h - from ops on tensors to commands on memory ---*- C++ -*-===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_COMMANDS_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_COMMANDS_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_COMMANDS_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_COMMANDS_H
 
 #include "Placement.h"
 #include "Weights.h"
@@ -77,4 +77,4 @@ private:
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_COMMANDS_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_COMMANDS_H

@@ -1,6 +1,6 @@
 //===- Ranges.h - which bytes a view is ------------------------*- C++ -*-===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANGES_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANGES_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_RANGES_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_RANGES_H
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
@@ -55,4 +55,4 @@ bool getsBeside(ExchangeOp op, PiecesOp pieces, const Range &source, const Range
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANGES_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_RANGES_H

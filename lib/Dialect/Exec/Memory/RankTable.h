@@ -9,8 +9,8 @@
 // A column is made where it is first asked for, and called after what is in it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANKTABLE_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANKTABLE_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_RANKTABLE_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_RANKTABLE_H
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include <map>
@@ -52,4 +52,4 @@ private:
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RANKTABLE_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_RANKTABLE_H

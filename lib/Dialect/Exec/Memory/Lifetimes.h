@@ -11,8 +11,8 @@
 // events pass on.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIFETIMES_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIFETIMES_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_LIFETIMES_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_LIFETIMES_H
 
 #include "Ranges.h"
 
@@ -59,4 +59,4 @@ private:
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LIFETIMES_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_LIFETIMES_H

@@ -3,8 +3,8 @@
 // Which attention can take its keys and values block by block instead of gathered, and its steps.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RINGS_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RINGS_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_RINGS_RINGS_H
+#define CLEAVE_LIB_DIALECT_EXEC_RINGS_RINGS_H
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/GlobalBand.h"
@@ -49,4 +49,4 @@ void formRing(Ring &ring);
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_RINGS_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_RINGS_RINGS_H

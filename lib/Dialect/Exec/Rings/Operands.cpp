@@ -1,4 +1,4 @@
-//===- RingOperands.cpp - keys and values that can go round ---------------===//
+//===- Operands.cpp - keys and values that can go round -------------------===//
 //
 // From attention upwards to what gathers its keys, over ops that only move them, and down again for where the sequence is:
 //

@@ -1,6 +1,6 @@
 //===- KeepOnFirst.h - a whole value as terms, by a kernel ------*- C++ -*-===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_KEEPONFIRST_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_KEEPONFIRST_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_KEEPONFIRST_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_KEEPONFIRST_H
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
@@ -11,4 +11,4 @@ void keepOnFirstByKernels(mlir::Block &block);
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_KEEPONFIRST_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_KEEPONFIRST_H

@@ -20,8 +20,8 @@
 // collective reads, and makes, has to stay until somebody waits for it: the first reader of its result.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_PLACEMENT_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_PLACEMENT_H
 
 #include "RankTable.h"
 #include "cleave/Codegen/Device.h"
@@ -200,4 +200,4 @@ std::optional<llvm::SmallVector<unsigned>> getConcatenated(KernelOp kernel);
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_PLACEMENT_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_PLACEMENT_H

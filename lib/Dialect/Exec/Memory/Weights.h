@@ -4,8 +4,8 @@
 // of 0, 1, 2, ..: all of these are boxes of parameters. Equal boxes are loaded once.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_WEIGHTS_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_WEIGHTS_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_WEIGHTS_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_WEIGHTS_H
 
 #include "RankTable.h"
 
@@ -60,4 +60,4 @@ private:
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_WEIGHTS_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_WEIGHTS_H
