@@ -1,7 +1,7 @@
 //===- ConvolutionTile.h - convolutions in blocks ---------------*- C++ -*-===//
 //
 // For convolutions of floats over one or two dims. Where the result's channels lie side by side in memory, see
-// Convolution.cpp.
+// ../Convolution.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_HOST_CONVOLUTIONTILE_H

@@ -1,6 +1,6 @@
 //===- PairedAttention.cpp - attention on bf16 ----------------------------===//
 //
-// Head by head, some queries at a time, as Attention.cpp; both products are blocks of PairTile.h, so what they read lies in
+// Head by head, some queries at a time, as ../Attention.cpp; both products are blocks of PairTile.h, so what they read lies in
 // pairs, and goes by way of memory in the first cache:
 //
 //   keys of a head, turned       [keys / 16, size / 2, 16] pairs of components
@@ -239,7 +239,7 @@ Value PairedAttention::overRow(Value carried, function_ref<Value(Value, Value)> 
   return carried;
 }
 
-/// As Attention.cpp does: a query that sees nothing gives zeros. Weights are summed before they are rounded.
+/// As ../Attention.cpp does: a query that sees nothing gives zeros. Weights are summed before they are rounded.
 void PairedAttention::weighRow(const Head &head, Value row, Value r) {
   ElementBuilder &m = e.elements;
   PlaceBuilder &p = e.places;

@@ -1,6 +1,6 @@
 //===- PoolTile.h - pools by vectors of windows -----------------*- C++ -*-===//
 //
-// For maxima and averages of floats over one or two dims; others are in Convolution.cpp.
+// For maxima and averages of floats over one or two dims; others are in ../Convolution.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_HOST_POOLTILE_H
