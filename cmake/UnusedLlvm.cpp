@@ -11,7 +11,7 @@ llvm::PassPluginLibraryInfo getPollyPluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "none", LLVM_VERSION_STRING, [](llvm::PassBuilder &) {}};
 }
 
-// The targets that kernels are compiled for (lib/Codegen/HostTarget.cpp, CudaTarget.cpp) keep theirs: here they get other names.
+// The targets that kernels are compiled for (lib/Codegen/Host/Target.cpp, Device/CudaTarget.cpp) keep theirs: here they get other names.
 #define LLVMInitializeX86TargetInfo cleaveHasX86TargetInfo
 #define LLVMInitializeX86Target cleaveHasX86Target
 #define LLVMInitializeX86TargetMC cleaveHasX86TargetMC

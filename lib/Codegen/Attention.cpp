@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
-#include "DeviceTemplates.h"
+#include "Device/Templates.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
 using namespace mlir;

@@ -1,11 +1,11 @@
 //===- Contraction.cpp - the form of einsum -------------------------------===//
 //
-// Products of two tensors of floats are a template of their own (Product.h). The others: each element of the result walks the
+// Products of two tensors of floats are a template of their own (Host/Product.h). The others: each element of the result walks the
 // letters that are summed, with lanes along the result's last dim.
 //
 //===----------------------------------------------------------------------===//
-#include "DeviceTemplates.h"
-#include "Product.h"
+#include "Device/Templates.h"
+#include "Host/Product.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -4,9 +4,9 @@
 // its contribution is left out by a select, so that no load is out of bounds.
 //
 //===----------------------------------------------------------------------===//
-#include "ConvolutionTile.h"
-#include "DeviceTemplates.h"
-#include "PoolTile.h"
+#include "Device/Templates.h"
+#include "Host/ConvolutionTile.h"
+#include "Host/PoolTile.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 

@@ -6,7 +6,7 @@
 //
 // Movement rewrites points, elementwise ops compute on vectors, arguments load. What was evaluated is remembered per
 // (value, point, lanes), in a stack of scopes, one per loop or branch that the builder stands in: in a row kernel that
-// memory is the row's registers. Which points are pulled is the template's choice (HostKernel.cpp).
+// memory is the row's registers. Which points are pulled is the template's choice (Host/Kernel.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_EMITTER_H

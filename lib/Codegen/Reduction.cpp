@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Compose.h"
-#include "DeviceTemplates.h"
+#include "Device/Templates.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -12,7 +12,7 @@ Point pullTuple(Emitter &e, mlir::Value indices, const Point &tuple, llvm::Array
 /// What is there behind an update, in the compute type.
 mlir::Value joinUpdate(ElementBuilder &e, nn::ScatterKind kind, mlir::Value old, mlir::Value with, bool isUnsigned);
 
-/// Scatters of many updates, by blocks of places (DeviceScatter.cpp). Of few each element looks for its own.
+/// Scatters of many updates, by blocks of places (Device/Scatter.cpp). Of few each element looks for its own.
 bool canRunDeviceScatter(mlir::Operation *op);
 void runDeviceScatter(Emitter &e, mlir::Operation *op, TileSink sink);
 /// Writes what is updated, and nothing else, of a result that lies where the input does. Precondition: nobody else reads that.

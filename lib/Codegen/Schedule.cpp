@@ -10,7 +10,7 @@
 //   no    x + transpose x        elsewhere; but a transpose that another one undoes leads back to the point
 //
 //===----------------------------------------------------------------------===//
-#include "DeviceTemplates.h"
+#include "Device/Templates.h"
 #include "Elements.h"
 #include "Expand.h"
 #include "View.h"

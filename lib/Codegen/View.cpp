@@ -219,3 +219,15 @@ std::optional<Point> cleave::codegen::reshapePoint(Emitter &e, const Point &poin
   }
   return result;
 }
+
+/// Elementwise ops, then a transpose that puts channels last, whichever way is taken. One pixel has them last anyway.
+bool cleave::codegen::leavesChannelsLast(Value value) {
+  if (llvm::all_of(getShape(value).drop_front(2), [](int64_t extent) { return extent == 1; }))
+    return true;
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (auto transpose = dyn_cast<nn::TransposeOp>(user))
+      return transpose.getPermutation().back() == 1;
+    return getForms().find(user) && getForms().find(user)->element && getShape(user->getResult(0)) == getShape(value) &&
+           leavesChannelsLast(user->getResult(0));
+  });
+}

@@ -41,6 +41,9 @@ llvm::SmallVector<DimGroup> matchDims(llvm::ArrayRef<int64_t> from, llvm::ArrayR
 /// True if the shapes of both differ in dims of size 1 at most.
 bool isOnesApart(mlir::Value x, mlir::Value y);
 
+/// True for a value that elementwise ops and a transpose to channels last make of it, whichever way is taken.
+bool leavesChannelsLast(mlir::Value value);
+
 /// The point of a tensor reshaped to `to` that is `point` in `from`; nothing where lanes may fall apart.
 std::optional<Point> reshapePoint(Emitter &e, const Point &point, llvm::ArrayRef<int64_t> from,
                                   llvm::ArrayRef<int64_t> to);

@@ -40,10 +40,12 @@ EDGES = {
     "Cost": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
+    "Dialect/Exec/Memory": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Exec/Fusion Codegen",
+    "Dialect/Exec/Rings": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR",
-    "Dialect/Exec/Transforms": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen Dialect/Spmd/Transforms",
+    "Dialect/Exec/Transforms": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Support Plan Schedule Cost Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
                                "Dialect/Nn/Transforms Dialect/Spmd/Transforms",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Reference",
@@ -215,7 +217,7 @@ HOMES = {
 }
 
 # Importers of ONNX ops that are nothing but others of ours.
-ONLY_ONNX = ["Control", "Learning", "LinearAttention", "Loss", "Microsoft", "Random", "Sampling", "Scan", "Selection", "Sequence", "Signal", "Training", "Trees"]
+ONLY_ONNX = ["Control", "Fused", "Learning", "LinearAttention", "Loss", "Random", "Sampling", "Scan", "Selection", "Sequence", "Signal", "Training", "Trees"]
 
 
 def check_families():

@@ -163,7 +163,7 @@ EDITS = [
     Edit("progress-wraps", "lib/Runner/Progress.cpp", "std::min(line.size(), width - 1)", "line.size()", "a long line cannot be taken away",
          ["CleaveRunnerTests"]),
     Edit("progress-in-pipes", "lib/Runner/Progress.cpp", "isatty(file)", "file >= 0", "logs are full of progress", ["CleaveRunnerTests"]),
-    Edit("arena-too-large", "lib/Dialect/Exec/Transforms/Commands.cpp", "setBytes(BufferKind::Activations, 0, placement.getArena().bytes);",
+    Edit("arena-too-large", "lib/Dialect/Exec/Memory/Commands.cpp", "setBytes(BufferKind::Activations, 0, placement.getArena().bytes);",
          "setBytes(BufferKind::Activations, 0, placement.getArena().bytes + 64);", "more memory is planned than is used", ["programs"]),
     Edit("buffers-not-counted", "lib/Runtime/Memory.cpp", "bytes += buffer.bytes;", ";",
          "the peak that is told is not what was allocated", ["programs"]),

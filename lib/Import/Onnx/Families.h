@@ -17,10 +17,10 @@ Value convolve(NodeContext &node, Value x, Value weight, Value bias);
 Value splitHeads(NodeContext &node, Value value, int64_t heads);
 Value joinHeads(NodeContext &node, Value value);
 
-/// Scores of a model of ai.onnx.ml behind its `post_transform`: NONE, LOGISTIC or SOFTMAX. (Learning.cpp)
+/// Scores of a model of ai.onnx.ml behind its `post_transform`: NONE, LOGISTIC or SOFTMAX. (Ml/Learning.cpp)
 Value applyTransform(NodeContext &node, Value scores, llvm::StringRef name);
 
-/// NonMaxSuppression of `most` boxes a class, and Unique of all elements, of what data tell: results have as many rows as there may be. (BoundedSelection.cpp)
+/// NonMaxSuppression of `most` boxes a class, and Unique of all elements, of what data tell: results have as many rows as there may be. (Bounded/Selection.cpp)
 void suppressWithinBound(NodeContext &node, int64_t most, bool isCentered);
 void findUniqueWithinBound(NodeContext &node, bool isSorted);
 void findNonZeroWithinBound(NodeContext &node);
@@ -30,7 +30,7 @@ Value compactRows(NodeContext &node, Value rows, Value found, double rest);
 /// How many are.
 Value countRows(NodeContext &node, Value found);
 
-/// `FindRowsFn` of ops whose result is that of broadcast operands, and of those whose samples are dim 0 of the first operand. (PaddedRows.cpp)
+/// `FindRowsFn` of ops whose result is that of broadcast operands, and of those whose samples are dim 0 of the first operand. (Bounded/PaddedRows.cpp)
 std::optional<int64_t> findBroadcastRows(NodeContext &node, unsigned operand, int64_t dim);
 std::optional<int64_t> findSamples(NodeContext &node, unsigned operand, int64_t dim);
 

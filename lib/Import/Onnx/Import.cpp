@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Import/Onnx/Import.h"
 
-#include "GraphImporter.h"
+#include "Graph/GraphImporter.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -1,7 +1,7 @@
 //===- Indexing.cpp - reads and writes at computed places -----------------===//
 //
 // NonZero and Compress, whose result's shape depends on values, become constants, or gathers with constant places, where these
-// are known; others have a bound (BoundedSelection.cpp). Negative indices stay as they are: nn counts them from the end too.
+// are known; others have a bound (Bounded/Selection.cpp). Negative indices stay as they are: nn counts them from the end too.
 //
 //===----------------------------------------------------------------------===//
 #include "Families.h"

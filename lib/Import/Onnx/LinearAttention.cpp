@@ -10,7 +10,7 @@
 // shard. Long sequences would make long programs, and are refused.
 //
 //===----------------------------------------------------------------------===//
-#include "GraphImporter.h"
+#include "Graph/GraphImporter.h"
 #include "NodeContext.h"
 #include "Registry.h"
 

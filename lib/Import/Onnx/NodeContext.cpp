@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "NodeContext.h"
 
-#include "GraphImporter.h"
-#include "Limits.h"
+#include "Graph/GraphImporter.h"
+#include "Graph/Limits.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Support/Status.h"
 #include "mlir/IR/Verifier.h"

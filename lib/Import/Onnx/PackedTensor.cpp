@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "PackedTensor.h"
 
-#include "GraphImporter.h"
+#include "Graph/GraphImporter.h"
 #include "NodeContext.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 

@@ -1,7 +1,7 @@
 //===- RecurrenceImporter.h - what LSTM, GRU and RNN share ------*- C++ -*-===//
 //
 // Attributes, shapes, directions, lengths and results of recurrent nets are the same whether their weights are floats or
-// quantized (QuantizedRecurrence.cpp): what differs is how a node says its weights, and what a run of some directions is.
+// quantized (Microsoft/QuantizedRecurrence.cpp): what differs is how a node says its weights, and what a run of some directions is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_IMPORT_ONNX_RECURRENCEIMPORTER_H

@@ -19,7 +19,7 @@ const Registry &Registry::get() {
     registerGradient(all);
     registerLoss(all);
     registerLinearAttention(all);
-    registerMicrosoft(all);
+    registerMicrosoftFused(all);
     registerMicrosoftAttention(all);
     registerMicrosoftQuantized(all);
     registerQuantizedRecurrence(all);

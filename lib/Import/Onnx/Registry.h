@@ -26,7 +26,7 @@ struct Arity {
   bool takesLists = false;
 };
 
-/// Where rows along `dim` of an operand are in the node's results, each made of that row; nothing where rows are mixed (PaddedRows.h).
+/// Where rows along `dim` of an operand are in the node's results, each made of that row; nothing where rows are mixed (Bounded/PaddedRows.h).
 using FindRowsFn = std::optional<int64_t> (*)(NodeContext &, unsigned operand, int64_t dim);
 /// The dim of the result whose extent an element of the operand `sizes` says, if its rows are the first ones; nothing if not.
 using FindSizedFn = std::optional<int64_t> (*)(NodeContext &, int64_t element);
@@ -85,7 +85,7 @@ void registerControl(Registry &registry);
 void registerGradient(Registry &registry);
 void registerLoss(Registry &registry);
 void registerLinearAttention(Registry &registry);
-void registerMicrosoft(Registry &registry);
+void registerMicrosoftFused(Registry &registry);
 void registerMicrosoftAttention(Registry &registry);
 void registerMicrosoftQuantized(Registry &registry);
 void registerQuantizedRecurrence(Registry &registry);

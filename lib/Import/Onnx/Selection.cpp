@@ -1,7 +1,7 @@
 //===- Selection.cpp - results as long as values say ----------------------===//
 //
 // NonMaxSuppression and Unique choose elements, and how many is known only with the values. Where these are known (constants,
-// or inputs whose arrays are given) so are results; what is computed has a bound (BoundedSelection.cpp). Unique still gathers what it found from its operand. TfIdfVectorizer counts n-grams, which has a
+// or inputs whose arrays are given) so are results; what is computed has a bound (Bounded/Selection.cpp). Unique still gathers what it found from its operand. TfIdfVectorizer counts n-grams, which has a
 // known shape: windows of the sequence are compared with all n-grams at once.
 //
 //===----------------------------------------------------------------------===//

@@ -5,7 +5,7 @@
 // itself.
 //
 //===----------------------------------------------------------------------===//
-#include "GraphImporter.h"
+#include "Graph/GraphImporter.h"
 
 #include "cleave/Support/Status.h"
 

@@ -10,8 +10,8 @@
 //   4. what nothing reads any more goes
 //
 //===----------------------------------------------------------------------===//
+#include "../Memory/KeepStates.h"
 #include "Contractions.h"
-#include "KeepStates.h"
 #include "Movement.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"

@@ -20,7 +20,7 @@
 // keys and values gathered is tried with rings.
 //
 //===----------------------------------------------------------------------===//
-#include "Rings.h"
+#include "../Rings/Rings.h"
 
 #include "cleave/Cost/Memory.h"
 #include "cleave/Cost/Program.h"

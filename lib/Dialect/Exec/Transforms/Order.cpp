@@ -11,7 +11,7 @@
 // reads. Streams keep their order, so whoever has waited for a collective knows of all before it.
 //
 //===----------------------------------------------------------------------===//
-#include "Ranges.h"
+#include "../Memory/Ranges.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 

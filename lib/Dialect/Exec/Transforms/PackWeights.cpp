@@ -6,7 +6,7 @@
 //   %w ─▶ fused { einsum %a, %b }     ->     %w ─▶ pack ─▶ fused { unpack %b ─▶ einsum %a, . }
 //
 //===----------------------------------------------------------------------===//
-#include "Placement.h"
+#include "../Memory/Placement.h"
 #include "cleave/Codegen/Libraries.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"

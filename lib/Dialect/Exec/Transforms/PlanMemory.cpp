@@ -7,9 +7,9 @@
 // function that launches one says where it works in place, and the table of what differs between ranks inside of a stage.
 //
 //===----------------------------------------------------------------------===//
-#include "Commands.h"
-#include "KeepOnFirst.h"
-#include "KeepStates.h"
+#include "../Memory/Commands.h"
+#include "../Memory/KeepOnFirst.h"
+#include "../Memory/KeepStates.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 

@@ -6,7 +6,7 @@
 // the n-th that this one receives from there. Whether that comes to an end is asked of the program file (P32).
 //
 //===----------------------------------------------------------------------===//
-#include "Lifetimes.h"
+#include "../Memory/Lifetimes.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"

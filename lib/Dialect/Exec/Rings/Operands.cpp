@@ -1,0 +1,124 @@
+//===- Operands.cpp - keys and values that can go round -------------------===//
+//
+// From attention upwards to what gathers its keys, over ops that only move them, and down again for where the sequence is:
+//
+//   %g = spmd.all_gather %k  dim 1     [2, 8, 4]       its shards are the blocks
+//   %m = nn.reshape %g                 [2, 8, 1, 4]    sequence at 1
+//   %t = nn.transpose %m               [2, 1, 8, 4]    sequence at 2
+//   nn.attention(%q, %t, ..)
+//
+// What is done on the way must be something that can be done to each block: the sequence stays a dim of its own. Nobody else
+// may read what is gathered, or it would have to be gathered all the same.
+//
+//===----------------------------------------------------------------------===//
+#include "Rings.h"
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::exec;
+
+/// True if `value` is read by one op alone, by attention as keys and values.
+static bool hasOneReader(Value value) {
+  bool isKeyOrValue = llvm::all_of(value.getUses(), [](OpOperand &use) {
+    auto attention = dyn_cast<nn::AttentionOp>(use.getOwner());
+    return !attention || &use == &attention.getKeyMutable() || &use == &attention.getValueMutable();
+  });
+  return !value.use_empty() && llvm::all_equal(value.getUsers()) && isKeyOrValue;
+}
+
+/// Per dim the axes over which `op` puts shards together; nothing if it is no gather.
+static std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> getGatheredAxes(Operation *op) {
+  SmallVector<SmallVector<spmd::AxisAttr>> dims;
+  if (auto gather = dyn_cast<spmd::AllGatherOp>(op)) {
+    for (ArrayAttr axes : gather.getDims().getAsRange<ArrayAttr>())
+      dims.emplace_back(axes.getAsRange<spmd::AxisAttr>());
+    return dims;
+  }
+  auto permute = dyn_cast<spmd::PermuteOp>(op);
+  if (!permute)
+    return std::nullopt;
+  for (auto [from, to] : llvm::zip_equal(permute.getFrom().getDims(), permute.getTo().getDims())) {
+    if (from.getAxes() != to.getAxes() && !to.getAxes().empty())
+      return std::nullopt;
+    dims.emplace_back(from.getAxes() == to.getAxes() ? ArrayRef<spmd::AxisAttr>() : from.getAxes());
+  }
+  return dims;
+}
+
+/// The way up from attention to the gather, then down for the place of the sequence.
+static std::optional<GatheredSequence> findGathered(Value value, std::string &reason) {
+  GatheredSequence found;
+  SmallVector<Operation *> moves;
+  std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> gathered;
+  bool isAlone = true;
+  for (Operation *op = value.getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
+    found.gather = op;
+    isAlone &= op->getNumResults() == 1 && hasOneReader(op->getResult(0));
+    if ((gathered = getGatheredAxes(op)))
+      break;
+    if (!isa<nn::MovesDimsOpInterface>(op))
+      return std::nullopt;
+    moves.push_back(op);
+  }
+  if (!gathered)
+    return std::nullopt;
+  int64_t cuts = 0;
+  for (auto [dim, axes] : llvm::enumerate(*gathered))
+    if (!axes.empty()) {
+      found.dim = dim;
+      found.axes = axes;
+      ++cuts;
+    }
+  found.shard = getShape(found.gather->getOperand(0))[found.dim];
+  int64_t dim = found.dim;
+  for (Operation *op : llvm::reverse(moves)) {
+    std::optional<int64_t> at = cast<nn::MovesDimsOpInterface>(op).followDim(dim);
+    if (!at)
+      return std::nullopt;
+    found.moves.push_back({op, dim = *at});
+  }
+  if (dim != 2)
+    return std::nullopt;
+  if (cuts != 1)
+    reason = "other dims are gathered with the sequence";
+  else if (!isAlone)
+    reason = "others read what is gathered too";
+  return reason.empty() ? std::optional(found) : std::nullopt;
+}
+
+std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::string &reason) {
+  std::optional<GatheredSequence> key = findGathered(attention.getKey(), reason),
+                                  value = findGathered(attention.getValue(), reason);
+  if (!key || !value)
+    return std::nullopt;
+  if (key->axes != value->axes) {
+    reason = "keys and values are gathered over other axes";
+    return std::nullopt;
+  }
+  if (key->shard != value->shard) {
+    reason = "a rank has " + std::to_string(key->shard) + " keys and " + std::to_string(value->shard) + " values";
+    return std::nullopt;
+  }
+  Ring ring;
+  ring.attention = attention;
+  ring.key = *key;
+  ring.value = *value;
+  spmd::MeshAttr mesh = spmd::getMesh(attention);
+  for (spmd::AxisAttr axis : key->axes)
+    ring.ranks *= axis.getExtent(mesh);
+  std::optional<nn::GlobalBand> band = nn::GlobalBand::get(attention);
+  // Ranks of a ring put results together in orders of their own: copies of one result would differ in their last bits.
+  if (!band ||
+      !llvm::all_of(key->axes, [&](spmd::AxisAttr axis) { return llvm::is_contained(band->queryAxes, axis); })) {
+    reason = "the ranks have the same queries";
+    return std::nullopt;
+  }
+  ring.band = *band;
+  ring.mask = band->band.isEmpty() ? attention.getMask() : band->getGivenMask(attention);
+  if (band->isMasked && !ring.mask)
+    return std::nullopt;
+  return ring;
+}
