@@ -156,7 +156,7 @@ CauseStep Explainer::State::describe(const CauseLink &link) const {
   switch (link.kind) {
   case CauseLink::Kind::Op:
     return {CauseStep::Kind::Op, ops[link.id].name, ops[link.id].node, describeFactor(link.id, link.factor),
-            link.isEscape};
+            link.isFallback};
   case CauseLink::Kind::Value:
     return {CauseStep::Kind::Value, values[link.id].shown, "", dim};
   case CauseLink::Kind::Output:

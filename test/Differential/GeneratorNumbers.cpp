@@ -109,7 +109,7 @@ bool Generator::addIntegerProduct() {
 
 /// The sign turned or dropped in the bits of floats. Regions of kernels are of any float: they have none.
 bool Generator::addBits() {
-  if (!hasWishes)
+  if (!hasAnnotations)
     return false;
   Value x = *pickValue();
   Value bits = addInner(formatv("nn.bitcast {0}", x.name), {&x}, x.shape, "i32");
