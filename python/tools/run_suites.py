@@ -154,7 +154,7 @@ def suites(build):
     yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)
     yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000, quick=("--count 200", 200))
     yield Suite("differential-uneven", [python, "test/Differential/check.py", build, "--uneven", "--count", "1000"],
-                count_closing, 1000, quick=("--count 100", 100))
+                count_closing, 1000, quick=("--count 200", 200))
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1905)
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
     yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1905, merge="drawn")
