@@ -75,7 +75,7 @@ static bool carriesPartial(const ShardingRule &rule, unsigned operand, Reduction
   return carries;
 }
 
-/// What is annotated partial may be scattered over any dim, or stay so through linear ops: then the operands next to it
+/// A value with a partial annotation may be scattered over any dim, or stay so through linear ops: then the operands next to it
 /// had better be partial too.
 void Candidates::offerWaysOn(NodeId annotated) {
   const Annotation *annotation = graph.node(annotated).annotation;

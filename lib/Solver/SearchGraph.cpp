@@ -118,7 +118,7 @@ void SearchGraph::addInput(ValueId value) {
     addHubBehind(value);
 }
 
-/// Lets several users of an annotated value share what they make of it. What is annotated whole is cut for nothing.
+/// Lets several users of an annotated value share what they make of it. A replicated annotation is cut for nothing.
 void SearchGraph::addHubBehind(ValueId value) {
   const Annotation &annotation = *problem.annotation(value);
   bool isSplit = any_of(annotation.dims, [](const AnnotationDim &dim) { return !dim.atoms.empty(); });

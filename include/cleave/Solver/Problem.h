@@ -84,7 +84,7 @@ public:
   /// Nor is that dim of an input.
   void keepInputEven(ValueId value, int32_t dim) { values[value].evenDim = dim; }
   void keepOutputEven(OutputId output, int32_t dim) { outputs[output].evenDim = dim; }
-  /// Annotations that one value has this state, for all its users. A second one that asks otherwise is a conflict.
+  /// Gives a value this state, for all its users. A second one that asks otherwise is a conflict.
   void setAnnotation(ValueId value, Annotation annotation);
   /// Preconditions: operands are inputs or results of earlier ops; results are new; one of each per tensor of the rule,
   /// with its rank.

@@ -76,7 +76,7 @@ void ExpertStacker::findDependents() {
   });
 }
 
-/// Null where the values cannot be stacked. What was annotated of each is annotated of the stack now.
+/// Null where the values cannot be stacked. The annotation of each is that of the stack now.
 Value ExpertStacker::stack(ArrayRef<Value> values, Operation *before, bool mustBeAskedFor) {
   Stacker stacker(before, symbols);
   Value stacked = values.size() > 1 ? stacker.stack(values, mustBeAskedFor) : Value();

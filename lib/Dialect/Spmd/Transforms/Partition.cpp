@@ -69,7 +69,7 @@ private:
 };
 } // namespace
 
-/// `attributes` with the global type added; what was annotated is done.
+/// `attributes` with the global type added; annotations are done.
 static DictionaryAttr withGlobalType(DictionaryAttr attributes, Type type) {
   NamedAttrList list(attributes);
   list.erase(SpmdDialect::kAnnotationAttr);
