@@ -108,3 +108,17 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
     return %0 : tensor<1x2x4x8xf32>
   }
 }
+
+// -----
+
+// expected-error @below {{'spmd.cluster' has an entry 'name' that is missing, unknown, of the wrong type, or out of range}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.cluster = {}} {
+}
+
+// -----
+
+// expected-error @below {{the mesh has 2 ranks and the cluster 1 devices}}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.cluster = {
+    name = "one", begin_ns = 0.0, launch_ns = 1000.0, memory_bytes = 0 : i64, memory_bytes_per_ns = 1000.0, flops_per_ns = {f32 = 1.0},
+    levels = [{name = "link", devices = 1 : i64, link = array<f64: 0.0, 1.0>}], axes = {}}} {
+}
