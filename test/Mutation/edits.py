@@ -228,6 +228,13 @@ EDITS = [
     # ===--- Report and driver -----------------------------------------------===
     Edit("buffers-end-at-the-last-read", "lib/Support/Liveness.cpp", "std::max(intervals[buffer].last, step)", "step",
          "a buffer ends where it was read last of all, not at its latest reader", ["CleaveSupportTests"]),
+    Edit("columns-for-diagonals", "lib/Import/Onnx/Contraction.cpp", "size > 1 ? size + 1 : 1", "size > 1 ? size : 1",
+         "a letter that stands twice in a term of Einsum takes a column, not the diagonal", ["einsum"]),
+    Edit("few-dims", "lib/Program/Check.cpp", "type.shape.size() > kMostDims", "type.shape.size() > 16", "programs have 16 dims at most", ["many-dims"]),
+    Edit("one-place-too-many", "lib/Program/IndexRange.cpp", "number < least || number > most", "number < least || number > most + 1",
+         "the index behind the last place is taken", ["indices"]),
+    Edit("seals-are-not-held", "lib/Program/Read.cpp", "seal != makeSeal(head, data.size())", "false",
+         "a program whose bits have flipped is run", ["damage"]),
     Edit("buffers-end-a-step-early", "lib/Support/Liveness.cpp", "interval.last + 1", "interval.last",
          "an op may write where it still reads", ["CleaveSupportTests", "lit:Pipelines/report"]),
     Edit("operands-end-at-once", "lib/Cost/Memory.cpp", "liveness.use(buffers.lookup(operand), step);", "",
