@@ -9,7 +9,6 @@
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "mlir/IR/Diagnostics.h"
@@ -47,8 +46,6 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
   const Prediction impossible{std::numeric_limits<double>::infinity()};
   ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = module->clone();
-  if (sharding.cluster)
-    spmd::writeCluster(*copy, *sharding.cluster);
   ShardState handing;
   handing.plan = candidate;
   ShardOptions tried = makeTrial(sharding);

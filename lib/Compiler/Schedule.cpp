@@ -89,7 +89,7 @@ static OrDiagnostic<schedule::CostedSchedule> getSchedule(const ScheduleOptions 
     return makeFailure(std::move(error), Blame::Options);
   Expected<schedule::Schedule> table = schedule::generatePlaced(
       name, {int32_t(options.ranks), int32_t(options.microbatches), int32_t(options.chunks), int32_t(options.steps)},
-      model ? model->getAnnotation() : schedule::PlacementRequest());
+      model ? model->getPlacementRequest() : schedule::PlacementRequest());
   if (!table)
     return makeFailure(table.takeError(), Blame::Options);
   return schedule::CostedSchedule{std::move(*table), {}};
@@ -177,7 +177,7 @@ setAllCosts(const ScheduleOptions &options, const StagedModel *model, schedule::
 static Expected<Candidates> getCandidates(const ScheduleOptions &options, const StagedModel *model) {
   std::optional<schedule::Placement> placement = options.placement;
   if (!placement && model)
-    placement = model->getAnnotation().placement;
+    placement = model->getPlacementRequest().placement;
   Candidates fitting;
   std::string reason;
   for (schedule::Schedule &blank : schedule::getPlacements(int32_t(options.ranks), int32_t(options.microbatches),

@@ -36,7 +36,7 @@ struct StagedModel::State {
   pipe::StageCutter forward, training;
   /// Per op.
   std::vector<pipe::OpGradients> gradients;
-  schedule::PlacementRequest annotation;
+  schedule::PlacementRequest request;
   std::string profile;
   /// A plan says how the model becomes a pipeline.
   bool isPlanned = false;
@@ -194,9 +194,9 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
   state->gradients = pipe::findGradients(state->forward.graph);
   state->isPlanned = pipeline;
   if (pipeline) {
-    state->annotation = pipe::getPlacementRequest(*pipeline);
+    state->request = pipe::getPlacementRequest(*pipeline);
     if (options.placement)
-      state->annotation.placement.reset();
+      state->request.placement.reset();
     state->run = findRun(compilation, given, others.empty() ? llvm::ArrayRef(options.name) : others, state->notes);
   }
   for (pipe::StageCutter *known : {&state->forward, state->run ? &state->run->cutter : nullptr})
@@ -213,7 +213,7 @@ StagedModel::StagedModel(std::unique_ptr<State> state) : state(std::move(state))
 StagedModel::~StagedModel() = default;
 
 const std::string &StagedModel::getProfile() const { return state->profile; }
-const schedule::PlacementRequest &StagedModel::getAnnotation() const { return state->annotation; }
+const schedule::PlacementRequest &StagedModel::getPlacementRequest() const { return state->request; }
 
 std::vector<std::string> StagedModel::getNotes(const schedule::Schedule &table) const {
   std::vector<std::string> notes;
@@ -274,7 +274,7 @@ llvm::Expected<schedule::StageSplit> StagedModel::cut(schedule::CostedSchedule &
     return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
                      "not shown yet",
                      table.name);
-  if (llvm::Error error = schedule::numberRanks(table, state->annotation))
+  if (llvm::Error error = schedule::numberRanks(table, state->request))
     return error;
   const Partitioned *run = state->findRun(table);
   const pipe::StageCutter &cutter = run ? run->cutter : state->forward;

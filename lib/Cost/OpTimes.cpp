@@ -59,10 +59,6 @@ double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, i
   return spmd::collectiveUnits(*cut, model, program::getTraffic(kind), atoms, bytes) / model.perNs;
 }
 
-double OpTimes::getCollectiveNs(spmd::CollectiveOpInterface op, int64_t bytes) const {
-  return getCollectiveNs(op->getName().stripDialect(), op.getGroupAxes(), bytes);
-}
-
 /// The axis of a pipeline is none of the stage's mesh.
 double OpTimes::getMessageNs(StringRef axis, int64_t bytes) const {
   spmd::ClusterLink link = spmd::findLink(cluster, whole, axis);

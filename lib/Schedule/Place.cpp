@@ -82,10 +82,10 @@ static llvm::Expected<std::vector<int32_t>> findNumbers(const Schedule &table, l
   return numbers;
 }
 
-llvm::Error cleave::schedule::numberRanks(Schedule &table, const PlacementRequest &annotation) {
-  if (annotation.placement && !isPlaced(*annotation.placement, table))
-    return makeMisplaced(*annotation.placement, table);
-  llvm::Expected<std::vector<int32_t>> numbers = findNumbers(table, annotation.ranks);
+llvm::Error cleave::schedule::numberRanks(Schedule &table, const PlacementRequest &request) {
+  if (request.placement && !isPlaced(*request.placement, table))
+    return makeMisplaced(*request.placement, table);
+  llvm::Expected<std::vector<int32_t>> numbers = findNumbers(table, request.ranks);
   if (!numbers)
     return numbers.takeError();
   renumberRanks(table, *numbers);
@@ -102,30 +102,30 @@ static Schedule placeAnew(const Schedule &table, std::vector<int32_t> placement)
 }
 
 llvm::Expected<Schedule> cleave::schedule::generatePlaced(llvm::StringRef name, Shape shape,
-                                                          const PlacementRequest &annotation) {
+                                                          const PlacementRequest &request) {
   llvm::ArrayRef<GeneratorInfo> infos = getGenerators();
   const auto *info = llvm::find_if(infos, [&](const GeneratorInfo &known) { return known.name == name; });
   if (info == infos.end() || !info->isAnywhere)
     return generate(name, shape);
-  auto stages = static_cast<int32_t>(annotation.ranks.size());
+  auto stages = static_cast<int32_t>(request.ranks.size());
   // Where all stages have a rank their number is known; 3 of 2 ranks are no table by number.
-  if (annotation.isOfAll() && shape.ranks > 0)
+  if (request.isOfAll() && shape.ranks > 0)
     shape.chunks = std::max(1, stages / shape.ranks);
   llvm::Expected<Schedule> table = generate(name, shape);
   if (!table)
     return table;
   int32_t chunks = getNumChunks(*table);
-  if (annotation.placement && mayHaveChunks(*annotation.placement, chunks) && !isPlaced(*annotation.placement, *table))
-    return placeAnew(*table, placeStages(*annotation.placement, shape.ranks, chunks));
-  if (annotation.placement || !annotation.isOfAll())
+  if (request.placement && mayHaveChunks(*request.placement, chunks) && !isPlaced(*request.placement, *table))
+    return placeAnew(*table, placeStages(*request.placement, shape.ranks, chunks));
+  if (request.placement || !request.isOfAll())
     return table;
   for (int32_t rank = 0; rank < shape.ranks; ++rank)
-    if (!llvm::is_contained(annotation.ranks, rank))
+    if (!llvm::is_contained(request.ranks, rank))
       return makeError("no stage is wanted on rank {0}: {1} stages are on ranks {2}", rank, stages,
-                       listRanks(annotation.ranks));
-  llvm::Expected<std::vector<int32_t>> numbers = findNumbers(*table, annotation.ranks);
+                       listRanks(request.ranks));
+  llvm::Expected<std::vector<int32_t>> numbers = findNumbers(*table, request.ranks);
   if (numbers)
     return table;
   llvm::consumeError(numbers.takeError());
-  return placeAnew(*table, annotation.ranks);
+  return placeAnew(*table, request.ranks);
 }

@@ -33,7 +33,7 @@ EDGES = {
     "Dialect/Spmd/IR": "Sharding",
     "Dialect/Nn/IR": "Support Dialect/Spmd/IR",
     "Dialect/Nn/ShardingRules": "Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Nn/Partition": "Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Nn/Partition": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
     "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Exec/IR",
@@ -45,7 +45,8 @@ EDGES = {
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR",
-    "Dialect/Exec/Transforms": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen Dialect/Spmd/Transforms",
+    "Dialect/Exec/Transforms": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen Dialect/Exec/Memory "
+                               "Dialect/Exec/Rings Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Support Plan Schedule Cost Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
                                "Dialect/Nn/Transforms Dialect/Spmd/Transforms",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Reference",
@@ -59,6 +60,8 @@ EDGES = {
                 "Assembly",
     "Driver": "Program Runtime Runner Support Plan Schedule Export Pipelines Compiler",
 }
+# TableGen writes into this file what whole classes of ops say of their rules; the library that it is in has both folders.
+GENERATED = {"lib/Dialect/Nn/IR/NnOps.cpp": "Dialect/Nn/ShardingRules"}
 # Libraries that are pure C++: no MLIR header may reach them.
 WITHOUT_MLIR = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", "Emulation", "Support", "Sharding", "Plan", "Solver",
                 "Schedule", "Onnx"]
@@ -103,11 +106,11 @@ def check_include_direction():
     used = collections.defaultdict(set)
     for path in tracked("lib/*.cpp", "lib/*.h", "include/*.h"):
         own = library_of(path)
-        for line in re.findall(r'#include "cleave/([^"]+)"', read(path)):
-            other = library_of("include/cleave/" + line)
+        for header in included(path):
+            other = library_of(os.path.normpath(header))
             used[own].add(other)
-            if own and other and other != own and other not in EDGES[own].split():
-                yield f"{path}: includes cleave/{line}; {own} may not include {other}"
+            if own and other and other != own and other not in EDGES[own].split() and GENERATED.get(path) != other:
+                yield f"{path}: includes {os.path.normpath(header)}; {own} may not include {other}"
     order = list(EDGES)
     for name, others in EDGES.items():
         for other in others.split():

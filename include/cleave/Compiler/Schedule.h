@@ -83,7 +83,7 @@ public:
   /// How the stages of `table` and those of a run are related, for people.
   std::vector<std::string> getNotes(const schedule::Schedule &table) const;
   /// Where the plan wants stages to be; without it where the schedule has them, or `auto` finds best.
-  const schedule::PlacementRequest &getAnnotation() const;
+  const schedule::PlacementRequest &getPlacementRequest() const;
 
 private:
   struct State;

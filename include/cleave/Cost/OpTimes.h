@@ -34,7 +34,6 @@ public:
   double getKernelNs(double flops, double bytes, mlir::Type elementType) const;
   /// Of a collective (`all_reduce`, `permute`) over these axes of which the busiest rank sends `bytes`.
   double getCollectiveNs(llvm::StringRef kind, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t bytes) const;
-  double getCollectiveNs(spmd::CollectiveOpInterface op, int64_t bytes) const;
   /// Of a message to the next rank along an axis of the machine's mesh.
   double getMessageNs(llvm::StringRef axis, int64_t bytes) const;
 

@@ -26,12 +26,12 @@ struct PlacementRequest {
 
 /// As `generate`; a schedule that takes any placement has the one that is wanted, but for the numbers of its ranks where
 /// they alone are others (`numberRanks`). Error: a rank without a stage.
-llvm::Expected<Schedule> generatePlaced(llvm::StringRef name, Shape shape, const PlacementRequest &annotation);
+llvm::Expected<Schedule> generatePlaced(llvm::StringRef name, Shape shape, const PlacementRequest &request);
 
 /// Gives ranks of `table` the numbers that are wanted; those that nobody names keep theirs where that is free.
 /// Error: another placement or number of stages is wanted than the schedule has, or numbers that no order of its ranks
 /// gives; all with what is legal.
-llvm::Error numberRanks(Schedule &table, const PlacementRequest &annotation);
+llvm::Error numberRanks(Schedule &table, const PlacementRequest &request);
 
 } // namespace cleave::schedule
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -229,7 +230,7 @@ std::optional<Chain> Clusters::getChain(Operation *op) const {
       return std::nullopt;
     } else if (!isNumber(maker)) {
       // Of a table, what is looked up.
-      chain.bytes += std::min(countBytes(operand), countBytes(op->getResult(0)));
+      chain.bytes += std::min(spmd::getBytes(operand.getType()), spmd::getBytes(op->getResult(0).getType()));
     }
   }
   return chain;

@@ -6,6 +6,7 @@
 #include "cleave/Dialect/Exec/Fusion/FusionCosts.h"
 
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
@@ -14,11 +15,6 @@ using namespace mlir;
 using namespace cleave;
 
 int64_t exec::countElements(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
-
-int64_t exec::countBytes(Value value) {
-  unsigned bits = cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
-  return countElements(value) * ((bits + 7) / 8);
-}
 
 int64_t exec::countReadElements(Operation *op) {
   return countElements(Rows::get(op) ? op->getOperand(0) : op->getResult(0));
@@ -40,11 +36,12 @@ bool exec::FusionCosts::isCheaperInReaders(const Chain &chain, Value value) cons
     shares += share;
     isReadWhole |= share == 1;
   }
-  double bytes = double(countBytes(value)), loads = isReadWhole ? (shares - 1) * bytes : shares * bytes + launchBytes;
+  double bytes = double(spmd::getBytes(value.getType())),
+         loads = isReadWhole ? (shares - 1) * bytes : shares * bytes + launchBytes;
   return repeated < double(chain.bytes) + bytes + loads;
 }
 
 bool exec::FusionCosts::isCheaperInReader(int64_t ops, Value value, int64_t elements) const {
   return static_cast<double>((elements - countElements(value)) * ops) * opBytes <=
-         static_cast<double>(2 * countBytes(value)) + launchBytes;
+         static_cast<double>(2 * spmd::getBytes(value.getType())) + launchBytes;
 }

@@ -13,7 +13,7 @@ using namespace cleave::exec;
 
 std::optional<Rows> Rows::get(Operation *op) {
   auto form = dyn_cast<nn::FormOpInterface>(op);
-  if (!form || (form.getForm() != nn::Form::Row && form.getForm() != nn::Form::Scan))
+  if (!form || !spmd::isRowForm(form.getForm()))
     return std::nullopt;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
   return Rows{SmallVector<int64_t>(shape), form.getRowDims(), form.getNumRows(), form.getForm() == nn::Form::Scan};

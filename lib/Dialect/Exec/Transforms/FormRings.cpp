@@ -64,7 +64,7 @@ public:
   Trial(func::FuncOp func, Ring &ring);
   ~Trial() { trial.erase(); }
 
-  RingTimes predict(const cost::OpTimes &times);
+  RingTimes predict(const SymbolTable &symbols, const cost::OpTimes &times);
 
 private:
   void clone(Operation *op, OpBuilder &builder);
@@ -126,8 +126,7 @@ Trial::Trial(func::FuncOp func, Ring &ring) : ring(ring) {
 }
 
 /// Both ways counted as any program is.
-RingTimes Trial::predict(const cost::OpTimes &times) {
-  SymbolTable symbols(trial->getParentOfType<ModuleOp>());
+RingTimes Trial::predict(const SymbolTable &symbols, const cost::OpTimes &times) {
   RingTimes found;
   found.gathered = cost::countProgram(trial, symbols, &times).time.getNs();
   formRing(ring);
@@ -138,8 +137,8 @@ RingTimes Trial::predict(const cost::OpTimes &times) {
   return found;
 }
 
-static RingTimes predict(func::FuncOp func, Ring &ring, const cost::OpTimes &times) {
-  return Trial(func, ring).predict(times);
+static RingTimes predict(func::FuncOp func, Ring &ring, const SymbolTable &symbols, const cost::OpTimes &times) {
+  return Trial(func, ring).predict(symbols, times);
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,8 +153,9 @@ int64_t FormRings::formAsked(func::FuncOp func) {
 }
 
 void FormRings::formFaster(func::FuncOp func, const cost::OpTimes &times) {
+  SymbolTable symbols(getOperation());
   for (Ring &ring : findRings(func, /*isAsked=*/false))
-    if (RingTimes predicted = predict(func, ring, times); predicted.ring < predicted.gathered)
+    if (RingTimes predicted = predict(func, ring, symbols, times); predicted.ring < predicted.gathered)
       formRing(ring);
 }
 
@@ -176,10 +176,11 @@ void FormRings::formToFit(func::FuncOp func, const cost::OpTimes &times) {
   copy.erase();
   if (after >= before)
     return;
+  SymbolTable symbols(getOperation());
   RingTimes sum;
   std::vector<Ring> rings = findRings(func, false);
   for (Ring &ring : rings) {
-    RingTimes one = predict(func, ring, times);
+    RingTimes one = predict(func, ring, symbols, times);
     sum.gathered += one.gathered;
     sum.ring += one.ring;
     formRing(ring);

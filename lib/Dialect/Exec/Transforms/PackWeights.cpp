@@ -23,7 +23,7 @@ using namespace cleave::exec;
 
 namespace {
 /// The value of a body that is to be packed, and how.
-struct Annotation {
+struct PackRequest {
   Value weight;
   Layout layout;
 };
@@ -38,7 +38,7 @@ static Value getStored(Value value) {
 static bool isNarrow(Value value) { return cast<RankedTensorType>(value.getType()).getElementType().isBF16(); }
 
 /// A panel is a stretch of the result's last dim, so that has to be the weight's.
-static std::optional<Annotation> getAnnotation(nn::EinsumOp op, int64_t width) {
+static std::optional<PackRequest> getRequest(nn::EinsumOp op, int64_t width) {
   std::optional<MatmulDims> dims = MatmulDims::get(op.getEquation(), op.getInputs().getTypes());
   if (!dims || dims->depth.rhs.empty() || dims->columns.rhs.empty())
     return std::nullopt;
@@ -59,11 +59,11 @@ static std::optional<Annotation> getAnnotation(nn::EinsumOp op, int64_t width) {
   Value weight = getStored(op.getInputs()[1]);
   // Two narrow numbers are multiplied at a time.
   layout.interleave = isNarrow(weight) ? 2 : 1;
-  return Annotation{weight, layout};
+  return PackRequest{weight, layout};
 }
 
 /// Of several groups each has its own few channels: a vector runs along those of all groups, or along none.
-static Annotation getAnnotation(nn::ConvOp op, int64_t width) {
+static PackRequest getRequest(nn::ConvOp op, int64_t width) {
   Layout layout{{}, 0, op.getGroups() == 1 ? width : 0, 1};
   for (int64_t dim = 2; dim < op.getWeight().getType().getRank(); ++dim)
     layout.order.push_back(dim);
@@ -73,11 +73,11 @@ static Annotation getAnnotation(nn::ConvOp op, int64_t width) {
   constexpr int64_t tileDepth = 32;
   if (layout.width > 0 && isNarrow(weight) && op.getWeight().getType().getDimSize(1) % tileDepth == 0)
     layout.interleave = 2;
-  return Annotation{weight, layout};
+  return PackRequest{weight, layout};
 }
 
 /// Of a convolution that is a call of a library, the filter with channels last, where the images have them so.
-static std::optional<Annotation> findLibraryRequest(Block &body) {
+static std::optional<PackRequest> findLibraryRequest(Block &body) {
   std::optional<codegen::LibraryConvolution> call = codegen::findConvolution(body);
   if (!call || call->input.strides.back() != 1 || call->result.strides.back() != 1)
     return std::nullopt;
@@ -86,15 +86,15 @@ static std::optional<Annotation> findLibraryRequest(Block &body) {
   for (int64_t dim = 2; dim < op.getWeight().getType().getRank(); ++dim)
     layout.order.push_back(dim);
   layout.order.push_back(1);
-  return Annotation{getStored(op.getWeight()), layout};
+  return PackRequest{getStored(op.getWeight()), layout};
 }
 
-static std::optional<Annotation> findAnnotation(Block &body, int64_t width) {
+static std::optional<PackRequest> findRequest(Block &body, int64_t width) {
   for (Operation &op : body) {
     if (auto einsum = dyn_cast<nn::EinsumOp>(op))
-      return getAnnotation(einsum, width);
+      return getRequest(einsum, width);
     if (auto conv = dyn_cast<nn::ConvOp>(op))
-      return getAnnotation(conv, width);
+      return getRequest(conv, width);
   }
   return std::nullopt;
 }
@@ -111,24 +111,24 @@ struct PackWeights : cleave::exec::impl::PackWeightsBase<PackWeights> {
     }
     for (auto func : getOperation().getOps<func::FuncOp>())
       for (auto fused : func.getOps<FusedOp>())
-        if (std::optional<Annotation> annotation = forLibraries ? findLibraryRequest(fused.getBody().front())
-                                                                : findAnnotation(fused.getBody().front(), width))
-          packArgument(fused, *annotation);
+        if (std::optional<PackRequest> request = forLibraries ? findLibraryRequest(fused.getBody().front())
+                                                              : findRequest(fused.getBody().front(), width))
+          packArgument(fused, *request);
   }
 
 private:
-  void packArgument(FusedOp fused, const Annotation &annotation) {
-    auto argument = dyn_cast<BlockArgument>(annotation.weight);
+  void packArgument(FusedOp fused, const PackRequest &request) {
+    auto argument = dyn_cast<BlockArgument>(request.weight);
     Value weight = argument ? fused.getInputs()[argument.getArgNumber()] : Value();
     if (!weight || !isLoaded(getPlain(weight)))
       return;
-    Value packed = getPacked(weight, annotation.layout);
+    Value packed = getPacked(weight, request.layout);
     fused.getInputsMutable()[argument.getArgNumber()].set(packed);
     if (auto cast = weight.getDefiningOp<PackOp>(); cast && cast->use_empty())
       cast.erase();
     auto builder = OpBuilder::atBlockBegin(&fused.getBody().front());
-    auto unpack = UnpackOp::create(builder, weight.getLoc(), weight.getType(), argument, annotation.layout.order,
-                                   annotation.layout.batch, annotation.layout.width, annotation.layout.interleave);
+    auto unpack = UnpackOp::create(builder, weight.getLoc(), weight.getType(), argument, request.layout.order,
+                                   request.layout.batch, request.layout.width, request.layout.interleave);
     argument.replaceAllUsesExcept(unpack, unpack);
     argument.setType(packed.getType());
   }

@@ -91,12 +91,12 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   StringRef placement = this->placement;
   schedule::Shape shape{static_cast<int32_t>(numRanks), static_cast<int32_t>(loop.getCount()),
                         static_cast<int32_t>(std::max<int64_t>(1, stages / numRanks))};
-  schedule::PlacementRequest annotation;
-  annotation.placement = schedule::parsePlacement(placement);
-  annotation.ranks.assign(ranks.begin(), ranks.end());
-  if (!placement.empty() && !annotation.placement)
+  schedule::PlacementRequest request;
+  request.placement = schedule::parsePlacement(placement);
+  request.ranks.assign(ranks.begin(), ranks.end());
+  if (!placement.empty() && !request.placement)
     return emitNoPlacement(module, placement);
-  llvm::Expected<schedule::Schedule> table = makeTable(name, shape, annotation);
+  llvm::Expected<schedule::Schedule> table = makeTable(name, shape, request);
   if (!table)
     return mlir::emitError(func.getLoc()) << llvm::toString(table.takeError());
   if (table->numStages != stages)

@@ -127,10 +127,10 @@ private:
 } // namespace
 
 schedule::PlacementRequest cleave::pipe::getPlacementRequest(const spmd::PlanPipeline &pipeline) {
-  schedule::PlacementRequest annotation{schedule::parsePlacement(pipeline.placement), {}};
+  schedule::PlacementRequest request{schedule::parsePlacement(pipeline.placement), {}};
   for (const spmd::PlanStage &stage : pipeline.stages)
-    annotation.ranks.push_back(static_cast<int32_t>(stage.rank.value_or(-1)));
-  return annotation;
+    request.ranks.push_back(static_cast<int32_t>(stage.rank.value_or(-1)));
+  return request;
 }
 
 llvm::Error Lines::read(const StageGraph &graph) {

@@ -84,19 +84,18 @@ static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
 
 /// `forward`, or `circular` where ranks have several stages, is what is left of any schedule without gradients.
 StringRef cleave::pipe::getRunSchedule(StringRef name, schedule::Shape shape,
-                                       const schedule::PlacementRequest &annotation) {
+                                       const schedule::PlacementRequest &request) {
   if (!name.empty() && name != "auto")
     return name;
-  bool areSeveral = shape.chunks > 1 || annotation.ranks.size() > static_cast<size_t>(shape.ranks);
+  bool areSeveral = shape.chunks > 1 || request.ranks.size() > static_cast<size_t>(shape.ranks);
   return areSeveral ? "circular" : "forward";
 }
 
 llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, schedule::Shape shape,
-                                                           const schedule::PlacementRequest &annotation) {
-  name = getRunSchedule(name, shape, annotation);
+                                                           const schedule::PlacementRequest &request) {
+  name = getRunSchedule(name, shape, request);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
-  llvm::Expected<schedule::Schedule> table =
-      isFile ? readFile(name) : schedule::generatePlaced(name, shape, annotation);
+  llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, request);
   if (!table)
     return table;
   if (!table->isForwardOnly)
@@ -106,7 +105,7 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
                      table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
   if (table->replicas.size() != 1)
     return makeError("schedule '{0}' runs two ways through the ranks", name);
-  if (llvm::Error error = schedule::numberRanks(*table, annotation))
+  if (llvm::Error error = schedule::numberRanks(*table, request))
     return std::move(error);
   return table;
 }

@@ -28,7 +28,7 @@ std::vector<schedule::Channel> findChannels(MicrobatchesOp loop);
 /// rank. A file has its own number of chunks. The same table for all who ask with the same words.
 /// Error: gradients; other numbers than those of the model; two ways through the ranks; stages where the schedule cannot have them.
 llvm::Expected<schedule::Schedule> makeTable(llvm::StringRef name, schedule::Shape shape,
-                                             const schedule::PlacementRequest &annotation);
+                                             const schedule::PlacementRequest &request);
 
 /// The error for a word that is none.
 mlir::InFlightDiagnostic emitNoPlacement(mlir::ModuleOp module, llvm::StringRef word);

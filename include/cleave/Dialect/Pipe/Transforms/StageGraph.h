@@ -78,8 +78,7 @@ std::vector<std::string> findUnknown(const StageGraph &graph, const spmd::StageN
 schedule::PlacementRequest getPlacementRequest(const spmd::PlanPipeline &pipeline);
 
 /// The schedule by which a model runs: the one that its plan names, or without a name, or with `auto`, what needs no gradients.
-llvm::StringRef getRunSchedule(llvm::StringRef name, schedule::Shape shape,
-                               const schedule::PlacementRequest &annotation);
+llvm::StringRef getRunSchedule(llvm::StringRef name, schedule::Shape shape, const schedule::PlacementRequest &request);
 
 /// Ops that use a parameter whose name `pattern` matches. Error: there are none.
 llvm::Expected<std::vector<uint32_t>> findUsers(const StageGraph &graph, const spmd::PlanPattern &pattern);
