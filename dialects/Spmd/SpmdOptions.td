@@ -31,6 +31,8 @@ defvar kPlanOptions = [
               /*isList=*/true>,
   ShardOption<"state", "state", "std::string", "", "inputs that the next call finds as outputs have left them; may repeat",
               "'PAST=PRESENT'", "Sharding", /*isList=*/true>,
+  ShardOption<"free", "free", "bool", "false",
+              "every axis may cut whatever it can where no rule says otherwise: what takes least time on the cluster", "", "Sharding">,
 ];
 
 /// Of spmd-propagate.
@@ -43,6 +45,8 @@ defvar kPropagateOptions = [
   ShardOption<"attention", "attention", "::cleave::spmd::AttentionForm", "::cleave::spmd::AttentionForm::Auto",
               "where queries are cut along the sequence: keys and values gathered, in a ring, or by price (auto, or as the plan says)",
               "FORM", "Sharding", /*isList=*/false, "::cleave::spmd::getAttentionValues()">,
+  ShardOption<"memoryPrice", "memory-price", "double", "0",
+              "nanoseconds that 1 MB of parameters and states in the memory of a rank counts, where axes are free">,
   ShardOption<"traceDecisions", "trace-decisions", "bool", "false",
               "prints the candidates of each decision, with their prices, to standard error", "", "Printing">,
 ];

@@ -9,7 +9,9 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/Transforms/Annotations.h"
+#include "cleave/Dialect/Spmd/Transforms/FreeAxes.h"
 #include "cleave/Pipelines/Phases.h"
+#include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 
@@ -91,6 +93,10 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   return isDone;
 }
 
+bool Compilation::State::hasFreeAxes() {
+  return (handed.plan && handed.plan->hasFree()) || (*module)->hasAttr(spmd::kFreeAttr);
+}
+
 /// A plan that is still to be placed goes before the module, which may have no mesh yet.
 spmd::MeshAttr Compilation::State::getWholeMesh() {
   if (plan && !plan->mesh.empty())
@@ -140,6 +146,16 @@ bool Compilation::State::useCluster() {
       return false;
     options.sharding.cluster = *kept;
   }
+  if (hasFreeAxes() || (handed.plan && handed.plan->isByTime)) {
+    if (options.sharding.optimize == spmd::Optimize::Bytes)
+      return fail(makeError("--optimize=bytes leaves nothing to decide where axes are free: a model that is not "
+                            "sharded sends nothing; "
+                            "what is free is decided by time"),
+                  Blame::Options);
+    options.sharding.optimize = spmd::Optimize::Time;
+    if (!getCluster() && options.target == "host")
+      options.sharding.cluster = spmd::getHostCluster();
+  }
   spmd::MeshAttr whole = getWholeMesh();
   if (!getCluster() || !whole)
     return true;
@@ -181,7 +197,8 @@ bool Compilation::advance(Phase last) {
     return false;
   if (last >= Phase::Propagated) {
     state->chooseAttention();
-    state->chooseObjective();
+    if (!state->hasFreeAxes())
+      state->chooseObjective();
   }
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));

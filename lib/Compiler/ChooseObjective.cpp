@@ -19,33 +19,43 @@ static constexpr double kSaving = 1.01;
 
 static StringRef getWord(spmd::Optimize optimize) { return spmd::kOptimizeWords[static_cast<int>(optimize)]; }
 
+StringRef Compilation::State::compareObjectives(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                ShardOptions &sharding,
+                                                llvm::function_ref<spmd::CostModel(spmd::Optimize)> makeModel,
+                                                Prediction &best) {
+  if (best.hasRings || best.ns == std::numeric_limits<double>::infinity())
+    return "";
+  // No more than the device has, or, where what time decides does not fit either, no more than that.
+  int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
+  int64_t most = memory ? std::max(memory, best.peakBytes) : std::numeric_limits<int64_t>::max();
+  double least = best.ns / kSaving;
+  StringRef chosen;
+  for (spmd::Optimize other : {spmd::Optimize::Balanced, spmd::Optimize::Bytes}) {
+    ShardOptions trial = sharding;
+    trial.decidingCosts = makeModel(other);
+    Prediction taken = predict(candidate, trial, Trial::WithKernels);
+    if (taken.hasRings || taken.peakBytes > most || taken.ns >= least)
+      continue;
+    best = taken;
+    least = taken.ns;
+    sharding.decidingCosts = trial.decidingCosts;
+    chosen = getWord(other);
+  }
+  return chosen;
+}
+
 void Compilation::State::chooseObjective() {
   ShardOptions &sharding = options.sharding;
   if (sharding.optimize != spmd::Optimize::Time || !mayCompare())
     return;
   Telling telling(onProgress, "objective");
   sharding.decidingCosts.reset();
-  Prediction byTime = predict(handed.plan, sharding, Trial::WithKernels);
-  if (byTime.hasRings || byTime.ns == std::numeric_limits<double>::infinity())
-    return;
-  // No more than the device has, or, where what time decides does not fit either, no more than that.
-  int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
-  int64_t most = memory ? std::max(memory, byTime.peakBytes) : std::numeric_limits<int64_t>::max();
-  double least = byTime.ns / kSaving;
-  StringRef chosen;
-  for (spmd::Optimize other : {spmd::Optimize::Balanced, spmd::Optimize::Bytes}) {
-    ShardOptions trial = sharding;
-    trial.decidingCosts = makeCosts(other);
-    Prediction taken = predict(handed.plan, trial, Trial::WithKernels);
-    if (taken.hasRings || taken.peakBytes > most || taken.ns >= least)
-      continue;
-    least = taken.ns;
-    sharding.decidingCosts = trial.decidingCosts;
-    chosen = getWord(other);
-  }
+  Prediction byTime = predict(handed.plan, sharding, Trial::WithKernels), best = byTime;
+  StringRef chosen =
+      compareObjectives(handed.plan, sharding, [&](spmd::Optimize optimize) { return makeCosts(optimize); }, best);
   if (chosen.empty())
     return;
   emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
-      << "used the sharding of --optimize=" << chosen << ": predicted " << formatTime(least)
+      << "used the sharding of --optimize=" << chosen << ": predicted " << formatTime(best.ns)
       << " per rank after fusion, " << formatTime(byTime.ns) << " with --optimize=time";
 }

@@ -118,7 +118,8 @@ Compilation::~Compilation() = default;
 
 bool Compilation::load(bool collectAllErrors) {
   state->module = state->load(collectAllErrors);
-  return static_cast<bool>(state->module);
+  bool findsPlan = state->module && state->options.devices > 0;
+  return state->module && (!findsPlan || takeFoundPlan());
 }
 
 bool Compilation::isLoaded() const { return static_cast<bool>(state->module); }

@@ -163,6 +163,8 @@ CauseStep Explainer::State::describe(const CauseLink &link) const {
     return {CauseStep::Kind::Output, std::to_string(link.id), "", dim};
   case CauseLink::Kind::Annotation:
     return {CauseStep::Kind::Annotation, annotations.at(link.id), "", ""};
+  case CauseLink::Kind::Free:
+    return {CauseStep::Kind::Free, "", "", ""};
   }
   return {};
 }

@@ -311,9 +311,11 @@ static llvm::Error warnOfArrays(ModuleOp module, StringRef inputs) {
 OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   Telling telling(onProgress, "phase imported");
   auto start = std::chrono::steady_clock::now();
-  auto [planFile, mesh, rules, states] = std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
+  auto [planFile, mesh, rules, states, free] =
+      std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
   FailureOr<spmd::PlanRef> read = spmd::readPlan(
-      context.get(), {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, options.cluster});
+      context.get(),
+      {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, free, options.cluster});
   if (failed(read))
     return nullptr;
   plan = *read;

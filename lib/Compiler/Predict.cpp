@@ -22,15 +22,17 @@ using namespace cleave;
 /// Larger programs are not sharded for the sake of a comparison. A step of a recurrent net is some ops.
 static constexpr int64_t kMostOps = 5000, kOpsOfStep = 10;
 
-bool Compilation::State::mayCompare() {
-  if (cleave::getPhase(*module) >= Phase::Propagated || isPipelined() || !hasMesh())
-    return false;
+bool Compilation::State::isSmall() {
   int64_t numOps = 0;
   module->walk([&](Operation *op) {
     auto recurrence = dyn_cast<nn::RecurrenceOp>(op);
     numOps += recurrence ? kOpsOfStep * getShape(recurrence.getProjected()).front() : 1;
   });
   return numOps < kMostOps;
+}
+
+bool Compilation::State::mayCompare() {
+  return cleave::getPhase(*module) < Phase::Propagated && !isPipelined() && hasMesh() && isSmall();
 }
 
 /// Kernels are those of the host, whatever the program is for, or commands would decide differently.
@@ -41,16 +43,14 @@ static ShardOptions makeTrial(ShardOptions sharding) {
   return sharding;
 }
 
-Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                           const ShardOptions &sharding, Trial trial) {
-  const Prediction impossible{std::numeric_limits<double>::infinity()};
+OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                      const ShardOptions &sharding, Phase last) {
   ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = module->clone();
   ShardState handing;
   handing.plan = candidate;
   ShardOptions tried = makeTrial(sharding);
   Phase done = cleave::getPhase(*module);
-  Phase last = trial == Trial::WithKernels ? Phase::Clustered : Phase::Optimized;
   for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {
     if (!isAhead(step.phase, done) || step.phase > last)
       continue;
@@ -58,8 +58,19 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
     manager.enableVerifier(false);
     step.addPasses(manager, tried, handing);
     if (failed(manager.run(*copy)))
-      return impossible;
+      return nullptr;
   }
+  return copy;
+}
+
+Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                           const ShardOptions &sharding, Trial trial) {
+  const Prediction impossible{std::numeric_limits<double>::infinity()};
+  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy =
+      advanceCopy(candidate, sharding, trial == Trial::WithKernels ? Phase::Clustered : Phase::Optimized);
+  if (!copy)
+    return impossible;
   PassManager recognition(context.get());
   recognition.addPass(exec::createRecognizeAttention());
   if (trial == Trial::WithAttention && failed(recognition.run(*copy)))
@@ -72,5 +83,5 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
   spmd::Cluster machine = sharding.cluster.value_or(spmd::Cluster());
   Report report = cleave::makeReport(*func, options.model, &machine);
   bool hasRings = func->walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return {report.time->getNs(), report.peakBytesPerRank, hasRings};
+  return {report.time->getNs(), report.peakBytesPerRank, hasRings, report.getWireBytes()};
 }

@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_COMPILER_STATE_H
 
 #include "cleave/Annotations/Annotate.h"
+#include "cleave/Compiler/FindPlan.h"
 #include "cleave/Compiler/Outline.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Import/Onnx/Import.h"
@@ -55,18 +56,28 @@ struct Compilation::State {
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
   bool chooseDevices();
-  /// By time: decides as another objective does where a rank then takes less.
-  void chooseObjective();
-  /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
-  void chooseAttention();
   /// Of a rank.
   struct Prediction {
     double ns = 0; ///< infinite where the model cannot be cut so, which is told when it is done
     int64_t peakBytes = 0;
     bool hasRings = false;
+    int64_t sentBytes = 0; ///< by the busiest rank
   };
+  /// By time: decides as another objective does where a rank then takes less.
+  void chooseObjective();
+  /// Holds the other objectives against time, whose prediction is `best`: where one of them takes a hundredth less, `best` becomes its, and
+  /// `sharding` decides by its costs. Its word; empty: time's is best. `makeModel` has the costs of an objective.
+  llvm::StringRef compareObjectives(const std::shared_ptr<const spmd::Plan> &candidate, ShardOptions &sharding,
+                                    llvm::function_ref<spmd::CostModel(spmd::Optimize)> makeModel, Prediction &best);
+  /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
+  void chooseAttention();
+  /// A copy of the model that went through the phases up to `last`, of which nothing is said; null if it cannot.
+  mlir::OwningOpRef<mlir::ModuleOp> advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                const ShardOptions &sharding, Phase last);
   /// True if the model may be sharded for the sake of a comparison: it has not been, is not large, and is no pipeline.
   bool mayCompare();
+  /// True if trials of the model take no long time.
+  bool isSmall();
   /// How far a trial goes: to the program of a device; attention that is written out as the one op that kernels are made of; kernels formed,
   /// which no longer say what travels meanwhile.
   enum class Trial { Sharded, WithAttention, WithKernels };
@@ -76,6 +87,8 @@ struct Compilation::State {
   /// Shardings that stand in a file already are annotations; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
+  /// Axes may cut what no rule asks for: a plan says so, or the file.
+  bool hasFreeAxes();
   /// Adds an ordered module to a program, as the variant for the sizes of options. False after an error.
   bool addTo(Assembler &assembler);
   bool runPhase(const PipelinePhase &step, bool isVerified);
@@ -103,6 +116,7 @@ struct Compilation::State {
   std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
   ShardState handed;
   std::optional<PlacementReport> placement; ///< that was chosen
+  std::unique_ptr<FoundPlan> foundPlan;     ///< for the devices of options
   bool isExcessTold = false, isLittleTold = false;
   bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.

@@ -71,6 +71,18 @@ static std::string read(NamedNumbers &field, StringRef text) {
   return "";
 }
 
+static std::string read(MemoryOption &field, StringRef text) {
+  field.isLeast = text == "least";
+  if (field.isLeast)
+    return "";
+  if (text.contains('='))
+    return read(field.actions, text);
+  if (llvm::isDigit(text.back()))
+    return llvm::formatv("a size has a unit: {0}GB, {0}GiB", text);
+  field.bytes = spmd::parseBytes(text.str()).value_or(0);
+  return field.bytes > 0 ? "" : "expected a size, such as 72GB or 72GiB, or least";
+}
+
 static std::string read(std::vector<double> &field, StringRef text) {
   llvm::SmallVector<StringRef> entries;
   text.split(entries, ',');
@@ -209,6 +221,7 @@ static bool saysAll(bool) { return false; }
 static bool saysAll(const llvm::SmallVector<std::string> &) { return false; }
 static bool saysAll(const DimSizes &) { return false; }
 static bool saysAll(const NamedNumbers &) { return false; }
+static bool saysAll(const MemoryOption &) { return false; }
 static bool saysAll(const std::map<std::string, std::vector<int64_t>> &) { return false; }
 
 static std::vector<StringRef> wordsOf(const Emit &) {
@@ -280,6 +293,11 @@ public:
     }
     options.remarks |= options.verbose;
     options.timePhases |= options.verbose;
+    options.schedule.memory = options.memory.actions;
+    // Who looks for plans names devices of that search; others take the plan that it finds.
+    if (options.command == "plan")
+      options.plan = {static_cast<int64_t>(std::exchange(options.compile.devices, 0)), options.memory.bytes,
+                      options.memory.isLeast};
     options.compile.variants = options.dims.getVariants();
     options.compile.dims = options.compile.variants.front();
     options.compile.variants.erase(options.compile.variants.begin());
@@ -396,6 +414,13 @@ private:
                              name, sizes[0], sizes[1]);
     if (options.command == "schedule")
       return checkSchedule();
+    const spmd::AnnotateOptions &plan = options.compile.sharding;
+    if (options.command == "plan" && !options.memory.actions.empty())
+      return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
+    if (options.command == "plan" && options.plan.devices == 0 && plan.mesh.empty() && plan.plan.empty())
+      return "how many devices? --devices 8, or --mesh data=2,model=4";
+    if (given.count(OPT_devices) && options.compile.devices == 0 && options.plan.devices == 0)
+      return "'--devices 0': expected at least one device";
     if (options.quiet && options.verbose)
       return "'--quiet' and '--verbose' contradict each other";
     if ((options.rtol || options.atol) && !options.check)
@@ -427,6 +452,9 @@ private:
   /// Which shapes a schedule allows, it says itself.
   std::string checkSchedule() {
     const ScheduleCommand &schedule = options.schedule;
+    if (options.memory.bytes > 0 || options.memory.isLeast)
+      return "'--memory' of a schedule is what actions take, such as F=1,I=0,W=-1; what a rank may take is "
+             "'--memory-limit'";
     if (options.compile.model.empty() && !options.compile.sharding.plan.empty())
       return llvm::formatv("'--plan {0}' is about a model, which is not named", options.compile.sharding.plan);
     if (options.compile.model.empty() && !schedule.profile.empty())

@@ -23,16 +23,19 @@ def Import : SubCommand<"import", "the nn dialect, before any sharding", "MODEL 
 def Inspect : SubCommand<"inspect", "inputs, outputs, ops, parameters (names as a plan addresses them), FLOPs, "
                                     "what cannot be imported", "MODEL">;
 def Manual : SubCommand<"manual", "the man page: cleave manual | man -l -", "">;
+def Plan : SubCommand<"plan", "a plan that is found: which tensors are split how, by predicted time within the memory of a device",
+                     "MODEL --devices N [--cluster ..] [-o plan.yaml]">;
 def Run : SubCommand<"run", "runs it on every rank (one, without a mesh); --check also runs it unsharded and compares",
                      "MODEL [--mesh ..] [--check]">;
 def Schedule : SubCommand<"schedule", "what each rank of a pipeline does and when: schedules by name, from files, compared, drawn",
                           "[MODEL] --ranks .. --microbatches ..">;
 def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", "MODEL --mesh .. -o out.mlir">;
 
-defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Run, Shard];
+defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Plan, Run, Shard];
 // With those that need no model.
 defvar kEvery = !listconcat(kAll, [Schedule]);
 defvar kSharding = [Bench, Compile, Explain, Export, Run, Shard];
+defvar kPlanning = !listconcat(kSharding, [Plan]);
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -82,8 +85,10 @@ defm weights : Value<"weights", "DIR", "compile.weights", kEvery,
 
 def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
-defm cluster : Value<"cluster", "NAME|FILE", "compile.cluster", !listconcat(kSharding, [Schedule]),
+defm cluster : Value<"cluster", "NAME|FILE", "compile.cluster", !listconcat(kPlanning, [Schedule]),
                      "the machine, for times and prices: 8xH100-nvlink, .., or a .yaml file; overrides the plan's">;
+defm devices : Value<"devices", "N", "compile.devices", kPlanning,
+                     "finds a plan for so many devices; cleave plan writes it down">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
                       "makes it an error where a rank takes more memory than a device of the cluster has">;
 defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
@@ -144,8 +149,8 @@ defm latency : Value<"latency", "T", "schedule.latency", [Schedule], "time of a 
 defm costs : Value<"costs", "FILE.json", "schedule.costs", [Schedule], "times, memory and messages by stage and channel">;
 defm profile : Value<"profile", "FILE.json", "schedule.profile", [Schedule],
                      "measured nanoseconds of a model's nodes, {\"node\": 12500}; others keep their modeled time">;
-defm memory : Value<"memory", "F=1,I=0,W=-1", "schedule.memory", [Schedule],
-                    "what F takes and I and W release, of a rank's whole share">;
+defm memory : Value<"memory", "72GB|F=1,I=0,W=-1", "memory", [Plan, Schedule],
+                    "of plan: what a rank may take, instead of what a device has, or least; of schedule: what F takes and I and W release">;
 defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;
 defm placement : Value<"placement", "HOW", "schedule.placement", [Schedule], "of stages on ranks, for auto">;
 defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it">;
@@ -157,7 +162,7 @@ defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one aft
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
-def o : Separate<["-"], "o", [Compile, Export, Import, Shard]>, Fills<"output">, MetaVarName<"FILE">,
+def o : Separate<["-"], "o", [Compile, Export, Import, Plan, Shard]>, Fills<"output">, MetaVarName<"FILE">,
         HelpText<"where to write, a folder for export; a module goes to standard output without it">;
 def sample_digests : Switch<"sample-digests", "compile.sampleDigests", [Compile, Import, Shard],
                             "digests of weights are of 12 KiB of each, not of all its bytes: changes of a few elements pass unnoticed">;
@@ -165,7 +170,7 @@ defm dump_phases : Value<"dump-phases", "DIR", "compile.dumpPhases", kSharding, 
 defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write the output tensors">;
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;
 let Flags = [OfBenchedProgram] in
-defm report : Value<"report", "FILE.json", "report", !listconcat(kSharding, [Schedule]), "what was decided, sent and stored">;
+defm report : Value<"report", "FILE.json", "report", !listconcat(kPlanning, [Schedule]), "what was decided, sent and stored">;
 defm table : Value<"table", "FILE.csv", "schedule.table", [Schedule],
                    "the schedule as a table of torch.distributed.pipelining; - is standard output">;
 def compute_only : Switch<"compute-only", "schedule.computeOnly", [Schedule], "leaves messages out of the table">;
@@ -192,7 +197,9 @@ def verbose : Switch<"verbose", "verbose", kAll,
 foreach option = !listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions) in {
   defvar name = !subst("-", "_", option.Name);
   defvar member = "compile.sharding." # option.Member;
-  defvar commands = !if(!eq(option.Name, "plan"), !listconcat(kSharding, [Schedule]), kSharding);
+  defvar commands = !cond(!eq(option.Name, "plan") : !listconcat(kPlanning, [Schedule]),
+                          !or(!eq(option.Name, "mesh"), !eq(option.Name, "shard"), !eq(option.Name, "state")) : kPlanning,
+                          true : kSharding);
   defvar flags = !cond(!or(!eq(option.Name, "optimize"), !eq(option.Name, "attention")) : [UntilOptimized],
                        !or(!eq(option.Name, "keep-plan"), !eq(option.Name, "trace-decisions")) : [UntilPropagated],
                        true : []<OptionFlag>);

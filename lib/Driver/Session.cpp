@@ -7,6 +7,7 @@
 #include "cleave/Driver/Session.h"
 
 #include "OptionTable.h"
+#include "cleave/Driver/FoundPlanText.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
@@ -91,6 +92,9 @@ bool Session::load() {
   if (!checkFiles(files))
     return false;
   warnOfIdle();
+  if (const FoundPlan *found = getFoundPlan(); found && !options.quiet)
+    llvm::errs() << "cleave: " << summarize(*found)
+                 << "\ncleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
   return true;
 }
 

@@ -9,6 +9,8 @@
 #include "ClusterReader.h"
 #include "cleave/Plan/ClusterFile.h"
 
+#include <cassert>
+
 using namespace cleave::spmd;
 using namespace llvm;
 
@@ -63,6 +65,14 @@ ArrayRef<StringRef> cleave::spmd::getClusterNames() {
   static constexpr StringRef names[] = {kClusters[0].name, kClusters[1].name, kClusters[2].name, kClusters[3].name};
   static_assert(std::size(names) == std::size(kClusters), "a name for each");
   return names;
+}
+
+Cluster cleave::spmd::getHostCluster() {
+  Cluster cluster;
+  PlanError error;
+  [[maybe_unused]] LogicalResult read = readCluster("cpu-threads", {}, cluster, error);
+  assert(succeeded(read) && "the table has it");
+  return cluster;
 }
 
 StringRef cleave::spmd::findClusterText(StringRef name) {

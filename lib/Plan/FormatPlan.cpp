@@ -56,20 +56,64 @@ std::string cleave::spmd::formatStages(ArrayRef<PlanStage> stages) {
   });
 }
 
-std::string cleave::spmd::formatPlan(const Plan &plan, AttentionForm attention, StringRef pipeline) {
-  std::string text = "{mesh: {";
-  for (const MeshAxis &axis : plan.mesh)
-    text += (&axis == plan.mesh.data() ? "" : ", ") + quoteText(axis.name) + ": " + std::to_string(axis.size);
-  text += "}";
+/// The keys of a plan and their texts, in the order of docs/plan-file.md, but those of `formatPlanFile` alone.
+static std::vector<std::pair<StringRef, std::string>> formatEntries(const Plan &plan, AttentionForm attention) {
+  std::vector<std::pair<StringRef, std::string>> entries;
+  auto formatSize = [](StringRef name, int64_t size) { return quoteText(name) + ": " + std::to_string(size); };
+  auto axes = map_range(plan.mesh, [&](const MeshAxis &axis) { return formatSize(axis.name, axis.size); });
+  entries.emplace_back("mesh", "{" + join(axes, ", ") + "}");
   if (!plan.devices.empty())
-    text += ", devices: " + formatList(plan.devices, [](int64_t device) { return std::to_string(device); });
+    entries.emplace_back("devices", formatList(plan.devices, [](int64_t device) { return std::to_string(device); }));
   if (!plan.rules.empty())
-    text += ", shard: " + formatList(plan.rules, formatRule);
+    entries.emplace_back("shard", formatList(plan.rules, formatRule));
+  if (plan.areAllFree)
+    entries.emplace_back("free", "true");
+  else if (plan.isByTime || !plan.free.empty())
+    entries.emplace_back("free", formatList(plan.free, [](const PlanAxis &axis) { return axis.name; }));
   if (plan.uneven)
-    text += ", uneven: true";
+    entries.emplace_back("uneven", "true");
   if (attention != AttentionForm::Auto)
-    text += (", attention: " + kAttentionWords[static_cast<int>(attention)]).str();
+    entries.emplace_back("attention", kAttentionWords[static_cast<int>(attention)].str());
+  return entries;
+}
+
+std::string cleave::spmd::formatPlan(const Plan &plan, AttentionForm attention, StringRef pipeline) {
+  auto entries = formatEntries(plan, attention);
   if (!pipeline.empty())
-    text += (", pipeline: " + pipeline).str();
-  return text + "}";
+    entries.emplace_back("pipeline", pipeline.str());
+  return "{" +
+         join(map_range(entries, [](const auto &entry) { return (entry.first + ": " + entry.second).str(); }), ", ") +
+         "}";
+}
+
+std::string cleave::spmd::formatPlanFile(const Plan &plan, AttentionForm attention, ArrayRef<std::string> comments) {
+  std::string text;
+  for (const std::string &comment : comments)
+    text += "# " + comment + "\n";
+  auto entries = formatEntries(plan, attention);
+  if (!plan.clusterFile.empty())
+    entries.emplace_back("cluster", quoteText(plan.clusterFile));
+  if (!plan.dims.empty())
+    entries.emplace_back("dims", "{" +
+                                     join(map_range(plan.dims,
+                                                    [](const auto &dim) {
+                                                      return quoteText(dim.first) + ": " + std::to_string(dim.second);
+                                                    }),
+                                          ", ") +
+                                     "}");
+  for (const PlanState &state : plan.states)
+    entries.emplace_back(&state == plan.states.data() ? "state" : "",
+                         "  " + quoteText(state.input.text) + ": " + quoteText(state.output.text));
+  for (const auto &[key, value] : entries) {
+    if (key == "shard") {
+      text += "shard:\n";
+      for (const PlanRule &rule : plan.rules)
+        text += "  - " + formatRule(rule) + "\n";
+    } else if (StringRef(value).starts_with("  ")) {
+      text += (key.empty() ? "" : (key + ":\n").str()) + value + "\n";
+    } else {
+      text += (key + ": " + value + "\n").str();
+    }
+  }
+  return text;
 }

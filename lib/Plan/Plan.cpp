@@ -38,11 +38,12 @@ private:
   LogicalResult readDevices(yaml::Node *node, Plan &plan);
   LogicalResult readSymbols(yaml::Node *node, Plan &plan);
   LogicalResult readStates(yaml::Node *node, Plan &plan);
+  LogicalResult readFree(yaml::Node *node, Plan &plan);
   LogicalResult readAttention(yaml::Node *node, Plan &plan);
   LogicalResult readRule(yaml::Node *node, Plan &plan);
   LogicalResult readDims(yaml::Node *node, PlanRule &rule);
   LogicalResult readDim(yaml::Node *node, PlanDim &dim);
-  LogicalResult readReplicated(yaml::Node *node, PlanRule &rule);
+  LogicalResult readAxes(yaml::Node *node, std::vector<PlanAxis> &axes);
   LogicalResult readExcept(yaml::Node *node, PlanRule &rule);
   LogicalResult readWhere(yaml::Node *node, PlanRule &rule);
   LogicalResult readExperts(yaml::Node *node, PlanRule &rule);
@@ -68,6 +69,8 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readPipeline(*this, value, plan.pipeline);
     if (key == "uneven")
       return readFlag(value, plan.uneven);
+    if (key == "free")
+      return readFree(value, plan);
     if (key == "attention")
       return readAttention(value, plan);
     if (key == "cluster") {
@@ -79,8 +82,9 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
   if (failed(readMapping(
-          root, "a mapping with mesh, devices, dims, shard, uneven, attention, state, pipeline or cluster",
-          {"mesh", "devices", "dims", "shard", "uneven", "attention", "state", "pipeline", "cluster"}, readEntry)))
+          root, "a mapping with mesh, devices, dims, shard, free, uneven, attention, state, pipeline or cluster",
+          {"mesh", "devices", "dims", "shard", "free", "uneven", "attention", "state", "pipeline", "cluster"},
+          readEntry)))
     return failure();
   return close();
 }
@@ -118,6 +122,15 @@ LogicalResult PlanReader::readSymbols(yaml::Node *node, Plan &plan) {
                        plan.dimPlaces[name.str()] = placeOf(entry.getKey());
                        return readInteger(entry.getValue(), plan.dims[name.str()], 0, INT32_MAX);
                      });
+}
+
+/// `true`, or a list of whole axes, which may be empty: what rules leave open is then decided by time.
+LogicalResult PlanReader::readFree(yaml::Node *node, Plan &plan) {
+  plan.freePlace = placeOf(node);
+  plan.isByTime = true;
+  if (!isa_and_nonnull<yaml::SequenceNode>(node))
+    return readFlag(node, plan.areAllFree);
+  return readAxes(node, plan.free);
 }
 
 LogicalResult PlanReader::readAttention(yaml::Node *node, Plan &plan) {
@@ -185,7 +198,7 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
     if (key == "priority")
       return readInteger(value, rule.priority, 0, kMaxPriority);
     if (key == "replicated")
-      return readReplicated(value, rule);
+      return readAxes(value, rule.replicated);
     if (key == "except")
       return readExcept(value, rule);
     if (key == "where")
@@ -242,7 +255,7 @@ LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
   return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "axes", readEntry) : readEntry(node);
 }
 
-LogicalResult PlanReader::readReplicated(yaml::Node *node, PlanRule &rule) {
+LogicalResult PlanReader::readAxes(yaml::Node *node, std::vector<PlanAxis> &axes) {
   return readSequence(node, "a list of axes", [&](yaml::Node *entry) -> LogicalResult {
     std::string text, reason;
     PlanAxis axis;
@@ -251,7 +264,7 @@ LogicalResult PlanReader::readReplicated(yaml::Node *node, PlanRule &rule) {
       return failure();
     if (failed(parseAxisText(text, axis, reason)))
       return failWord(entry, reason);
-    rule.replicated.push_back(std::move(axis));
+    axes.push_back(std::move(axis));
     return success();
   });
 }

@@ -217,6 +217,12 @@ int64_t Plan::getExtent(const PlanAxis &axis) const {
   return whole ? whole->size : 1;
 }
 
+bool Plan::isFree(StringRef axis) const {
+  if (pipeline && pipeline->axis == axis)
+    return false;
+  return areAllFree || any_of(free, [&](const PlanAxis &one) { return one.name == axis; });
+}
+
 SmallVector<CutAxis> Plan::getCuts(const PlanDim &dim) const {
   SmallVector<CutAxis> cuts;
   for (const PlanAxis &axis : dim.axes)
@@ -352,6 +358,19 @@ static LogicalResult checkAuto(const Plan &plan, PlanError &error) {
              : success();
 }
 
+static LogicalResult checkFree(const Plan &plan, PlanError &error) {
+  for (const PlanAxis &axis : plan.free) {
+    if (failed(checkAxis(plan, axis, error)))
+      return failure();
+    if (axis.isSubAxis())
+      return failAt(error, axis.place, "only whole axes can be free, '" + axis.format() + "' is a part of one");
+    if (plan.pipeline && plan.pipeline->axis == axis.name)
+      return failAt(error, axis.place, "axis '" + axis.name + "' is that of the pipeline: it cuts stages, not tensors",
+                    {{plan.pipeline->axisPlace, "the pipeline is here"}});
+  }
+  return success();
+}
+
 /// The mesh comes first, as all other checks ask it.
 LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   if (failed(checkMesh(plan, error)) || failed(checkAuto(plan, error)))
@@ -359,7 +378,7 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   for (const PlanRule &rule : plan.rules)
     if (failed(checkAxesOfRule(plan, rule, error)))
       return failure();
-  if (failed(checkSubAxes(plan, error)) || failed(checkPipeline(plan, error)))
+  if (failed(checkSubAxes(plan, error)) || failed(checkFree(plan, error)) || failed(checkPipeline(plan, error)))
     return failure();
   return checkCluster(plan, error);
 }
@@ -370,6 +389,10 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
     return failure();
   if (failed(parseMeshOption(source.mesh, plan, error)))
     return failure();
+  if (source.free) {
+    plan.areAllFree = plan.isByTime = true;
+    plan.freePlace = {"--free", 1, 1};
+  }
   for (const std::string &rule : source.shard)
     if (failed(parseShardOption(rule, plan, error)))
       return failure();

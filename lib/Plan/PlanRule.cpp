@@ -91,7 +91,7 @@ SmallVector<const PlanAxis *> PlanRule::getAxes() const {
 std::vector<PlanNote> cleave::spmd::findIdle(const Plan &plan) {
   if (plan.mesh.empty())
     return {};
-  if (plan.rules.empty() && !plan.pipeline)
+  if (plan.rules.empty() && !plan.pipeline && !plan.hasFree())
     return {{plan.mesh.front().place, "no rule says what to split: every device of the mesh does all the work"}};
   StringSet<> used;
   if (plan.pipeline)
@@ -101,7 +101,7 @@ std::vector<PlanNote> cleave::spmd::findIdle(const Plan &plan) {
       used.insert(axis->name);
   std::vector<PlanNote> notes;
   for (const MeshAxis &axis : plan.mesh)
-    if (axis.size > 1 && !used.contains(axis.name))
+    if (axis.size > 1 && !used.contains(axis.name) && !plan.isFree(axis.name))
       notes.push_back({axis.place, "no rule uses axis \"" + axis.name + "\"=" + std::to_string(axis.size) +
                                        ": all devices along it do the same"});
   return notes;

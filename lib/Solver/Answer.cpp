@@ -74,6 +74,8 @@ State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
         state.addPartial(atom, annotation->partialKind);
     return state;
   }
+  if (problem.isStorageDecided(value))
+    return decision.states[strategies.resultState(present[node], 0)];
   State annotated = candidates.annotatedState(node), stored = annotated;
   for (auto [index, dim] : enumerate(stored.dims)) {
     AtomList common = decision.states[wants.front()].dims[index];
@@ -183,7 +185,7 @@ void Solver::Search::listForcedAt(OpId op, AtomId atom) {
   const RuleInfo &info = graph.ruleOf(node);
   FactorId reached = -1;
   for (FactorId factor = info.numFactors() - 1; factor >= 0; --factor)
-    if (candidates.base(node, factor) & maskOf(atom))
+    if (candidates.annotated(node, factor) & maskOf(atom))
       reached = factor;
   if (reached < 0)
     return;
@@ -220,7 +222,7 @@ void Solver::Search::listMovedAt(OpId op, AtomId atom) {
   const RuleInfo &info = graph.ruleOf(node);
   for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor) {
     auto cutsFactor = [&](const Choice &choice) { return is_contained(choice.factors, factor); };
-    if ((candidates.base(node, factor) & maskOf(atom)) && none_of(info.rule->choices, cutsFactor))
+    if ((candidates.annotated(node, factor) & maskOf(atom)) && none_of(info.rule->choices, cutsFactor))
       return decision.forced.push_back({op, factor, atom, ForcedReplication::Reason::Moved, 0});
   }
 }

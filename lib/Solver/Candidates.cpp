@@ -13,12 +13,12 @@ using namespace llvm;
 
 static bool isValueNode(const SearchNode &node) { return node.kind != NodeKind::Op; }
 
-Candidates::Candidates(const SearchGraph &graph, bool keepParameters)
-    : graph(graph), mesh(graph.getProblem().getMesh()), keepParameters(keepParameters), numAtoms(mesh.numAtoms()),
-      baseMasks(graph.numFactors(), 0), allMasks(graph.numFactors(), 0), causes(graph.numFactors() * numAtoms, kNone),
-      isLate(graph.numNodes(), 0), partials(graph.numNodes()), splits(graph.numNodes(), 1), wides(graph.numNodes(), 1),
-      calms(graph.numNodes(), 0), dropMasks(graph.numNodes(), 0), freeNodes(graph.numNodes(), false),
-      parameterMoves(graph.numEdges(), false) {
+Candidates::Candidates(const SearchGraph &graph, bool keepParameters, std::function<bool(OpId, FactorId)> offers)
+    : graph(graph), mesh(graph.getProblem().getMesh()), keepParameters(keepParameters), offers(std::move(offers)),
+      numAtoms(mesh.numAtoms()), baseMasks(graph.numFactors(), 0), allMasks(graph.numFactors(), 0),
+      causes(graph.numFactors() * numAtoms, kNone), isLate(graph.numNodes(), 0), partials(graph.numNodes()),
+      splits(graph.numNodes(), 1), wides(graph.numNodes(), 1), calms(graph.numNodes(), 0),
+      dropMasks(graph.numNodes(), 0), freeNodes(graph.numNodes(), false), parameterMoves(graph.numEdges(), false) {
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
     AtomMask mask = 0;
     for (AtomId atom : mesh.atomsOf(axis))
@@ -129,7 +129,7 @@ void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
   if (!isAnnotated && !mayBeUneven && graph.ruleOf(node).rule->factorSizes[factor] % mesh.size(atom)) {
     if (mesh.numAtoms(mesh.axisOf(atom)) > 1)
       marked |= axisMasks[mesh.axisOf(atom)];
-    if (!isEscaping && graph.node(node).kind == NodeKind::Op)
+    if (!isEscaping && !isOffering && graph.node(node).kind == NodeKind::Op)
       refused.push_back({node, factor, atom});
     return;
   }
@@ -259,6 +259,31 @@ void Candidates::flow() {
   queueHead = 0;
 }
 
+/// There is nothing to flow behind it: what could take them has them all.
+void Candidates::offerFree() {
+  const Problem &problem = graph.getProblem();
+  if (problem.getFreeAtoms().empty())
+    return;
+  annotatedMasks = baseMasks;
+  isOffering = true;
+  for (NodeId node = 0; node < graph.numNodes(); ++node) {
+    int32_t kept = graph.node(node).kind == NodeKind::Input ? problem.keptDimOfInput(graph.valueOf(node)) : -1;
+    bool isOp = offers && graph.node(node).kind == NodeKind::Op;
+    auto mayCut = [&](FactorId factor) {
+      return isOp ? offers(graph.node(node).id, factor)
+                  : kept < 0 || graph.dimOfFactor(node, factor) != static_cast<unsigned>(kept);
+    };
+    for (const Choice &choice : graph.ruleOf(node).rule->choices)
+      for (FactorId factor : choice.factors)
+        if (mayCut(factor))
+          for (AtomId atom : problem.getFreeAtoms())
+            put(node, factor, atom, causeOfFree());
+  }
+  isOffering = false;
+  queue.clear();
+  queueHead = 0;
+}
+
 //===----------------------------------------------------------------------===//
 // Fallbacks
 //===----------------------------------------------------------------------===//
@@ -344,6 +369,8 @@ void Candidates::activate(int64_t priority) {
     freeNodes[node] = graph.node(node).kind == NodeKind::Input && saysNothing(graph.node(node).annotation, level);
   }
   flow();
+  if (priority == priorities.back())
+    offerFree();
   blockedInBase = blocked;
   flowFallbacks();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
@@ -450,7 +477,7 @@ AtomMask Candidates::freeAtOutput(NodeId output) const {
 AtomMask Candidates::held(NodeId node) const {
   const SearchNode &info = graph.node(node);
   FactorId factor = info.kind == NodeKind::Op ? graph.getProblem().heldFactor(info.id) : -1;
-  return factor < 0 ? 0 : base(node, factor);
+  return factor < 0 ? 0 : annotated(node, factor);
 }
 
 std::pair<AtomMask, AtomMask> Candidates::allowed(NodeId node, unsigned choiceNumber) const {

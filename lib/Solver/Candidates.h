@@ -16,6 +16,8 @@
 // minor factor lets atoms out only where the majors can be full, else a flatten would leak a cut sequence into a whole
 // batch. Atoms flow first come, first served, so causes are shortest chains. Linear in the edges.
 //
+// Atoms that are free (`Problem::setFree`) come to every factor that some choice cuts, behind the annotations of the last level.
+//
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_CANDIDATES_H
 #define CLEAVE_LIB_SOLVER_CANDIDATES_H
@@ -25,6 +27,7 @@
 #include "llvm/ADT/bit.h"
 #include <array>
 #include <cassert>
+#include <functional>
 
 namespace cleave::spmd {
 
@@ -54,8 +57,9 @@ struct RefusedAtom {
 class Candidates {
 public:
   /// With `keepParameters` every reshard of a parameter that an annotation splits counts as moving it, else only where nothing else
-  /// asks for its axis.
-  explicit Candidates(const SearchGraph &graph, bool keepParameters = false);
+  /// asks for its axis. With `offers` free atoms come only to those factors of ops for which it is true.
+  explicit Candidates(const SearchGraph &graph, bool keepParameters = false,
+                      std::function<bool(OpId, FactorId)> offers = nullptr);
 
   /// Priorities that occur in annotations, ascending; never empty.
   llvm::ArrayRef<int64_t> getPriorities() const { return priorities; }
@@ -69,6 +73,10 @@ public:
   /// Atoms that annotations bring to a factor, without and with fallbacks.
   AtomMask base(NodeId node, FactorId factor) const { return baseMasks[graph.node(node).firstFactor + factor]; }
   AtomMask all(NodeId node, FactorId factor) const { return allMasks[graph.node(node).firstFactor + factor]; }
+  /// The atoms of `base` without those that are there only because they are free.
+  AtomMask annotated(NodeId node, FactorId factor) const {
+    return annotatedMasks.empty() ? base(node, factor) : annotatedMasks[graph.node(node).firstFactor + factor];
+  }
   /// Atoms for which an op may take choice number `choice`, without and with fallbacks.
   std::pair<AtomMask, AtomMask> allowed(NodeId node, unsigned choice) const;
   /// Atoms that annotations bring to the factor that an op holds; 0 where it holds none.
@@ -103,6 +111,8 @@ public:
   }
 
   uint32_t causeOfPartial(NodeId node) const { return graph.numFactors() + node; }
+  /// Of atoms that no annotation brings.
+  uint32_t causeOfFree() const { return graph.numFactors() + graph.numNodes(); }
 
 private:
   struct Arrival {
@@ -126,6 +136,7 @@ private:
   void markParts(llvm::ArrayRef<AtomId> atoms);
   void seedPartial(NodeId node);
   void wantPartial(NodeId producer, NodeId annotated);
+  void offerFree();
   void flow();
   void flowFrom(const Arrival &arrival);
   void flowAlong(NodeId node, int32_t choice, AtomId atom, uint32_t number);
@@ -162,14 +173,17 @@ private:
   const SearchGraph &graph;
   const AtomMesh &mesh;
   bool keepParameters;
+  std::function<bool(OpId, FactorId)> offers;
   unsigned numAtoms;
   llvm::SmallVector<int64_t, 2> priorities;
   llvm::SmallVector<AtomMask, 4> axisMasks;
   /// The level that has been activated.
   int64_t level = 0;
-  bool isEscaping = false;
+  bool isEscaping = false, isOffering = false;
 
   std::vector<AtomMask> baseMasks, allMasks;
+  /// `baseMasks` before free atoms came; empty where none are free.
+  std::vector<AtomMask> annotatedMasks;
   std::vector<uint32_t> causes;
   std::vector<Arrival> queue;
   size_t queueHead = 0;

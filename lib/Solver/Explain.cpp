@@ -30,6 +30,10 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
       link.factor = graph.dimOfFactor(node, factor);
     if (info.kind != NodeKind::Hub || chain.empty())
       chain.push_back(link);
+    if (from == candidates.causeOfFree()) {
+      chain.push_back({CauseLink::Kind::Free, kNone, 0, false});
+      return chain;
+    }
     if (isLast) {
       const Annotation *annotation = from == kNone ? info.annotation : graph.node(from - graph.numFactors()).annotation;
       chain.push_back({CauseLink::Kind::Annotation, annotation ? annotation->cause : kNone, 0, false});

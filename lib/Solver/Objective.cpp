@@ -17,8 +17,8 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 ProfileId Objective::internProfile(const Profile &profile) {
-  SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 3 | uint64_t(profile.isKept) << 2 |
-                                    uint64_t(profile.isAlone) << 1 | profile.isOp,
+  SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 4 | uint64_t(profile.isStored) << 3 |
+                                    uint64_t(profile.isKept) << 2 | uint64_t(profile.isAlone) << 1 | profile.isOp,
                                 static_cast<uint64_t>(profile.split),
                                 static_cast<uint64_t>(profile.wide),
                                 profile.calm,
@@ -69,6 +69,17 @@ double Objective::memoryUnits(const Profile &profile, StrategyId id) const {
       read += localBytesOf(shape, strategies.operandState(id, index));
   // Of what is moved no more is read than written.
   return model.perMemoryByte * ((profile.isKept ? 0 : written) + (isMovement ? std::min(read, written) : read));
+}
+
+/// What is alive at an op for its sake: all that it reads and writes.
+double Objective::valueBytes(const Profile &profile, StrategyId id) const {
+  const Signature &signature = strategies.signature(profile.signature);
+  double bytes = 0;
+  for (auto [index, shape] : enumerate(signature.results))
+    bytes += localBytesOf(shape, strategies.resultState(id, index));
+  for (auto [index, shape] : enumerate(signature.operands))
+    bytes += localBytesOf(shape, strategies.operandState(id, index));
+  return bytes;
 }
 
 /// Flops, and bytes written; of a model of time, the longer of flops and memory, and the launch of a product, which has a kernel
@@ -146,9 +157,15 @@ NodeCost Objective::costOfNode(ProfileId profileId, StrategyId id) const {
   const Profile &profile = profiles[profileId];
   NodeCost price;
   price.surcharge = surchargeOf(profile, id);
+  if (profile.isStored) {
+    double bytes = localBytesOf(strategies.signature(profile.signature).results.front(), strategies.resultState(id, 0));
+    price.cost = static_cast<int64_t>(std::min(perStoredByte * bytes, static_cast<double>(kForbidden / 4)));
+  }
   if (!profile.isOp)
     return price;
   double units = std::min(computeUnits(profile, id) + movedOffUnits(profile, id), static_cast<double>(kForbidden / 4));
+  if (perValueByte > 0)
+    units = std::min(units + perValueByte * valueBytes(profile, id), static_cast<double>(kForbidden / 4));
   price.cost = static_cast<int64_t>(units) + strategies[id].innerUnits +
                (strategies[id].keepsPartial ? model.perKeptPartial : 0);
   return price;

@@ -19,7 +19,8 @@
 // On a known machine flops are counted by its rates, and bytes by the links that they go over (Cluster.h). `--optimize=time`
 // counts nothing but time: of an op the longer of its flops and its bytes of memory, of what is sent latencies too, and of kernels
 // what they take to start: those of products, and those that there are more because something is sent. What is made and read in one
-// kernel goes through no memory, unless it is sent or cut (Launches.h).
+// kernel goes through no memory, unless it is sent or cut (Launches.h). Where it is decided how inputs are stored, a price on what a rank
+// stores of them holds memory against time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_OBJECTIVE_H
@@ -53,6 +54,8 @@ struct Profile {
   uint64_t parameters = 0, inside = 0;
   /// What it makes is read in the kernel that made it, by nobody else (Launches.h).
   bool isKept = false;
+  /// Costs what a rank stores of it (`SolverOptions::perStoredByte`).
+  bool isStored = false;
 };
 
 /// What a node in some strategy adds to the objective, and the surcharge on the reshards next to it.
@@ -74,9 +77,10 @@ struct EdgeTraits {
 class Objective {
 public:
   /// `costs` has to cost reshards by `model` too.
-  Objective(const AtomMesh &mesh, const CostModel &model, StateTable &states, ReshardCosts &costs,
-            const Strategies &strategies)
-      : mesh(mesh), model(model), states(states), costs(costs), strategies(strategies) {}
+  Objective(const AtomMesh &mesh, const CostModel &model, double perStoredByte, double perValueByte, StateTable &states,
+            ReshardCosts &costs, const Strategies &strategies)
+      : mesh(mesh), model(model), perStoredByte(perStoredByte), perValueByte(perValueByte), states(states),
+        costs(costs), strategies(strategies) {}
 
   ProfileId internProfile(const Profile &profile);
   const Profile &profile(ProfileId id) const { return profiles[id]; }
@@ -91,6 +95,7 @@ private:
   double computeUnits(const Profile &profile, StrategyId strategy) const;
   double movedOffUnits(const Profile &profile, StrategyId strategy) const;
   double memoryUnits(const Profile &profile, StrategyId strategy) const;
+  double valueBytes(const Profile &profile, StrategyId strategy) const;
   double localBytesOf(ShapeId shape, StateId state) const;
   double totalBytesOf(ShapeId shape) const;
   bool isTorn(const Profile &profile, StrategyId strategy, unsigned axis) const;
@@ -98,6 +103,7 @@ private:
 
   const AtomMesh &mesh;
   const CostModel &model;
+  double perStoredByte, perValueByte;
   StateTable &states;
   ReshardCosts &costs;
   const Strategies &strategies;

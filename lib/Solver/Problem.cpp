@@ -141,6 +141,12 @@ OpId Problem::addConstraint(ValueId operand, ValueId result) {
   return id;
 }
 
+void Problem::tie(ValueId input, OutputId output) {
+  assert(isStorageDecided(input) && !outputAnnotation(output) && !annotation(outputValue(output)) &&
+         shape(input) == shape(outputValue(output)) && "both ends of a tie are open, and of one shape");
+  ties.push_back({input, output});
+}
+
 OutputId Problem::addOutput(ValueId value, const Annotation *annotation) {
   outputs.push_back({value, kNone});
   if (annotation) {

@@ -54,6 +54,9 @@ private:
   void sweepPairs();
   void sweepHalves();
   void keepWhatIsCut();
+  bool isStorageDecided(NodeId node) const {
+    return graph.node(node).kind == NodeKind::Input && problem.isStorageDecided(graph.node(node).id);
+  }
   bool isSmall() const { return problem.numOps() < options.maxOpsForPairs; }
   void runLastStage();
   SolverOptions optionsByBytes() const;

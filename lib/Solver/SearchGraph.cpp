@@ -107,22 +107,24 @@ void SearchGraph::countUses() {
     ++useCounts[problem.outputValue(output)];
 }
 
-/// Any user of a free input cuts it for nothing, so its users do not share anything.
+/// Any user of an input without an annotation cuts it for nothing, so its users do not share anything; unless it is decided how it is
+/// stored.
 void SearchGraph::addInput(ValueId value) {
   const Annotation *annotation = problem.annotation(value);
   NodeId node =
       addNode(NodeKind::Input, value, identityRule(problem.shape(value), problem.evenDimOfInput(value)), annotation);
   inputNodes[value] = node;
   ports[value] = {node, 0};
-  if (annotation)
+  if (annotation || problem.isStorageDecided(value))
     addHubBehind(value);
 }
 
-/// Lets several users of an annotated value share what they make of it. A replicated annotation is cut for nothing.
+/// Lets several users of a value whose state is annotated, or decided before theirs, share what they make of it. A replicated annotation is
+/// cut for nothing.
 void SearchGraph::addHubBehind(ValueId value) {
-  const Annotation &annotation = *problem.annotation(value);
-  bool isSplit = any_of(annotation.dims, [](const AnnotationDim &dim) { return !dim.atoms.empty(); });
-  if (useCounts[value] < 2 || (!isSplit && !annotation.isPartial()))
+  const Annotation *annotation = problem.annotation(value);
+  bool isSplit = !annotation || any_of(annotation->dims, [](const AnnotationDim &dim) { return !dim.atoms.empty(); });
+  if (useCounts[value] < 2 || (!isSplit && !annotation->isPartial()))
     return;
   NodeId hub = addValueNode(NodeKind::Hub, value);
   addEdge(value, 0);

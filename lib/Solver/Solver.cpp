@@ -63,11 +63,12 @@ static SolverOptions withKeptParameters(SolverOptions options) {
 
 Solver::Search::Search(const Problem &problem, SolverOptions options)
     : problem(problem), options(withKeptParameters(std::move(options))), graph(problem),
-      candidates(graph, this->options.keepParameters), launches(graph, this->options.costs),
+      candidates(graph, this->options.keepParameters, this->options.mayCut), launches(graph, this->options.costs),
       planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
       strategies(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph),
                  problem.getUnevenAtoms()),
-      objective(problem.getMesh(), this->options.costs, decision.states, costs, strategies) {}
+      objective(problem.getMesh(), this->options.costs, this->options.perStoredByte, this->options.perValueByte,
+                decision.states, costs, strategies) {}
 
 //===----------------------------------------------------------------------===//
 // Annotations that cannot be
@@ -138,12 +139,12 @@ Signature Solver::Search::makeSignature(NodeId node) {
   return signature;
 }
 
-/// Inputs are as annotated. Annotated values inside append to open dims what propagation brings, outputs that nobody names
+/// Inputs are as annotated, unless it is decided how they are stored. Annotated values inside append to open dims what propagation brings, outputs that nobody names
 /// take what it brings, or are cut by that along another dim. Both are partial over what is annotated, and nothing else.
 void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
   const SearchNode &info = graph.node(node);
   const ShardingRule &rule = *graph.ruleOf(node).rule;
-  bool isSearched = info.kind == NodeKind::Op || info.kind == NodeKind::Hub;
+  bool isSearched = info.kind == NodeKind::Op || info.kind == NodeKind::Hub || isStorageDecided(node);
   for (auto [index, choice] : enumerate(rule.choices)) {
     auto [inBase, inAll] = candidates.allowed(node, index);
     if (!isSearched && !choice.isNone()) {
@@ -163,6 +164,7 @@ Profile Solver::Search::makeProfile(NodeId node) {
   profile.isOp = graph.node(node).kind == NodeKind::Op;
   profile.stays = stays[node];
   allowChoices(node, profile);
+  profile.isStored = isStorageDecided(node) && options.perStoredByte > 0;
   if (!profile.isOp)
     return profile;
   profile.isAlone = launches.isAlone(node);
@@ -322,6 +324,7 @@ std::vector<StrategyId> Solver::Search::search() {
 SolverOptions Solver::Search::optionsByBytes() const {
   SolverOptions byBytes = options;
   byBytes.costs = CostModel::create(Optimize::Bytes);
+  byBytes.perStoredByte = byBytes.perValueByte = 0;
   byBytes.trace = {};
   return byBytes;
 }
@@ -363,7 +366,9 @@ bool Solver::Search::run() {
   if (present != annotated)
     asAnnotated = accountFor(std::move(annotated));
   answer();
-  listDetours(asAnnotated ? &*asAnnotated : nullptr);
+  // Where axes are free no annotation asks for anything along them.
+  if (problem.getFreeAtoms().empty())
+    listDetours(asAnnotated ? &*asAnnotated : nullptr);
   return true;
 }
 

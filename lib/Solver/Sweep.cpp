@@ -22,7 +22,7 @@ constexpr size_t kMaxDomain = 8, kMaxPairDomain = 24;
 
 /// The choices that all atoms of `group` may take, ascending, at most `kMaxDomain` of them.
 static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const ShardingRule &rule, AtomMask group,
-                                              bool withFallbacks) {
+                                              bool withFallbacks, bool isFree) {
   auto isOffered = [&](size_t index) {
     auto [inBase, inAll] = profile.allowed[index];
     return ((withFallbacks ? inBase | inAll : inBase) & group) == group;
@@ -33,11 +33,11 @@ static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const Shar
       common.push_back(index);
   if (common.size() <= kMaxDomain)
     return common;
-  // Base cuts, none, partial, fallbacks.
+  // Base cuts (of free axes all may be), none, partial, fallbacks.
   auto rank = [&](ChoiceId index) {
     const Choice &choice = rule.choices[index];
     bool isBase = (profile.allowed[index].first & group) == group;
-    return choice.isNone() ? 1 : !isBase ? 3 : choice.factors.empty() ? 2 : 0;
+    return choice.isNone() ? (isFree ? 0 : 1) : !isBase ? 3 : choice.factors.empty() ? 2 : 0;
   };
   llvm::sort(common, [&](ChoiceId lhs, ChoiceId rhs) { return std::pair(rank(lhs), lhs) < std::pair(rank(rhs), rhs); });
   common.truncate(kMaxDomain);
@@ -94,7 +94,8 @@ void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, Arr
   if (movable.empty())
     return;
   const ShardingRule &rule = *strategies.signature(profile.signature).info->rule;
-  for (ChoiceId choice : commonChoices(profile, rule, maskOf(movable), withFallbacks)) {
+  bool isFree = !graph.getProblem().getFreeAtoms().empty();
+  for (ChoiceId choice : commonChoices(profile, rule, maskOf(movable), withFallbacks, isFree)) {
     MutableArrayRef<ChoiceId> vector = vectors.add(current);
     for (AtomId atom : movable)
       vector[atom] = choice;
@@ -225,6 +226,31 @@ void Sweeper::prepare() {
     else
       terms.push_back({from, to, edgeTable(id)});
   }
+  for (auto [input, output] : graph.getProblem().getTies())
+    addTie(graph.inputNode(input), graph.nodeOfOutput(output));
+}
+
+/// What the next call finds as an input is in the state in which this one returns it.
+void Sweeper::addTie(NodeId input, NodeId output) {
+  if (input == kNone || output == kNone)
+    return;
+  uint32_t from = variables[input], to = variables[output];
+  if (from == kNoVariable && to == kNoVariable)
+    return;
+  const Domain &stored = domains[domainIds[input]], &returned = domains[domainIds[output]];
+  auto [entry, isNew] = tieTables.try_emplace({domainIds[input], domainIds[output]}, nullptr);
+  if (isNew) {
+    int64_t *cell = arena.Allocate<int64_t>(stored.strategies.size() * returned.strategies.size());
+    entry->second = cell;
+    for (StrategyId strategy : stored.strategies)
+      for (StrategyId other : returned.strategies)
+        *cell++ = strategies.resultState(strategy, 0) == strategies.operandState(other, 0) ? 0 : kForbidden;
+  }
+  assert(entry->second[0] == 0 && "a search begins with ties that hold, and keeps them");
+  if (from == kNoVariable || to == kNoVariable)
+    terms.push_back({from == kNoVariable ? to : from, kNoVariable, entry->second});
+  else
+    terms.push_back({from, to, entry->second});
 }
 
 int64_t Sweeper::sweep(const SweepUnit &unit) {

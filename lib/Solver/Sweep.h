@@ -106,6 +106,7 @@ private:
   UnitDomains &domainsFor(const SweepUnit &unit);
   void chooseDomains(const SweepUnit &unit, UnitDomains &ofUnit);
   void prepare();
+  void addTie(NodeId input, NodeId output);
   DomainId domainOf(NodeId node, const SweepUnit &unit, UnitDomains &ofUnit);
   Domain makeDomain(ProfileId profile, StrategyId current, const SweepUnit &unit);
   void addVectors(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
@@ -133,6 +134,8 @@ private:
   std::deque<UnitDomains> units;
   /// (domain, domain), (result, operand, traits) -> table.
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, const int64_t *> tables;
+  /// (domain of an input, domain of an output) -> table.
+  llvm::DenseMap<std::pair<DomainId, DomainId>, const int64_t *> tieTables;
   llvm::BumpPtrAllocator arena;
 
   // The sweep being prepared: per node its domain and variable, and the problem handed to elimination.

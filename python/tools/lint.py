@@ -27,6 +27,7 @@ EDGES = {
     "Sharding": "Program Support",
     "Plan": "Program Support Sharding",
     "Solver": "Support Sharding",
+    "Search": "Support Sharding Plan Solver",
     "Schedule": "Program Support",
     "Onnx": "Support",
     "Transforms": "",
@@ -55,10 +56,10 @@ EDGES = {
     "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                  "Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
-    "Compiler": "Program Runtime Support Sharding Plan Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
+    "Compiler": "Program Runtime Support Sharding Plan Solver Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
                 "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines "
                 "Assembly",
-    "Driver": "Program Runtime Runner Support Plan Schedule Export Pipelines Compiler",
+    "Driver": "Program Runtime Runner Support Sharding Plan Schedule Export Pipelines Compiler",
 }
 # TableGen writes into this file what whole classes of ops say of their rules; the library that it is in has both folders.
 GENERATED = {"lib/Dialect/Nn/IR/NnOps.cpp": "Dialect/Nn/ShardingRules"}

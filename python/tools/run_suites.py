@@ -127,6 +127,7 @@ def suites(build):
     yield Suite("wild", [python, "test/Models/wild.py", build], count_closing, 7)
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 41)
+    yield Suite("found-plans", [python, "test/Models/found.py", build], count_closing, 82, merge="drawn")
     yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 84)
     yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395)

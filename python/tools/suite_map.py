@@ -47,7 +47,8 @@ AREAS = {
     "RuntimeApi": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run"],
     "Schedule": ["CleaveScheduleTests", "lit:Driver/schedule"],
     "Sharding": ["CleaveShardingTests", "CleaveSolverTests", "CleavePartitionTests", "golden", "differential"],
-    "Solver": ["CleaveSolverTests", "lit:Spmd/Transforms", "golden", "golden-times", "training", "differential"],
+    "Search": ["CleaveSearchTests", "lit:Driver/plan", "found-plans"],
+    "Solver": ["CleaveSolverTests", "CleaveSearchTests", "lit:Spmd/Transforms", "golden", "golden-times", "training", "differential"],
     "Support": ["CleaveSupportTests", "lit:Pipelines/"],
     "Transforms": ["CleavePipeTests", "lit:Spmd/Transforms", "golden"],
 }

@@ -40,6 +40,9 @@ struct ExportSummary;
 
 namespace cleave {
 
+struct FoundPlan;
+struct PlanRequest;
+
 /// Whether a phase that is dumped may be in a file of this name: `3-propagated.mlir`.
 bool isDumpName(std::string_view name);
 
@@ -71,6 +74,11 @@ public:
   /// Goes on with `module`, as it was before it was annotated, instead of its own: on one device, without a plan. Precondition: it
   /// is of this compilation's context.
   void restartOnOneDevice(mlir::ModuleOp module);
+
+  /// Finds a plan (FindPlan.h). Nothing after an error. Precondition: the model is loaded.
+  std::optional<FoundPlan> findPlan(const PlanRequest &request);
+  /// The plan that was found for `CompileOptions::devices`; null: there was none to find. Precondition: the model is loaded.
+  const FoundPlan *getFoundPlan() const;
 
   /// From now on the phase that decides leaves in `decisions` how; null: it forgets. See Explanation.h.
   void keepDecisions(spmd::Decisions *decisions);
@@ -151,7 +159,10 @@ public:
   };
 
 private:
+  bool takeFoundPlan();
+
   friend class ModelRun;
+  class PlanFinder;
   struct State;
   std::unique_ptr<State> state;
 };

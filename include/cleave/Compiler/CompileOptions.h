@@ -49,6 +49,8 @@ struct CompileOptions {
   /// What is written has the digests of samples of weights, not of all their bytes: these are not read.
   bool sampleDigests = false;
 
+  /// Where no mesh is named: the plan for so many devices that is found is taken as if it were given (FindPlan.h). 0: none is looked for.
+  uint64_t devices = 0;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
   /// A rank that takes more than the memory of a device is an error, not a warning.

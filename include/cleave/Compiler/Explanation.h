@@ -22,6 +22,7 @@ struct CauseStep {
     Output,     ///< an output of the program that has it
     PassedOn,   ///< a value in terms, of which an op makes another one in terms
     Annotation, ///< the end
+    Free,       ///< the end: the axis may cut whatever it can
   };
   Kind kind = Kind::Annotation;
   /// `nn.softmax`, the value's name, the output's number, the place of the annotation: `plan.yaml:7:5`.

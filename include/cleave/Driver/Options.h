@@ -7,6 +7,7 @@
 #define CLEAVE_DRIVER_OPTIONS_H
 
 #include "cleave/Compiler/Check.h"
+#include "cleave/Compiler/FindPlan.h"
 #include "cleave/Compiler/Schedule.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "cleave/Runtime/CommandFiles.h"
@@ -68,6 +69,13 @@ struct Emit {
   bool isOnnx = false;
 };
 
+/// `--memory`, which says other things of plans than of schedules.
+struct MemoryOption {
+  NamedNumbers actions; ///< `F=1,I=0,W=-1`
+  int64_t bytes = 0;    ///< `72GB`
+  bool isLeast = false; ///< `least`
+};
+
 struct Options {
   std::string command;
   /// What was given, by numbers of the table of options.
@@ -93,6 +101,9 @@ struct Options {
   DeviceKind device = DeviceKind::Host;
   onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
   ScheduleCommand schedule;
+  MemoryOption memory;
+  /// `cleave plan`.
+  PlanRequest plan;
 };
 
 /// The files that the command line names, those read and those written.

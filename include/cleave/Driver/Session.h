@@ -44,6 +44,7 @@ ExitCode inspectCommand(Session &session);
 /// `inspect` of a program file; nothing where the file is none, but for a model.
 std::optional<ExitCode> inspectProgram(Session &session);
 ExitCode importCommand(Session &session);
+ExitCode planCommand(Session &session);
 ExitCode shardCommand(Session &session);
 ExitCode explainCommand(Session &session);
 ExitCode runCommand(Session &session);

@@ -26,6 +26,9 @@ llvm::ArrayRef<llvm::StringRef> getClusterNames();
 /// file.
 llvm::LogicalResult readCluster(llvm::StringRef text, const PlanPlace &place, Cluster &cluster, PlanError &error);
 
+/// `cpu-threads`: ranks are threads of this machine, or processes on it.
+Cluster getHostCluster();
+
 /// The mesh of a plan, in the words of clusters.
 ClusterMesh getClusterMesh(const Plan &plan);
 

@@ -10,6 +10,10 @@ namespace cleave::spmd {
 /// attention in the given form. `pipeline`: the text of that section; empty: there is none. What is no part of it: sizes of dims, states, the cluster.
 std::string formatPlan(const Plan &plan, AttentionForm attention, llvm::StringRef pipeline);
 
+/// All that `plan` says but its pipeline, as a file that a person can edit: a key a line, a rule a line; `comments` are its first lines.
+/// `attention` as above.
+std::string formatPlanFile(const Plan &plan, AttentionForm attention, llvm::ArrayRef<std::string> comments);
+
 /// `[{nodes: "*/embed*", rank: 1}, {first: "*/layer.3/*"}]`: the stages of a pipeline, as a plan says them.
 std::string formatStages(llvm::ArrayRef<PlanStage> stages);
 

@@ -139,6 +139,12 @@ struct Plan {
   /// All rules are uneven.
   bool uneven = false;
   std::vector<PlanState> states;
+  /// Axes that may cut whatever they can where no rule says otherwise: what takes least time. All of the mesh, or those listed.
+  bool areAllFree = false;
+  std::vector<PlanAxis> free;
+  /// Decided by time, as where axes are free: `free` is there, and may be empty.
+  bool isByTime = false;
+  PlanPlace freePlace;
   /// How attention reaches keys of other ranks where its queries are cut.
   AttentionForm attention = AttentionForm::Auto;
   std::optional<PlanPipeline> pipeline;
@@ -148,6 +154,9 @@ struct Plan {
   std::string clusterFile; ///< that the plan names, or a name that is known; empty: neither
 
   const MeshAxis *findAxis(llvm::StringRef name) const;
+  bool hasFree() const { return areAllFree || !free.empty(); }
+  /// Whether the axis is free; that of the pipeline never is.
+  bool isFree(llvm::StringRef axis) const;
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.
   int64_t getExtent(const PlanAxis &axis) const;
   /// The axes that cut a dim.
@@ -167,9 +176,12 @@ struct PlanSource {
   std::string mesh;               ///< as typed: replaces the file's
   std::vector<std::string> shard; ///< rules as typed, behind the file's
   std::vector<std::string> state; ///< states as typed, behind the file's
+  bool free = false;              ///< all axes are
   std::string cluster = {};       ///< a name or a file: replaces the file's
 
-  bool isEmpty() const { return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty(); }
+  bool isEmpty() const {
+    return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty() && !free;
+  }
 };
 
 /// Reads a whole plan, and checks it where it names a mesh; without one see `checkPlan`.

@@ -84,6 +84,16 @@ public:
   /// Nor is that dim of an input.
   void keepInputEven(ValueId value, int32_t dim) { values[value].evenDim = dim; }
   void keepOutputEven(OutputId output, int32_t dim) { outputs[output].evenDim = dim; }
+  /// The atom may cut whatever its size divides and a rule can cut, also where no annotation brings it.
+  void setFree(AtomId atom) { freeAtoms.push_back(atom); }
+  /// How an input is stored is decided with all else: it costs memory, and what users want otherwise is resharded. Without it an input
+  /// that has no annotation is stored as its users have in common. Precondition: it has no annotation.
+  void decideStorage(ValueId input) { values[input].isStorageDecided = true; }
+  /// Nothing but an annotation cuts this dim of an input.
+  void keepInputDim(ValueId input, int32_t dim) { values[input].keptDim = dim; }
+  /// The next call finds the output in the input, so both have one state. Precondition: the input's storage is decided, and the output has
+  /// no annotation.
+  void tie(ValueId input, OutputId output);
   /// Gives a value this state, for all its users. A second one that asks otherwise is a conflict.
   void setAnnotation(ValueId value, Annotation annotation);
   /// Preconditions: operands are inputs or results of earlier ops; results are new; one of each per tensor of the rule,
@@ -102,6 +112,11 @@ public:
   /// True if the atom may cut what it does not divide: some uneven annotation has it.
   bool mayBeUneven(AtomId atom) const { return llvm::is_contained(unevenAtoms, atom); }
   llvm::ArrayRef<AtomId> getUnevenAtoms() const { return unevenAtoms; }
+  llvm::ArrayRef<AtomId> getFreeAtoms() const { return freeAtoms; }
+  bool isStorageDecided(ValueId value) const { return values[value].isStorageDecided; }
+  /// The dim that `keepInputDim` named; -1: none.
+  int32_t keptDimOfInput(ValueId value) const { return values[value].keptDim; }
+  llvm::ArrayRef<std::pair<ValueId, OutputId>> getTies() const { return ties; }
   /// True for the size of what is never padded.
   bool isKeptEven(int64_t size) const { return evenSize != 0 && size % evenSize == 0; }
   /// The dim that is not; -1: none.
@@ -149,8 +164,8 @@ private:
     OpId producer = kNone;
     uint32_t resultIndex = 0;
     uint32_t annotation = kNone;
-    bool isParameter = false;
-    int32_t evenDim = -1;
+    bool isParameter = false, isStorageDecided = false;
+    int32_t evenDim = -1, keptDim = -1;
   };
   struct Op {
     RuleId rule;
@@ -181,7 +196,8 @@ private:
   std::vector<Output> outputs;
   std::deque<Annotation> annotations;
   std::vector<AnnotationConflict> conflicts;
-  AtomList unevenAtoms;
+  AtomList unevenAtoms, freeAtoms;
+  std::vector<std::pair<ValueId, OutputId>> ties;
   int64_t evenSize = 0;
 };
 

@@ -45,6 +45,12 @@ struct SolverOptions {
   bool keepParameters = false;
   /// Below `maxOpsForPairs`, look where deciding by bytes alone sends less.
   bool lookForFewerBytes = false;
+  /// Units per byte that a rank stores of inputs whose storage is decided (`Problem::decideStorage`).
+  double perStoredByte = 0;
+  /// Units per byte that a rank reads and writes at each op: what passes through memory is alive there.
+  double perValueByte = 0;
+  /// True for factors of ops that free atoms may cut. Null: all.
+  std::function<bool(OpId, FactorId)> mayCut;
   SolverTrace trace;
 };
 
@@ -101,6 +107,7 @@ struct CauseLink {
     Value,      ///< dim `factor` of value number `id`
     Output,     ///< dim `factor` of output number `id`
     Annotation, ///< the end: `id` is the annotation's CauseId
+    Free,       ///< the end: the atom may cut whatever it can (`Problem::setFree`)
   };
   Kind kind = Kind::Annotation;
   uint32_t id = kNone;

@@ -17,7 +17,7 @@ struct OneOp {
         std::vector<int64_t> result, CostModel costModel = {})
       : mesh(axes), model(std::move(costModel)), rule(std::move(opRule)), info(rule), planner(mesh, {false, model}),
         costs(planner, states), strategies(mesh, model, states, allAtoms()),
-        objective(mesh, model, states, costs, strategies) {
+        objective(mesh, model, /*perStoredByte=*/0, /*perValueByte=*/0, states, costs, strategies) {
     Signature signature;
     signature.info = &info;
     signature.isOp = true;

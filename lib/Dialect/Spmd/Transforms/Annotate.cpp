@@ -217,7 +217,8 @@ void Annotate::runOnOperation() {
   if (failed(enterPhase(getOperation(), Phase::Annotated)))
     return signalPassFailure();
   FailureOr<PlanRef> read =
-      given ? given : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}});
+      given ? given
+            : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}, free});
   if (failed(read) || (*read && failed(placeAnnotations(getOperation(), **read))) ||
       failed(AnnotationDissolver(getOperation()).run()))
     signalPassFailure();

@@ -16,6 +16,7 @@
 #include "cleave/Dialect/Spmd/IR/Even.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
 
 #include <map>
 
@@ -28,9 +29,8 @@ struct FunctionProblem::RuleTable {
   std::map<int64_t, SameRuleMap<RuleId>> ids;
 };
 
-std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, MeshAtoms &atoms, bool holdsQueries) {
-  std::unique_ptr<FunctionProblem> result(new FunctionProblem(func, atoms));
-  result->holdsQueries = holdsQueries;
+std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, MeshAtoms &atoms, ProblemOptions options) {
+  std::unique_ptr<FunctionProblem> result(new FunctionProblem(func, atoms, std::move(options)));
   return succeeded(result->build()) ? std::move(result) : nullptr;
 }
 
@@ -64,12 +64,14 @@ LogicalResult FunctionProblem::build() {
   mostTimes = std::min(findMostTimes(func), kMostTimes);
   if (auto even = func->getAttrOfType<IntegerAttr>(kEvenAttr))
     problem.keepEven(even.getInt());
+  for (AtomId atom : options.free)
+    problem.setFree(atom);
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments()) {
     if (failed(addValue(argument)))
       return failure();
     if (func.getArgAttr(argument.getArgNumber(), kParameterAttr))
-      problem.setParameter(getId(argument));
+      setParameter(getId(argument));
     if (auto even = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kEvenAttr))
       problem.keepInputEven(getId(argument), static_cast<int32_t>(even.getInt()));
   }
@@ -82,6 +84,35 @@ LogicalResult FunctionProblem::build() {
       problem.keepOutputEven(output, static_cast<int32_t>(even.getInt()));
   }
   rules.reset();
+  return tieStates();
+}
+
+/// Before uses of the value are added.
+void FunctionProblem::setParameter(ValueId value) {
+  problem.setParameter(value);
+  if (options.storesParameters && !problem.annotation(value))
+    problem.decideStorage(value);
+}
+
+/// Where axes are free nobody else holds both ends of a state to one sharding.
+LogicalResult FunctionProblem::tieStates() {
+  if (options.free.empty())
+    return success();
+  FailureOr<SmallVector<StatePlace>> states = getStates(func);
+  if (failed(states))
+    return failure();
+  Operation *terminator = func.getBody().front().getTerminator();
+  for (const StatePlace &place : *states) {
+    ValueId input = getId(func.getArgument(place.argument)), output = getId(terminator->getOperand(place.result));
+    if (place.dim)
+      problem.keepInputDim(input, static_cast<int32_t>(*place.dim));
+    if (problem.annotation(input) || problem.annotation(output))
+      continue;
+    problem.decideStorage(input);
+    // What grows has two shapes: what is returned is then made as it is stored (Propagate.cpp).
+    if (!place.dim)
+      problem.tie(input, place.result);
+  }
   return success();
 }
 
@@ -198,7 +229,7 @@ void FunctionProblem::addOp(Operation *op) {
   if (op->getNumOperands() == 0) {
     // A weight and a constant (a zero point) make a weight.
     if (isa<ParameterOpInterface>(op) || op->hasTrait<OpTrait::ConstantLike>())
-      problem.setParameter(getId(op->getResult(0)));
+      setParameter(getId(op->getResult(0)));
     return;
   }
   auto [it, isNew] = rules->ids[times].try_emplace(op);
@@ -213,7 +244,7 @@ void FunctionProblem::addOp(Operation *op) {
   for (Value result : op->getResults())
     results.push_back(getId(result));
   OpId id = problem.addOp(it->second, operands, results);
-  if (FactorId held = problem.rule(it->second).held; holdsQueries && held >= 0)
+  if (FactorId held = problem.rule(it->second).held; options.holdsQueries && held >= 0)
     problem.hold(id, held);
   ops.push_back(op);
 }

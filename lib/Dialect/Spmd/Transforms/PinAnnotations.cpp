@@ -23,7 +23,7 @@ struct PinAnnotations : cleave::spmd::impl::PinAnnotationsBase<PinAnnotations> {
   void runOnOperation() override {
     FailureOr<PlanRef> read =
         given ? given
-              : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}});
+              : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}, free});
     if (failed(read) || (*read && failed(placeAnnotations(getOperation(), **read))))
       signalPassFailure();
   }

@@ -18,6 +18,7 @@
 #include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
 #include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
+#include "cleave/Dialect/Spmd/Transforms/FreeAxes.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -264,6 +265,12 @@ void AnnotationPlacer::write() {
   module->setAttr(SpmdDialect::kMeshAttr, mesh);
   if (plan.attention != AttentionForm::Auto)
     setAttentionRequest(module, plan.attention);
+  SmallVector<StringRef> free;
+  for (const MeshAxis &axis : plan.mesh)
+    if (plan.isFree(axis.name))
+      free.push_back(axis.name);
+  if (!free.empty())
+    setFreeAxes(module, free);
   module->removeAttr(kUnusedAttr);
   llvm::MapVector<Value, SmallVector<const Placed *, 1>> inside;
   for (const Placed &entry : placed) {
@@ -303,7 +310,7 @@ LogicalResult cleave::spmd::placeAnnotations(ModuleOp module, const Plan &given)
     return emitError(module.getContext(), error);
   if (given.cluster)
     writeCluster(module, *given.cluster);
-  if (given.rules.empty() && given.mesh.empty())
+  if (given.rules.empty() && given.mesh.empty() && !given.hasFree())
     return success();
   Plan plan = given;
   if (plan.mesh.empty() && failed(borrowMesh(module, plan)))

@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
+#include "cleave/Dialect/Spmd/Transforms/FreeAxes.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -390,8 +391,12 @@ void DecisionWriter::writeDetours() {
 
 /// The problem lives on where somebody wants to know why.
 std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
+  FailureOr<AtomList> free = getFreeAtoms(getOperation(), atoms);
+  if (failed(free))
+    return nullptr;
+  bool holdsQueries = getAttentionRequest(getOperation(), attention) != AttentionForm::Auto;
   std::unique_ptr<FunctionProblem> problem =
-      FunctionProblem::create(func, atoms, getAttentionRequest(getOperation(), attention) != AttentionForm::Auto);
+      FunctionProblem::create(func, atoms, {holdsQueries, options.perStoredByte > 0, std::move(*free)});
   if (!problem || failed(problem->solve(options)))
     return nullptr;
   DecisionWriter writer(*problem, atoms, options.costs);
@@ -405,7 +410,10 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
 
 void Propagate::runOnOperation() {
   SolverOptions options;
-  options.costs = costs.value_or(CostModel::create(optimize));
+  bool isFree = getOperation()->hasAttr(kFreeAttr);
+  // Where nothing is asked for, nothing but time tells what is better: a program that is not cut sends nothing.
+  options.costs = costs.value_or(CostModel::create(isFree ? Optimize::Time : optimize.getValue()));
+  options.perStoredByte = isFree ? memoryPrice * options.costs.perNs * 1e-6 : 0;
   writeCosts(getOperation(), options.costs);
   options.keepParameters = keepPlan;
   options.lookForFewerBytes = optimize == Optimize::Balanced;
@@ -424,6 +432,7 @@ void Propagate::runOnOperation() {
     if (kept)
       decided.functions.push_back(std::move(problem));
   }
+  getOperation()->removeAttr(kFreeAttr);
   if (!kept)
     return;
   decided.atoms = std::move(atoms);

@@ -27,11 +27,21 @@ struct LoopProblem {
   int64_t times = 1;
 };
 
+/// What is decided of a function besides what its types ask for.
+struct ProblemOptions {
+  /// An axis that comes to attention along its queries' sequence stays there.
+  bool holdsQueries = false;
+  /// How parameters without an annotation are stored is decided, at a price on memory; else they are stored as their users want them.
+  bool storesParameters = false;
+  /// Atoms that may cut whatever they can.
+  AtomList free = {};
+};
+
 class FunctionProblem {
 public:
-  /// Reads `func`. Null after an error: an op without a sharding rule, control flow.
-  /// `atoms` must outlive this. With `holdsQueries` an axis that comes to attention along its queries' sequence stays there.
-  static std::unique_ptr<FunctionProblem> create(mlir::func::FuncOp func, MeshAtoms &atoms, bool holdsQueries = false);
+  /// Reads `func`. Null after an error: an op without a sharding rule, control flow, states that are none. `atoms` must outlive this.
+  static std::unique_ptr<FunctionProblem> create(mlir::func::FuncOp func, MeshAtoms &atoms,
+                                                 ProblemOptions options = {});
 
   /// Solves it. Fails after an error: annotations that exclude each other.
   llvm::LogicalResult solve(SolverOptions options);
@@ -55,11 +65,14 @@ public:
   mlir::Location getAnnotationLoc(CauseId cause) const;
 
 private:
-  FunctionProblem(mlir::func::FuncOp func, MeshAtoms &atoms) : func(func), atoms(atoms), problem(atoms.getAtoms()) {}
+  FunctionProblem(mlir::func::FuncOp func, MeshAtoms &atoms, ProblemOptions options)
+      : func(func), atoms(atoms), options(std::move(options)), problem(atoms.getAtoms()) {}
 
   llvm::LogicalResult build();
   llvm::LogicalResult addValue(mlir::Value value);
   llvm::LogicalResult addValues(mlir::Block &block);
+  void setParameter(ValueId value);
+  llvm::LogicalResult tieStates();
   void addOps(mlir::Block &block);
   void addOp(mlir::Operation *op);
   void addLoop(LoopOpInterface loop);
@@ -71,7 +84,7 @@ private:
 
   mlir::func::FuncOp func;
   MeshAtoms &atoms;
-  bool holdsQueries = false;
+  ProblemOptions options;
   Problem problem;
   std::unique_ptr<Solver> solver;
   std::vector<mlir::Value> values;

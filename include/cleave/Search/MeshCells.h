@@ -1,0 +1,24 @@
+//===- MeshCells.h - the meshes of so many devices --------------*- C++ -*-===//
+#ifndef CLEAVE_SEARCH_MESHCELLS_H
+#define CLEAVE_SEARCH_MESHCELLS_H
+
+#include "cleave/Sharding/Cluster.h"
+
+namespace cleave::spmd {
+
+/// A mesh to look at.
+struct MeshCell {
+  /// Of its axes, major to minor.
+  std::vector<int64_t> sizes;
+  /// Axes with which another kind of links begins.
+  std::vector<unsigned> borders;
+};
+
+/// Meshes with so many ranks: no axis goes over the end of a level of the cluster, so that each has one kind of link, and there are at most
+/// three, or as many as levels. The first has one axis for each level: in that sweeps over parts of an axis find mixtures by themselves; with
+/// `isQuick` it is the only one. Empty, and the reason in `error`, where devices do not fill the groups of a level, or the cluster has fewer.
+std::vector<MeshCell> listMeshCells(const Cluster &cluster, int64_t devices, bool isQuick, std::string &error);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SEARCH_MESHCELLS_H

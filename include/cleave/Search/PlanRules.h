@@ -1,0 +1,27 @@
+//===- PlanRules.h - few rules for many tensors -----------------*- C++ -*-===//
+//
+// What was decided of each tensor, as rules that a person would write: equal layers in one line.
+//
+//   h.0/mlp/c_fc.weight [_, model]  ..  h.31/mlp/c_fc.weight [_, model]    ──▶    {tensor: "h.*/mlp/c_fc.weight", dims: [_, model]}
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SEARCH_PLANRULES_H
+#define CLEAVE_SEARCH_PLANRULES_H
+
+#include "cleave/Plan/Plan.h"
+
+namespace cleave::spmd {
+
+/// A tensor, and its dims as a plan has them.
+struct TensorDims {
+  std::string name;
+  std::vector<PlanDim> dims;
+};
+
+/// Rules that say of each of `tensors` what it says, and nothing of any other of `names` (of all tensors of the model). In the order of the
+/// first tensor of each.
+std::vector<PlanRule> makePlanRules(llvm::ArrayRef<TensorDims> tensors, llvm::ArrayRef<llvm::StringRef> names);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_SEARCH_PLANRULES_H

@@ -1,0 +1,131 @@
+//===- Plan.cpp - a plan that is found ------------------------------------===//
+//
+// What the library finds (Compiler/FindPlan.h) is printed as a table of the meshes that were looked at, and written as a plan.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/FindPlan.h"
+
+#include "cleave/Driver/FoundPlanText.h"
+#include "cleave/Driver/Session.h"
+#include "cleave/Plan/Pipeline.h"
+#include "cleave/Plan/Plan.h"
+#include "cleave/Sharding/Cluster.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+
+using namespace cleave;
+using namespace cleave::driver;
+
+static llvm::StringRef getWord(PlanCell::Verdict verdict) {
+  switch (verdict) {
+  case PlanCell::Verdict::Best:
+    return "best";
+  case PlanCell::Verdict::Worse:
+    return "worse";
+  case PlanCell::Verdict::Memory:
+    return "memory";
+  case PlanCell::Verdict::Impossible:
+    return "impossible";
+  }
+  return "";
+}
+
+/// A line for each mesh, the best first.
+static void printCells(llvm::raw_ostream &os, const FoundPlan &found) {
+  constexpr size_t kMostLines = 10;
+  size_t width = llvm::StringRef("mesh").size();
+  llvm::ArrayRef<PlanCell> shown = llvm::ArrayRef(found.cells).take_front(kMostLines);
+  for (const PlanCell &cell : shown)
+    width = std::max(width, cell.mesh.size());
+  auto pad = [&](llvm::StringRef text, size_t columns) {
+    return std::string(columns - std::min(columns, text.size()), ' ');
+  };
+  os << "mesh" << pad("mesh", width) << "        a call        sends  memory of a rank      weights\n";
+  for (const PlanCell &cell : shown) {
+    os << cell.mesh << pad(cell.mesh, width);
+    if (cell.verdict == PlanCell::Verdict::Impossible) {
+      os << "  the model cannot be sharded so\n";
+      continue;
+    }
+    std::string time = formatTime(cell.ns), sent = formatBytes(cell.sentBytes), peak = formatBytes(cell.peakBytes),
+                stored = formatBytes(cell.storedBytes);
+    os << pad(time, 14) << time << pad(sent, 13) << sent << pad(peak, 18) << peak << pad(stored, 13) << stored;
+    os << (cell.verdict == PlanCell::Verdict::Best     ? "  *\n"
+           : cell.verdict == PlanCell::Verdict::Memory ? "  does not fit\n"
+                                                       : "\n");
+  }
+  if (found.cells.size() > kMostLines)
+    os << "and " << found.cells.size() - kMostLines << " more\n";
+}
+
+static llvm::json::Object toJson(const PlanCell &cell) {
+  llvm::json::Object object{{"mesh", cell.mesh}, {"why", getWord(cell.verdict)}};
+  if (cell.verdict == PlanCell::Verdict::Impossible)
+    return object;
+  object["seconds"] = cell.ns * 1e-9;
+  object["wire_bytes_per_rank"] = cell.sentBytes;
+  object["memory"] = llvm::json::Object{{"peak", cell.peakBytes}, {"stored", cell.storedBytes}};
+  return object;
+}
+
+static llvm::Error writeReport(const Options &options, const FoundPlan &found) {
+  llvm::json::Array cells;
+  for (const PlanCell &cell : found.cells)
+    cells.push_back(toJson(cell));
+  llvm::json::Object best = toJson(found.getBest());
+  best["plan"] = found.text;
+  llvm::json::Object report{{"version", 1},
+                            {"kind", "plan"},
+                            {"model", options.compile.model},
+                            {"cluster", found.plan->cluster->name},
+                            {"objective", "latency"},
+                            {"memory_limit", found.memoryBytes},
+                            {"cells", std::move(cells)},
+                            {"best", std::move(best)},
+                            {"one_device_seconds", found.oneDeviceNs * 1e-9},
+                            {"solves", found.solves},
+                            {"took", found.seconds}};
+  return writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
+    os << llvm::formatv("{0:2}", llvm::json::Value(std::move(report))) << '\n';
+    return llvm::Error::success();
+  });
+}
+
+std::string cleave::driver::summarize(const FoundPlan &found) {
+  const PlanCell &best = found.getBest();
+  return llvm::formatv("{0}: {1} a call predicted on {2}, {3} on one device; a rank takes {4}, of them {5} weights and "
+                       "states, and sends {6}",
+                       best.mesh, formatTime(best.ns), found.plan->cluster->name, formatTime(found.oneDeviceNs),
+                       formatBytes(best.peakBytes), formatBytes(best.storedBytes), formatBytes(best.sentBytes));
+}
+
+ExitCode cleave::driver::planCommand(Session &session) {
+  const Options &options = session.getOptions();
+  if (!session.load())
+    return session.getExitCode();
+  std::optional<FoundPlan> found = findPlan(session, options.plan);
+  if (!found)
+    return session.getExitCode();
+  if (!options.output.empty() && options.output != "-") {
+    llvm::Error error = writeFileAtomically(options.output, [&](llvm::raw_ostream &os) {
+      os << found->text;
+      return llvm::Error::success();
+    });
+    if (error)
+      return session.fail(std::move(error));
+  }
+  if (!options.report.empty())
+    if (llvm::Error error = writeReport(options, *found))
+      return session.fail(std::move(error));
+  bool isShown = options.output.empty() || options.output == "-";
+  llvm::raw_ostream &os = isShown ? llvm::errs() : llvm::outs();
+  if (!options.quiet) {
+    printCells(os, *found);
+    os << "found: " << summarize(*found) << '\n';
+  }
+  if (isShown)
+    llvm::outs() << found->text;
+  return kDone;
+}

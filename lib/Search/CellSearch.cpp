@@ -1,0 +1,108 @@
+//===- CellSearch.cpp - one mesh, all prices of memory --------------------===//
+#include "cleave/Search/CellSearch.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <cassert>
+#include <cmath>
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+/// Units per byte: of equal times the least price prefers less memory, 1 MB of which counts as a byte over the fastest link.
+constexpr double kLeastUnits = 1.0 / 1024;
+/// Nanoseconds per byte, where the search begins.
+constexpr double kFirstPrice = 1e-6;
+/// Between neighbors a price is raised by so much, and bisected so often.
+constexpr double kStep = 10;
+constexpr unsigned kBisections = 6;
+} // namespace
+
+CellSearch::CellSearch(const Problem &problem, SolverOptions options, std::vector<SearchStyle> styles)
+    : problem(problem), options(std::move(options)), styles(std::move(styles)) {
+  assert(this->options.costs.isTime() && "memory is held against time");
+}
+
+int64_t CellSearch::countStored(const Decision &decision) const {
+  int64_t bytes = 0;
+  for (ValueId value = 0; value < problem.numValues(); ++value)
+    if (problem.producer(value) == kNone && (problem.isStorageDecided(value) || problem.isParameter(value)))
+      bytes += localBytes(problem.getMesh(), problem.shape(value), problem.elementBytes(value),
+                          decision.states[decision.valueStates[value]]);
+  return bytes;
+}
+
+double CellSearch::countValues(const Decision &decision) const {
+  double bytes = 0;
+  auto add = [&](ValueId value, StateId state) {
+    bytes += static_cast<double>(
+        localBytes(problem.getMesh(), problem.shape(value), problem.elementBytes(value), decision.states[state]));
+  };
+  for (OpId op = 0; op < problem.numOps(); ++op) {
+    for (auto [index, value] : enumerate(problem.operands(op)))
+      add(value, decision.operandStates[problem.firstOperand(op) + index]);
+    for (auto [index, value] : enumerate(problem.results(op)))
+      add(value, decision.resultStates[problem.firstResult(op) + index]);
+  }
+  return bytes;
+}
+
+const CellAnswer *CellSearch::solve(double price, int style) {
+  for (const auto &answer : answers)
+    if (answer->price == price && answer->style == style && answer->valueShare == valueShare)
+      return answer.get();
+  SolverOptions priced = options;
+  priced.perStoredByte = price * options.costs.perNs;
+  priced.perValueByte = priced.perStoredByte * valueShare;
+  if (style >= 0)
+    priced.mayCut = styles[style];
+  auto answer = std::make_unique<CellAnswer>();
+  answer->solver = std::make_unique<Solver>(problem, priced);
+  if (!answer->solver->solve())
+    return nullptr;
+  answer->price = price;
+  answer->style = style;
+  answer->valueShare = valueShare;
+  answer->storedBytes = countStored(answer->getDecision());
+  answer->ns = static_cast<double>(answer->getDecision().objective) / options.costs.perNs -
+               price * (static_cast<double>(answer->storedBytes) + valueShare * countValues(answer->getDecision()));
+  return answers.emplace_back(std::move(answer)).get();
+}
+
+std::vector<const CellAnswer *> CellSearch::findOthers(const CellAnswer &answer) {
+  std::vector<const CellAnswer *> found{&answer};
+  auto isNew = [&](const CellAnswer &one) {
+    return none_of(found, [&](const CellAnswer *other) {
+      return one.getDecision().objective == other->getDecision().objective && one.storedBytes == other->storedBytes &&
+             one.getDecision().wireBytes == other->getDecision().wireBytes;
+    });
+  };
+  for (int style = 0; style < static_cast<int>(styles.size()); ++style)
+    if (const CellAnswer *one = solve(answer.price, style); one && isNew(*one))
+      found.push_back(one);
+  return found;
+}
+
+const CellAnswer *CellSearch::find(int64_t mostBytes) {
+  auto fits = [&](const CellAnswer *answer) { return answer->storedBytes <= mostBytes; };
+  double low = kLeastUnits / options.costs.perNs, high = std::max(kFirstPrice, kStep * low);
+  const CellAnswer *dear = solve(low);
+  if (!dear || fits(dear))
+    return dear;
+  while (high < kMostPrice && !fits(solve(high))) {
+    low = high;
+    high *= kStep;
+  }
+  if (!fits(solve(high)))
+    return nullptr;
+  for (unsigned round = 0; round < kBisections; ++round) {
+    double middle = std::sqrt(low * high);
+    (fits(solve(middle)) ? high : low) = middle;
+  }
+  // Searches are not exact: a higher price may have met a faster answer.
+  const CellAnswer *best = nullptr;
+  for (const auto &answer : answers)
+    if (fits(answer.get()) && answer->valueShare == valueShare && (!best || answer->ns < best->ns))
+      best = answer.get();
+  return best;
+}

@@ -1,0 +1,78 @@
+//===- MeshCells.cpp - the meshes of so many devices ----------------------===//
+#include "cleave/Search/MeshCells.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+static constexpr size_t kMostAxes = 3;
+
+/// Devices of each level that are used, the farthest first. Empty, and why, where they do not fill it.
+static std::vector<int64_t> fillLevels(const Cluster &cluster, int64_t devices, std::string &error) {
+  std::vector<int64_t> sizes;
+  int64_t left = devices, group = 1;
+  for (const ClusterLevel &level : cluster.levels) {
+    bool isLast = level.devices == 0 || left <= level.devices;
+    if (!isLast && left % level.devices != 0) {
+      int64_t nodes = group * level.devices;
+      error = formatv("{0} devices do not fill nodes of {1} of '{2}': {3} or {4} would", devices, nodes, cluster.name,
+                      devices / nodes * nodes, (devices / nodes + 1) * nodes);
+      return {};
+    }
+    sizes.insert(sizes.begin(), isLast ? left : level.devices);
+    left = isLast ? 1 : left / level.devices;
+    group *= level.devices;
+    if (isLast)
+      break;
+  }
+  if (left > 1) {
+    error = formatv("'{0}' has {1} devices, {2} are asked for", cluster.name, cluster.getNumDevices(), devices);
+    return {};
+  }
+  return sizes;
+}
+
+/// All ways to write `size` as a product of up to `most` factors above 1, in order.
+static void factorize(int64_t size, size_t most, std::vector<int64_t> &front, std::vector<std::vector<int64_t>> &all) {
+  if (size == 1 || most == 0) {
+    if (size == 1)
+      all.push_back(front);
+    return;
+  }
+  for (int64_t factor = size; factor > 1; --factor) {
+    if (size % factor != 0)
+      continue;
+    front.push_back(factor);
+    factorize(size / factor, most - 1, front, all);
+    front.pop_back();
+  }
+}
+
+std::vector<MeshCell> cleave::spmd::listMeshCells(const Cluster &cluster, int64_t devices, bool isQuick,
+                                                  std::string &error) {
+  std::vector<int64_t> levels = fillLevels(cluster, devices, error);
+  if (levels.empty())
+    return {};
+  std::vector<MeshCell> cells{{}};
+  for (int64_t level : levels) {
+    std::vector<std::vector<int64_t>> ways;
+    std::vector<int64_t> front;
+    factorize(level, isQuick ? 1 : kMostAxes, front, ways);
+    std::vector<MeshCell> longer;
+    for (const MeshCell &cell : cells)
+      for (const std::vector<int64_t> &way : ways) {
+        MeshCell &made = longer.emplace_back(cell);
+        if (!made.sizes.empty() && !way.empty())
+          made.borders.push_back(made.sizes.size());
+        made.sizes.insert(made.sizes.end(), way.begin(), way.end());
+      }
+    cells = std::move(longer);
+  }
+  erase_if(cells, [&](const MeshCell &cell) { return cell.sizes.size() > std::max(kMostAxes, levels.size()); });
+  for (MeshCell &cell : cells)
+    if (cell.sizes.empty())
+      cell.sizes.push_back(1);
+  stable_sort(cells, [](const MeshCell &lhs, const MeshCell &rhs) { return lhs.sizes.size() < rhs.sizes.size(); });
+  return cells;
+}

@@ -1,0 +1,148 @@
+"""Plans that `cleave plan` finds, against those of examples/parallel, which people wrote.
+
+Usage: found.py BUILD_DIR [--fix-table] [NAME...]
+
+A case is a plan by hand (its model and sizes) on a machine. What is found for its number of devices, and for its memory, is written to a
+file and taken like any other plan:
+
+  * it takes no longer than the plan by hand decided by time, both predicted with kernels formed, but for half a percent (coordinate descent
+    is not exhaustive); and no longer either in no more memory than the plan by hand takes, but for the cases of DEARER;
+  * `cleave shard` with the file sends the bytes and has the peak that the search said, to the byte, and its time;
+  * every output is that of one device (`run --check`, the evaluator), and of every fourth case a program and an emulated device, too.
+
+docs/generated/found-plans.md is the table of a whole run.
+"""
+import json
+import os
+import sys
+import tempfile
+
+import yaml
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+sys.path.insert(2, os.path.join(sys.path[0], "Parallel"))
+import harness
+from cases import CASES
+
+MODELS = os.path.dirname(os.path.abspath(__file__))
+PLANS = os.path.join(harness.ROOT, "examples", "parallel")
+CLUSTERS = ("cpu-threads", "8xH100-nvlink")
+LOWERINGS = ([], ["--executor", "program"], [], ["--device", "cuda-emulated"])
+# What a found plan may take of what the plan by hand does.
+SLACK = 1.005
+# The same in the memory of the plan by hand, where activations are most of it: the search has a price on what is stored, and only a rough
+# one on what passes through. None: nothing is found in so little.
+DEARER = {
+    "bert-fsdp cpu-threads": 1.05, "swin-fsdp cpu-threads": 1.03, "swin-megatron cpu-threads": 1.03, "vit-megatron cpu-threads": 1.03,
+    "llama-fsdp cpu-threads": 1.02, "gpt2-fsdp cpu-threads": 1.05, "gpt2-megatron-sequence 8xH100-nvlink": 2.1,
+    "llama-megatron-sequence 8xH100-nvlink": None,
+}
+
+
+class Failed(Exception):
+    pass
+
+
+def load(path):
+    with open(path) as file:
+        return json.load(file) if path.endswith(".json") else yaml.safe_load(file)
+
+
+def cleave(build, *words):
+    done = harness.cleave(build, *words)
+    if done.returncode:
+        raise Failed(f"{' '.join(words[:4])}: exit {done.returncode}: {(done.stderr + done.stdout).strip()[-400:]}")
+    return done
+
+
+def take(build, model, plan, cluster, folder):
+    """(ns, bytes sent, peak) of a plan by time, kernels formed."""
+    report = os.path.join(folder, "taken.json")
+    cleave(build, "shard", model, "--plan", plan, "--optimize", "time", "--cluster", cluster, "--emit", "clustered", "--report", report,
+           "-o", os.path.join(folder, "taken.mlir"), "--quiet")
+    told = load(report)
+    sent = sum(total["wire_bytes_per_rank"] for total in told["totals"].values())
+    return harness.predicted_ns(told), sent, told["peak_bytes_per_rank"]
+
+
+def find(build, model, words, folder):
+    """(what was found, the file of the plan); the search's own figures are those of the file as `shard` takes it."""
+    report, plan = os.path.join(folder, "found.json"), os.path.join(folder, "found.yaml")
+    cleave(build, "plan", model, *words, "-o", plan, "--report", report, "--quiet")
+    best = load(report)["best"]
+    taken = take(build, model, plan, words[words.index("--cluster") + 1], folder)
+    said = (best["seconds"] * 1e9, best["wire_bytes_per_rank"], best["memory"]["peak"])
+    if abs(taken[0] / said[0] - 1) > 1e-6 or taken[1:] != said[1:]:
+        raise Failed(f"the plan is said to take {said}, and takes {taken} (ns, bytes sent, peak)")
+    return said, plan
+
+
+def run(build, number, name, cluster):
+    """(what is wrong or an empty string, row of the table)."""
+    case, by_hand = CASES[name], os.path.join(PLANS, name + ".yaml")
+    model = os.path.join(MODELS, case.model + ".onnx")
+    text = load(by_hand)
+    ranks = 1
+    for size in text["mesh"].values():
+        ranks *= size
+    words = ["--devices", str(ranks), "--cluster", cluster]
+    if text.get("dims"):
+        words += ["--dim", ",".join(f"{dim}={size}" for dim, size in text["dims"].items())]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            hand = take(build, model, by_hand, cluster, folder)
+            found, plan = find(build, model, words, folder)
+            if found[0] > hand[0] * SLACK:
+                return f"found {found[0]:.0f} ns where the plan by hand takes {hand[0]:.0f}", None
+            cleave(build, "run", model, "--plan", plan, "--check", "--quiet", *LOWERINGS[number % len(LOWERINGS)])
+            most = DEARER.get(f"{name} {cluster}", SLACK)
+            within = [*words, "--memory", f"{-(-hand[2] // 1000)}kB"]
+            if most is None:
+                done = harness.cleave(build, "plan", model, *within)
+                refused = done.returncode == 1 and "no plan was found in" in done.stderr
+                return "" if refused else f"exit {done.returncode}, expected that nothing is found", None
+            small, plan = find(build, model, within, folder)
+            if small[2] > -(-hand[2] // 1000) * 1000:
+                return f"found a plan of {small[2]} bytes in {hand[2]}", None
+            if small[0] > hand[0] * most:
+                return f"found {small[0]:.0f} ns in {hand[2]} bytes, where the plan by hand takes {hand[0]:.0f}", None
+            cleave(build, "run", model, "--plan", plan, "--check", "--quiet")
+        except Failed as error:
+            return str(error), None
+    return "", (name, cluster, ranks, hand, found, small)
+
+
+def format_table(rows):
+    lines = ["<!-- Generated by test/Models/found.py --fix-table; do not edit. -->", "",
+             "# Plans that are found, against plans by hand", "",
+             "For: deployers who ask what a search gains ([how plans are found](../finding-plans.md)).", "",
+             "Predicted microseconds of a call with kernels formed, and the peak of a rank in kB: of the plan of `examples/parallel`, decided by",
+             "time; of what `cleave plan --devices` finds; and of what it finds in no more memory than the plan by hand takes.", "",
+             "| plan by hand | machine | ranks | by hand | | found | | in that memory | |", "|---|---|---|---|---|---|---|---|---|"]
+    for name, cluster, ranks, *figures in rows:
+        cells = " | ".join(f"{ns / 1000:.2f} | {peak / 1000:.1f}" for ns, _, peak in figures)
+        lines.append(f"| {name} | {cluster} | {ranks} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    build, names, flags = harness.arguments("--fix-table")
+    cases = {f"{name} {cluster}": (number, name, cluster)
+             for number, (name, cluster) in enumerate((name, cluster) for name in CASES for cluster in CLUSTERS)}
+    chosen = harness.select(cases, names)
+    results = harness.each(lambda case: run(build, *case), chosen.values())
+    failed = 0
+    for name, (text, _) in zip(chosen, results):
+        failed += bool(text)
+        if text:
+            print(f"FAILED {name}: {text}")
+    rows = [row for _, row in results if row]
+    faster = sum(found[0] < hand[0] / SLACK for _, _, _, hand, found, _ in rows)
+    print(f"{len(rows)} plans by hand compared: {faster} found ones take less time")
+    if len(chosen) == len(cases):
+        failed += harness.check_generated("found-plans.md", format_table(rows), "--fix-table" in flags)
+    return harness.close(len(chosen), failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+//===- PlanRulesTest.cpp - few rules for many tensors ---------------------===//
+#include "cleave/Search/PlanRules.h"
+#include "cleave/Search/MeshCells.h"
+#include <gtest/gtest.h>
+
+using namespace cleave::spmd;
+
+namespace {
+
+TensorDims cut(std::string name, std::initializer_list<const char *> axes) {
+  TensorDims tensor{std::move(name), {}};
+  for (const char *axis : axes) {
+    PlanDim &dim = tensor.dims.emplace_back();
+    if (*axis)
+      dim.axes.push_back({axis, 1, 0, {}});
+  }
+  return tensor;
+}
+
+std::vector<std::string> rulesOf(std::vector<TensorDims> tensors, std::vector<std::string> others = {}) {
+  std::vector<llvm::StringRef> names(others.begin(), others.end());
+  for (const TensorDims &tensor : tensors)
+    names.push_back(tensor.name);
+  std::vector<std::string> texts;
+  for (const PlanRule &rule : makePlanRules(tensors, names))
+    texts.push_back(rule.pattern + " " + rule.formatDims());
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(PlanRulesTest, EqualLayersAreOneRule) {
+  EXPECT_EQ(rulesOf({cut("h.0.up", {"", "model"}), cut("h.0.down", {"model", ""}), cut("h.1.up", {"", "model"}),
+                     cut("h.1.down", {"model", ""})}),
+            (Texts{"h.*.up [_, model]", "h.*.down [model, _]"}));
+}
+
+TEST(PlanRulesTest, OneTensorKeepsItsName) {
+  EXPECT_EQ(rulesOf({cut("wte.weight", {"model", ""})}), Texts{"wte.weight [model, _]"});
+}
+
+// A star would pick the layer that is cut otherwise, or not at all.
+TEST(PlanRulesTest, OtherTensorsAreNotPicked) {
+  EXPECT_EQ(rulesOf({cut("h.0.up", {"model"}), cut("h.2.up", {"model"})}, {"h.1.up"}), Texts{"h.{0,2}.up [model]"});
+  EXPECT_EQ(rulesOf({cut("h.0.up", {"model"}), cut("h.2.up", {"model"}), cut("h.1.up", {"data"})}),
+            (Texts{"h.{0,2}.up [model]", "h.1.up [data]"}));
+}
+
+// Numbers that differ in two places, and a star that would pick too much: each for itself.
+TEST(PlanRulesTest, NamesOneByOne) {
+  EXPECT_EQ(rulesOf({cut("a.0.b.1", {"model"}), cut("a.1.b.0", {"model"})}, {"a.0.b.0"}),
+            (Texts{"a.0.b.1 [model]", "a.1.b.0 [model]"}));
+}
+
+// Letters that patterns read as more than themselves.
+TEST(PlanRulesTest, NamesWithWordsOfPatterns) {
+  EXPECT_EQ(rulesOf({cut("h[0]", {"model"}), cut("h[1]", {"model"})}), (Texts{"h[0] [model]", "h[1] [model]"}));
+}
+
+//===----------------------------------------------------------------------===//
+// Meshes
+//===----------------------------------------------------------------------===//
+
+Cluster nodesOf(std::vector<int64_t> sizes) {
+  Cluster cluster;
+  cluster.name = "nodes";
+  cluster.levels.clear();
+  for (int64_t size : sizes)
+    cluster.levels.push_back({"link", size, {}});
+  return cluster;
+}
+
+std::vector<std::vector<int64_t>> cellsOf(const Cluster &cluster, int64_t devices, bool isQuick = false) {
+  std::string error;
+  std::vector<std::vector<int64_t>> sizes;
+  for (const MeshCell &cell : listMeshCells(cluster, devices, isQuick, error))
+    sizes.push_back(cell.sizes);
+  return sizes;
+}
+
+using Sizes = std::vector<std::vector<int64_t>>;
+
+TEST(MeshCellsTest, AllFactorizationsOfOneLevel) {
+  EXPECT_EQ(cellsOf(nodesOf({0}), 8), (Sizes{{8}, {4, 2}, {2, 4}, {2, 2, 2}}));
+  EXPECT_EQ(cellsOf(nodesOf({0}), 7), Sizes{{7}});
+  EXPECT_EQ(cellsOf(nodesOf({0}), 1), Sizes{{1}});
+}
+
+// 64 on nodes of 8: three axes at most, and none over the end of a node: 16 (docs/finding-plans.md).
+TEST(MeshCellsTest, AxesEndWithNodes) {
+  Sizes cells = cellsOf(nodesOf({8, 8}), 64);
+  EXPECT_EQ(cells.front(), (std::vector<int64_t>{8, 8}));
+  EXPECT_EQ(cells.size(), 5u);
+  EXPECT_EQ(cellsOf(nodesOf({8, 8}), 64, /*isQuick=*/true), (Sizes{{8, 8}}));
+  EXPECT_EQ(cellsOf(nodesOf({8, 2}), 4, /*isQuick=*/true), Sizes{{4}}) << "a part of one node";
+}
+
+TEST(MeshCellsTest, DevicesThatDoNotFillNodes) {
+  std::string error;
+  EXPECT_TRUE(listMeshCells(nodesOf({8, 2}), 12, false, error).empty());
+  EXPECT_EQ(error, "12 devices do not fill nodes of 8 of 'nodes': 8 or 16 would");
+  EXPECT_TRUE(listMeshCells(nodesOf({8}), 16, false, error).empty());
+  EXPECT_EQ(error, "'nodes' has 8 devices, 16 are asked for");
+}
+
+} // namespace
