@@ -15,7 +15,7 @@ const char *__tsan_default_options();
 const char *__tsan_default_suppressions();
 }
 
-const char *__asan_default_options() { return "allow_user_poisoning=0:exitcode=77"; }
+const char *__asan_default_options() { return "allow_user_poisoning=0:exitcode=77:handle_sigbus=0"; }
 const char *__ubsan_default_options() { return "halt_on_error=1:print_stacktrace=1:exitcode=77"; }
 // After a failure of a rank a process ends at once, whatever its threads do.
 const char *__tsan_default_options() { return "halt_on_error=1:exitcode=77:report_thread_leaks=0"; }

@@ -50,10 +50,12 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);
   cleave::registerPasses();
+  cleave::registerDebugOptions();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "Cleave's pass driver\n", registry);
   if (!isSound(input, registry))
     return 1;
   cleave::keepLocationsInReproducers();
+  cleave::printStatistics();
   if (!mlir::MlirOptMainConfig::createFromCLOptions().shouldVerifyDiagnostics())
     cleave::nameNodesInDiagnostics(registry, input);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, input, output, registry));

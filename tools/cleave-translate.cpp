@@ -84,6 +84,7 @@ int main(int argc, char **argv) {
   cl::list<std::string> shapes("shape", cl::desc("shape of an input: x=8x128"));
   cl::opt<bool> all("all-errors", cl::desc("report all errors, not only the first"));
   registerAsmPrinterCLOptions();
+  cleave::registerDebugOptions();
   cl::ParseCommandLineOptions(argc, argv, "translates between ONNX, MLIR and program files\n");
 
   if (translation == Translation::ExecToProgram)

@@ -11,6 +11,7 @@
 #include "cleave/Annotations/Properties.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Onnx/WireWriter.h"
 #include "cleave/Support/Status.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -437,5 +438,6 @@ TensorTypes cleave::onnx::collectTensors(ModuleOp module) {
 
 llvm::Error cleave::onnx::writeAnnotated(const MappedFile &model, ModuleOp module, const TensorTypes &tensors,
                                          const NodeStages *stages, const PlanOrigin *origin, llvm::raw_ostream &os) {
+  assert(cleave::getPhase(module) >= cleave::Phase::Propagated && "no sharding has been decided");
   return Annotator(model, *module.getOps<func::FuncOp>().begin(), tensors, stages, origin).write(os);
 }

@@ -444,6 +444,7 @@ bool cleave::onnx::hasDevicePlan(const ModelProto &model) {
 
 LogicalResult cleave::onnx::readDevicePlan(const ModelFile &file, spmd::Plan &plan, spmd::PlanError &error,
                                            std::vector<std::string> &notes) {
+  assert(hasDevicePlan(file.model) && "a model without annotations");
   if (!DevicePlanReader(file, plan, error, notes).read())
     return failure();
   return spmd::checkPlan(plan, error);

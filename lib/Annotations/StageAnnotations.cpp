@@ -145,6 +145,7 @@ llvm::Expected<NodeStages> cleave::onnx::findNodeStages(const GraphProto &graph,
   stages.axis = pipeline.axis;
   stages.property = formatPipeline(pipeline, pipe::getMicrobatches(module).value_or(1));
   auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
+  assert(cuts && "pipe-assign-stages has not run");
   for (auto stage : cuts.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>())
     stages.rankOf.push_back(stage.getAs<IntegerAttr>("rank").getInt());
   func::FuncOp func = *module.getOps<func::FuncOp>().begin();

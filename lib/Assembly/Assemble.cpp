@@ -79,7 +79,10 @@ bool Assembler::add(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dim
   return succeeded(tables->addVariant(functions, dims));
 }
 
-std::unique_ptr<Assembly> Assembler::take() { return std::move(tables->made); }
+std::unique_ptr<Assembly> Assembler::take() {
+  assert(tables->made && "nothing has been assembled");
+  return std::move(tables->made);
+}
 
 std::unique_ptr<Assembly> cleave::assemble(ArrayRef<func::FuncOp> functions, const AssemblyOptions &options) {
   Assembler assembler(options);

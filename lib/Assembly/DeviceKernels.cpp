@@ -84,15 +84,14 @@ OwningOpRef<ModuleOp> ProgramTables::emitDevice(ArrayRef<exec::KernelOp> added, 
 /// What the emulated device loads is in the place of a cubin: code for it alone.
 LogicalResult ProgramTables::addEmulated(ModuleOp code, const codegen::CudaTarget &target, size_t index,
                                          program::Module &library) {
-  std::string error;
-  std::unique_ptr<codegen::HostTarget> host = codegen::HostTarget::create("native", error);
+  llvm::Expected<std::unique_ptr<codegen::HostTarget>> host = codegen::HostTarget::create("native");
   if (!host)
-    return source->module.emitError(error);
+    return source->module.emitError(llvm::toString(host.takeError()));
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> device = codegen::translateDevice(code, target, context);
   if (!device)
     return failure();
-  llvm::Expected<std::string> emulated = codegen::makeEmulatedLibrary(*device, *host);
+  llvm::Expected<std::string> emulated = codegen::makeEmulatedLibrary(*device, **host);
   if (!emulated)
     return source->module.emitError(llvm::toString(emulated.takeError()));
   addObject(library, index, program::Format::Cubin, std::move(*emulated));
@@ -102,10 +101,10 @@ LogicalResult ProgramTables::addEmulated(ModuleOp code, const codegen::CudaTarge
 /// A cubin that cannot be made is no error: the driver assembles PTX by itself.
 LogicalResult ProgramTables::addDeviceCode(ArrayRef<exec::KernelOp> added, program::Module &library) {
   for (auto [index, architecture] : llvm::enumerate(options.devices)) {
-    std::string error;
-    std::unique_ptr<codegen::CudaTarget> target = codegen::CudaTarget::create(architecture, error);
-    if (!target)
-      return source->module.emitError(error);
+    llvm::Expected<std::unique_ptr<codegen::CudaTarget>> created = codegen::CudaTarget::create(architecture);
+    if (!created)
+      return source->module.emitError(llvm::toString(created.takeError()));
+    std::unique_ptr<codegen::CudaTarget> target = std::move(*created);
     target->allow(options.allowed);
     addTarget(index, program::Device::Cuda, architecture);
     if (added.empty())
@@ -120,7 +119,7 @@ LogicalResult ProgramTables::addDeviceCode(ArrayRef<exec::KernelOp> added, progr
     FailureOr<std::string> ptx = codegen::compilePtx(*code, *target);
     if (failed(ptx))
       return failure();
-    if (std::optional<std::string> cubin = codegen::assemblePtx(*ptx, *target, error))
+    if (std::optional<std::string> cubin = codegen::assemblePtx(*ptx, *target))
       addObject(library, index, program::Format::Cubin, std::move(*cubin));
     addObject(library, index, program::Format::Ptx, std::move(*ptx));
   }

@@ -94,10 +94,10 @@ FailureOr<std::string> ProgramTables::compile(ArrayRef<exec::KernelOp> added, co
 
 LogicalResult ProgramTables::addHostCode(ArrayRef<exec::KernelOp> added, program::Module &library) {
   for (auto [index, isa] : llvm::enumerate(options.isas)) {
-    std::string error;
-    std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
-    if (!target)
-      return source->module.emitError(error);
+    llvm::Expected<std::unique_ptr<codegen::HostTarget>> created = codegen::HostTarget::create(isa);
+    if (!created)
+      return source->module.emitError(llvm::toString(created.takeError()));
+    std::unique_ptr<codegen::HostTarget> target = std::move(*created);
     if (options.splitsProducts)
       target->splitProducts();
     std::vector<std::string> &features = addTarget(index, program::Device::Host, target->getArchitecture());

@@ -16,6 +16,7 @@ using program::Element;
 
 /// Precondition: one that Cleave has. Floats of 8 bits, and all of 4 and 2, are bytes in programs: nothing is computed in them.
 static Element toElement(Type type) {
+  assert(type.isIntOrFloat() && "no type of tensors");
   if (isa<FloatType>(type) ? type.getIntOrFloatBitWidth() <= 8 : type.isInteger(2) || type.isInteger(4))
     return Element::UI8;
   if (isa<FloatType>(type))

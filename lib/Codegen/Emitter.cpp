@@ -41,6 +41,7 @@ Value Emitter::takeLanes(Value vector, int64_t from, int64_t count) {
 }
 
 Value Emitter::getActiveMask() {
+  assert(active < lanes && "all lanes exist");
   SmallVector<bool> mask(lanes, false);
   std::fill_n(mask.begin(), active, true);
   return elements.constant(DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), mask));

@@ -43,7 +43,7 @@ public:
   void bind(mlir::Value value, mlir::Value buffer) { buffers[value] = buffer; }
   /// Where indices that are out of range are reported: two i64.
   void reportTo(mlir::Value buffer) { report = buffer; }
-  /// Precondition: it was said.
+  /// Null: it lies nowhere.
   mlir::Value getBuffer(mlir::Value value) const { return buffers.lookup(value); }
 
   // Lanes: how many neighboring elements `eval` gives, of which the first `active` exist.

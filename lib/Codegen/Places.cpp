@@ -40,11 +40,13 @@ Value PlaceBuilder::mul(Value x, int64_t y) {
   return y == 1 ? x : y == 0 ? number(0) : Value(arith::MulIOp::create(b, loc, x, number(y)));
 }
 Value PlaceBuilder::div(Value x, int64_t y) {
+  assert(y > 0 && getKnown(x).value_or(0) >= 0 && "a quotient of unsigned numbers");
   if (std::optional<int64_t> known = getKnown(x))
     return number(*known / y);
   return y == 1 ? x : Value(arith::DivUIOp::create(b, loc, x, number(y)));
 }
 Value PlaceBuilder::rem(Value x, int64_t y) {
+  assert(y > 0 && getKnown(x).value_or(0) >= 0 && "a rest of unsigned numbers");
   if (std::optional<int64_t> known = getKnown(x))
     return number(*known % y);
   return y == 1 ? number(0) : Value(arith::RemUIOp::create(b, loc, x, number(y)));

@@ -268,6 +268,8 @@ static bool isUpdated(Value value, Value argument) {
 }
 
 bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned result) {
+  [[maybe_unused]] std::string reason;
+  assert(canEmit(block, reason) && "no kernel");
   OwningOpRef<func::FuncOp> region = expandRegion(block);
   mergeDims(*region);
   Schedule schedule(*region);
@@ -295,6 +297,8 @@ bool cleave::codegen::canBeInPlace(Block &block, unsigned argument, unsigned res
 /// all threads of the row, and stored by one; and where rows end a thread reads what is
 /// another's.
 bool cleave::codegen::canBeInPlaceOnDevice(Block &block, unsigned argument, unsigned result) {
+  [[maybe_unused]] std::string reason;
+  assert(canEmitDevice(block, reason) && "no kernel of a device");
   OwningOpRef<func::FuncOp> region = prepareForDevice(block);
   Schedule schedule(*region, Processor::Device);
   Value from = region->getArgument(argument), to = schedule.getResult(result);

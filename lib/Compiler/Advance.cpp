@@ -115,8 +115,8 @@ bool Compilation::State::checkCluster() {
   spmd::MeshAttr whole = getWholeMesh();
   if (!getCluster() || !whole)
     return true;
-  std::string misfit = spmd::describeMisfit(*getCluster(), spmd::getClusterMesh(whole));
-  return misfit.empty() || fail(makeError("{0}: {1}", options.model, misfit));
+  llvm::Error misfit = spmd::checkFit(*getCluster(), spmd::getClusterMesh(whole));
+  return misfit ? fail(addContext(options.model + ": ", std::move(misfit))) : true;
 }
 
 /// Where what a rank takes must fit, before anything is written or run. That it is too much has been told.

@@ -124,16 +124,21 @@ bool Compilation::load(bool collectAllErrors) {
 
 bool Compilation::isLoaded() const { return static_cast<bool>(state->module); }
 bool Compilation::hasMesh() const { return state->hasMesh(); }
-bool Compilation::isPipelined() const { return state->isPipelined(); }
+bool Compilation::isPipelined() const {
+  assert(state->module && "the model is not loaded");
+  return state->isPipelined();
+}
 bool Compilation::isOnnx() const { return state->hasOnnx; }
 Phase Compilation::getPhase() const { return cleave::getPhase(*state->module); }
 
 void Compilation::useOneDevice() {
+  assert(state->module && "the model is not loaded");
   MLIRContext *context = state->context.get();
   (*state->module)->setAttr(spmd::SpmdDialect::kMeshAttr, spmd::MeshAttr::get(context, {"device"}, {1}, {}));
 }
 
 void Compilation::restartOnOneDevice(ModuleOp module) {
+  assert(module->getContext() == state->context.get() && "a module of another context");
   state->module = OwningOpRef<ModuleOp>(module);
   state->plan = nullptr;
   state->handed = {};
@@ -191,9 +196,13 @@ bool Compilation::write(StringRef path) {
   return error ? state->fail(std::move(error)) : true;
 }
 
-const std::map<std::string, int64_t> &Compilation::getInputRanges() const { return state->inputRanges; }
+const std::map<std::string, int64_t> &Compilation::getInputRanges() const {
+  assert(state->module && "the model is not loaded");
+  return state->inputRanges;
+}
 
 std::vector<std::pair<std::string, std::string>> Compilation::getFilesRead() const {
+  assert(state->module && "the model is not loaded");
   std::vector<std::pair<std::string, std::string>> files;
   for (const std::string &path : reference::listWeightFiles(*state->module))
     files.emplace_back("a file of its weights", path);
@@ -218,8 +227,16 @@ void Compilation::report(const Diagnostic &diagnostic) { state->report(diagnosti
 bool Compilation::fail(llvm::Error error, Blame blame) { return state->fail(std::move(error), blame); }
 const CompileOptions &Compilation::getOptions() const { return state->options; }
 const CompileOptions &Compilation::getGivenOptions() const { return state->given; }
-const spmd::Plan *Compilation::getPlan() const { return state->plan.get(); }
-ModuleOp Compilation::getModule() const { return *state->module; }
+const spmd::Plan *Compilation::getPlan() const {
+  assert(state->module && "the model is not loaded");
+  return state->plan.get();
+}
+
+ModuleOp Compilation::getModule() const {
+  assert(state->module && "the model is not loaded");
+  return *state->module;
+}
+
 MLIRContext &Compilation::getContext() const { return *state->context; }
 
 std::string cleave::listFunctions(ModuleOp module) {

@@ -44,15 +44,15 @@ struct Targets {
 /// `cuda:sm_90,sm_80`: the architectures.
 static llvm::Expected<Targets> getTargets(const CompileOptions &options) {
   Targets targets;
-  std::string error;
   StringRef text = options.target;
   if (text == "host") {
     if (codegen::AllowedTraits allowed = getTraits(options.allowed); allowed.isOfDevices)
       return makeError("--allow {0} is about CUDA devices: use --target or --device", allowed.word);
     targets.isas = getIsas(options.isa);
-    targets.host = codegen::HostTarget::create(targets.isas.front(), error);
-    if (!targets.host)
-      return makeError("--isa {0}: {1}", options.isa, error);
+    llvm::Expected<std::unique_ptr<codegen::HostTarget>> host = codegen::HostTarget::create(targets.isas.front());
+    if (!host)
+      return makeError("--isa {0}: {1}", options.isa, llvm::toString(host.takeError()));
+    targets.host = std::move(*host);
     return targets;
   }
   if (!text.consume_front("cuda:"))
@@ -64,8 +64,9 @@ static llvm::Expected<Targets> getTargets(const CompileOptions &options) {
   SmallVector<StringRef> names;
   text.split(names, ',');
   for (StringRef name : names) {
-    if (!codegen::CudaTarget::create(name, error))
-      return makeError("--target {0}: {1}, nor is it '{2}'", options.target, error, codegen::CudaTarget::kEmulated);
+    if (llvm::Error unknown = codegen::CudaTarget::create(name).takeError())
+      return makeError("--target {0}: {1}, nor is it '{2}'", options.target, llvm::toString(std::move(unknown)),
+                       codegen::CudaTarget::kEmulated);
     targets.devices.push_back(name.str());
   }
   return targets;
@@ -75,13 +76,15 @@ static llvm::Expected<Targets> getTargets(const CompileOptions &options) {
 static llvm::Error checkPrecision(const CompileOptions &options, Phase phase, const AssemblyOptions &assembly) {
   if (options.precision == Precision::BF16 && phase >= Phase::Clustered)
     return makeError("{0} is {1} already: --precision comes too late", options.model, toString(phase));
-  std::string error;
   if (options.precision == Precision::Split)
-    for (const std::string &isa : assembly.isas)
-      if (std::unique_ptr<codegen::HostTarget> target = codegen::HostTarget::create(isa, error);
-          target && !target->hasTiles())
+    for (const std::string &isa : assembly.isas) {
+      llvm::Expected<std::unique_ptr<codegen::HostTarget>> target = codegen::HostTarget::create(isa);
+      if (!target)
+        return makeError("--isa {0}: {1}", isa, llvm::toString(target.takeError()));
+      if (!(*target)->hasTiles())
         return makeError("--precision split computes in tiles (AMX), and --isa {0} has none: f32 and bf16 are there",
                          isa);
+    }
   return llvm::Error::success();
 }
 

@@ -322,10 +322,10 @@ std::vector<ShardedValue> Explainer::getSharded() const {
 }
 
 std::optional<std::vector<ValueExplanation>> Explainer::explain(StringRef text) const {
-  std::string error;
-  std::optional<NamePattern> pattern = NamePattern::create(text, error);
+  llvm::Expected<NamePattern> pattern = NamePattern::create(text);
   if (!pattern) {
-    state->compilation.fail(makeError("{0} is not a pattern: {1}", quote(text), error), Blame::Options);
+    state->compilation.fail(makeError("{0} is not a pattern: {1}", quote(text), llvm::toString(pattern.takeError())),
+                            Blame::Options);
     return std::nullopt;
   }
   auto found = state->explain([&](StringRef name) { return pattern->matches(name); });

@@ -236,11 +236,10 @@ bool Compilation::PlanFinder::listMeshes() {
       ranks *= axis.size;
     return fail(makeError("--devices {0} and a mesh of {1} ranks: give one", request.devices, ranks), Blame::Options);
   }
-  std::string error;
-  std::vector<MeshCell> cells = listMeshCells(*given.cluster, request.devices, request.isQuick, error);
-  if (cells.empty())
-    return fail(makeError("{0}", error), Blame::Options);
-  for (MeshCell &cell : cells) {
+  llvm::Expected<std::vector<MeshCell>> cells = listMeshCells(*given.cluster, request.devices, request.isQuick);
+  if (!cells)
+    return fail(cells.takeError(), Blame::Options);
+  for (MeshCell &cell : *cells) {
     Candidate &candidate = candidates.emplace_back();
     candidate.borders = std::move(cell.borders);
     for (auto [index, size] : llvm::enumerate(cell.sizes))

@@ -220,6 +220,7 @@ SmallVector<Tensor> ModelRun::State::runOnOneDevice() {
 }
 
 std::optional<std::vector<OutputCheck>> ModelRun::check() {
+  assert(hasOriginal() && "there is nothing to compare with");
   SmallVector<Tensor> expected;
   if (failed(reference::runGlobal(state->unsharded, state->inputs, expected)))
     return std::nullopt;
@@ -234,6 +235,7 @@ std::optional<std::vector<OutputCheck>> ModelRun::check() {
 }
 
 std::optional<CheckResult> cleave::checkModel(Compilation &compilation, RunOptions options) {
+  assert(compilation.hasMesh() && "a model without a mesh");
   options.checks = true;
   std::unique_ptr<ModelRun> run = ModelRun::create(compilation, options);
   if (!run || !run->prepare() || !run->run())

@@ -165,6 +165,7 @@ std::optional<onnx::PlanOrigin> Compilation::State::findOrigin(const onnx::NodeS
 }
 
 bool Compilation::writeOnnx(StringRef path) {
+  assert(getPhase() >= Phase::Propagated && "no sharding has been decided");
   if (!isOnnx() || state->options.model == "-")
     return fail(makeError("device annotations are written to a copy of an ONNX model in a file, and this is none"));
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(state->options.model);
@@ -193,6 +194,7 @@ bool Compilation::writeOnnx(StringRef path) {
 
 /// Of a copy, in which each rank of a pipeline has one block.
 std::optional<onnx::ExportSummary> Compilation::exportOnnx(StringRef folder, const onnx::ExportOptions &options) {
+  assert(getPhase() >= (isPipelined() ? Phase::PerRank : Phase::Optimized) && "there are no programs of ranks");
   SmallVector<func::FuncOp, 4> functions;
   OwningOpRef<ModuleOp> copy;
   if (isPipelined()) {

@@ -32,8 +32,8 @@ FailureOr<OpTimes> OpTimes::get(ModuleOp module) {
   if (!mesh)
     mesh = whole = spmd::MeshAttr::get(module.getContext(), {"device"}, {1}, {});
   spmd::Cluster machine = cluster->value_or(spmd::Cluster());
-  if (std::string misfit = spmd::describeMisfit(machine, spmd::getClusterMesh(whole)); !misfit.empty())
-    return module.emitError() << misfit;
+  if (llvm::Error misfit = spmd::checkFit(machine, spmd::getClusterMesh(whole)))
+    return module.emitError() << llvm::toString(std::move(misfit));
   return OpTimes(machine, mesh, whole);
 }
 
@@ -50,8 +50,8 @@ double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, i
   SmallVector<spmd::SubAxis> digits;
   for (spmd::AxisAttr axis : axes)
     digits.push_back(axis.toSubAxis(mesh));
-  std::optional<spmd::AtomMesh> cut = spmd::AtomMesh::create(mesh.getSizes(), digits);
-  if (!cut) // Digits that exclude each other are illegal in one op.
+  llvm::Expected<spmd::AtomMesh> cut = spmd::AtomMesh::create(mesh.getSizes(), digits);
+  if (llvm::errorToBool(cut.takeError())) // Digits that exclude each other are illegal in one op.
     return 0;
   spmd::AtomList atoms;
   for (const spmd::SubAxis &digit : digits)

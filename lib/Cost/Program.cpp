@@ -102,6 +102,7 @@ void ProgramWalk::add(Block &block) {
 
 ProgramCost cleave::cost::countProgram(func::FuncOp func, const SymbolTable &symbols, const OpTimes *times,
                                        llvm::function_ref<void(Operation &, const OpVisit &)> visit) {
+  assert(func.getBody().hasOneBlock() && "a program has one block");
   ProgramWalk walk(symbols, times, visit);
   walk.add(func.getBody().front());
   return walk.sum;

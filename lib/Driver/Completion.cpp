@@ -47,6 +47,7 @@ if [[ "$funcstack[1]" == _cleave ]]; then _cleave; else compdef _cleave cleave; 
 ArrayRef<StringRef> cleave::driver::getShells() { return kShells; }
 
 void cleave::driver::printCompletionScript(llvm::raw_ostream &os, StringRef shell) {
+  assert(llvm::is_contained(getShells(), shell) && "no script for this shell");
   os << (shell == "bash" ? kBashScript : kZshScript);
 }
 

@@ -101,6 +101,7 @@ std::vector<unsigned> NodeOrder::sort() const {
 
 /// Whatever was left out reads something that was left out: going from one to the next must come back to one that was met.
 SmallVector<unsigned> NodeOrder::findCycle(ArrayRef<unsigned> sorted) const {
+  assert(sorted.size() < sources.size() && "all nodes have an order");
   std::vector<bool> isDone(sources.size());
   for (unsigned number : sorted)
     isDone[number] = true;

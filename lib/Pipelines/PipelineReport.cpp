@@ -129,6 +129,7 @@ void cleave::printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipe
 
 /// Of the rank that sends most, but for the maxima over all.
 Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model, const spmd::Cluster *cluster) {
+  assert(!ranks.empty() && "no ranks");
   auto module = func::FuncOp(ranks.front())->getParentOfType<ModuleOp>();
   const SymbolTable symbols(module);
   std::optional<cost::OpTimes> times;

@@ -17,8 +17,11 @@
 #include "cleave/Program/Exhaustion.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/Statistic.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Debug.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/ManagedStatic.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
 void cleave::registerDialects(mlir::DialectRegistry &registry) {
@@ -44,6 +47,37 @@ void cleave::keepLocationsInReproducers() {
   if (options.lookup("mlir-pass-pipeline-crash-reproducer")->getNumOccurrences() ||
       options.lookup("mlir-generate-reproducer")->getNumOccurrences())
     static_cast<llvm::cl::opt<bool> *>(options.lookup("mlir-print-debuginfo"))->setValue(true);
+}
+
+namespace {
+/// MlirOptMain shuts LLVM down, and with it the counters.
+struct StatisticsPrinter {
+  ~StatisticsPrinter() { llvm::PrintStatistics(llvm::errs()); }
+};
+} // namespace
+static llvm::ManagedStatic<StatisticsPrinter> statisticsPrinter;
+
+void cleave::printStatistics() {
+  if (!llvm::cl::getRegisteredOptions().lookup("mlir-pass-statistics")->getNumOccurrences())
+    return;
+  llvm::EnableStatistics(/*DoPrintOnExit=*/false);
+  (void)llvm::GetStatistics(); // made first, they go last
+  (void)*statisticsPrinter;
+}
+
+void cleave::registerDebugOptions() {
+#ifndef NDEBUG
+  static std::vector<std::string> types;
+  static llvm::cl::list<std::string> option("debug-only", llvm::cl::CommaSeparated, llvm::cl::value_desc("passes"),
+                                            llvm::cl::desc("print what these passes note for those who work on them"),
+                                            llvm::cl::callback([](const std::string &type) {
+                                              llvm::DebugFlag = true;
+                                              types.push_back(type);
+                                              auto names = llvm::map_to_vector(
+                                                  types, [](const std::string &name) { return name.c_str(); });
+                                              llvm::setCurrentDebugTypes(names.data(), names.size());
+                                            }));
+#endif
 }
 
 void cleave::registerPasses() {

@@ -318,9 +318,9 @@ ClusterMesh cleave::spmd::getClusterMesh(const Plan &plan) {
 LogicalResult cleave::spmd::checkCluster(const Plan &plan, PlanError &error) {
   if (!plan.cluster || plan.mesh.empty())
     return success();
-  std::string misfit = describeMisfit(*plan.cluster, getClusterMesh(plan));
-  if (misfit.empty())
+  llvm::Error misfit = checkFit(*plan.cluster, getClusterMesh(plan));
+  if (!misfit)
     return success();
-  error = {plan.clusterPlace, misfit, {{plan.mesh.front().place, "the mesh is here"}}};
+  error = {plan.clusterPlace, toString(std::move(misfit)), {{plan.mesh.front().place, "the mesh is here"}}};
   return failure();
 }

@@ -15,6 +15,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
 
+#include "cleave/Support/Status.h"
 #include <re2/re2.h>
 
 using namespace cleave;
@@ -78,6 +79,7 @@ static std::string translateSet(StringRef set) {
 
 /// Precondition: LLVM takes the glob.
 static std::string translateGlob(StringRef glob) {
+  assert(!llvm::errorToBool(llvm::GlobPattern::create(glob, kMaxAlternatives).takeError()) && "not a glob");
   std::string text;
   bool isInGroup = false;
   for (size_t i = 0; i < glob.size(); ++i) {
@@ -137,33 +139,27 @@ static std::unique_ptr<re2::RE2> compile(const std::string &expression) {
   return std::make_unique<re2::RE2>(expression, options);
 }
 
-std::optional<NamePattern> NamePattern::create(StringRef text, std::string &error) {
-  if (text.empty() || text.size() > kMaxPatternLength) {
-    error = text.empty() ? "pattern is empty" : "pattern is longer than " + std::to_string(kMaxPatternLength);
-    return std::nullopt;
-  }
+llvm::Expected<NamePattern> NamePattern::create(StringRef text) {
+  if (text.empty())
+    return makeError("pattern is empty");
+  if (text.size() > kMaxPatternLength)
+    return makeError("pattern is longer than {0}", kMaxPatternLength);
   auto matcher = std::make_shared<Matcher>();
   matcher->text = text.str();
   StringRef expression = matcher->text;
   matcher->isGlob = !expression.consume_front(kRegexPrefix);
   if (!matcher->isGlob) {
     matcher->expression = compile(expression.str());
-    if (!matcher->expression->ok()) {
-      error = "bad regular expression '" + expression.str() + "': " + matcher->expression->error();
-      return std::nullopt;
-    }
+    if (!matcher->expression->ok())
+      return makeError("bad regular expression '{0}': {1}", expression, matcher->expression->error());
     matcher->required = findRequired(*matcher->expression);
   } else if (!isLiteral(text)) {
     std::string glob = dropLoneBraces(expression);
-    if (llvm::Error bad = llvm::GlobPattern::create(glob, kMaxAlternatives).takeError()) {
-      error = "bad pattern '" + expression.str() + "': " + llvm::toString(std::move(bad));
-      return std::nullopt;
-    }
+    if (llvm::Error bad = llvm::GlobPattern::create(glob, kMaxAlternatives).takeError())
+      return makeError("bad pattern '{0}': {1}", expression, llvm::toString(std::move(bad)));
     matcher->expression = compile(translateGlob(glob));
-    if (!matcher->expression->ok()) {
-      error = "bad pattern '" + expression.str() + "': it is too large";
-      return std::nullopt;
-    }
+    if (!matcher->expression->ok())
+      return makeError("bad pattern '{0}': it is too large", expression);
     matcher->required = findRequired(expression);
   }
   NamePattern pattern;
@@ -202,9 +198,11 @@ std::vector<std::pair<std::string, NamePattern>> NamePattern::getAlternatives() 
     if (close == StringRef::npos)
       break;
     StringRef group = text.slice(open + 1, close);
+    if (!group.contains(','))
+      continue;
     for (StringRef one : llvm::split(group, ",")) {
-      std::string other = (text.take_front(open) + one + text.drop_front(close + 1)).str(), ignored;
-      if (std::optional<NamePattern> pattern = group.contains(',') ? create(other, ignored) : std::nullopt)
+      llvm::Expected<NamePattern> pattern = create((text.take_front(open) + one + text.drop_front(close + 1)).str());
+      if (!llvm::errorToBool(pattern.takeError()))
         found.emplace_back(one.str(), std::move(*pattern));
     }
   }
@@ -282,15 +280,17 @@ bool NameIndex::forEachMatch(const NamePattern &pattern, llvm::function_ref<void
 //===----------------------------------------------------------------------===//
 
 std::string cleave::spmd::suggestPatterns(StringRef wanted, llvm::ArrayRef<StringRef> names) {
-  std::string text = suggestNames(wanted, names), ignored;
+  std::string text = suggestNames(wanted, names);
   bool isRegex = wanted.starts_with(kRegexPrefix);
   StringRef core = isRegex ? wanted.drop_front(kRegexPrefix.size()) : wanted;
   StringRef any = isRegex ? ".*" : "*", prefix = isRegex ? kRegexPrefix : "";
   for (auto [front, back] : {std::pair(false, true), std::pair(true, false), std::pair(true, true)}) {
     bool isSame = (front && core.starts_with(any)) || (back && core.ends_with(any));
     std::string tried = (prefix + (front ? any : "") + core + (back ? any : "")).str();
-    std::optional<NamePattern> pattern = isSame ? std::nullopt : NamePattern::create(tried, ignored);
-    if (!pattern)
+    if (isSame)
+      continue;
+    llvm::Expected<NamePattern> pattern = NamePattern::create(tried);
+    if (llvm::errorToBool(pattern.takeError()))
       continue;
     auto matching = llvm::make_filter_range(names, [&](StringRef name) { return pattern->matches(name); });
     size_t count = std::distance(matching.begin(), matching.end());

@@ -149,8 +149,8 @@ LogicalResult PlanReader::readStates(yaml::Node *node, Plan &plan) {
     PlanState state{{input.str(), placeOf(entry.getKey())}, {"", placeOf(entry.getValue())}};
     if (failed(readText(entry.getValue(), state.output.text)))
       return failure();
-    if (std::string reason = describeBadState(state); !reason.empty())
-      return fail(entry.getKey(), reason);
+    if (llvm::Error bad = checkState(state))
+      return fail(entry.getKey(), llvm::toString(std::move(bad)));
     plan.states.push_back(std::move(state));
     return success();
   };
@@ -182,8 +182,9 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
       return fail(value, "expected one pattern; one of several names is \"{a,b}\", in quotes");
     if (failed(readText(value, rule.pattern)))
       return failure();
-    std::string reason;
-    return NamePattern::create(rule.pattern, reason) ? success() : fail(value, reason);
+    if (llvm::Error bad = NamePattern::create(rule.pattern).takeError())
+      return fail(value, llvm::toString(std::move(bad)));
+    return success();
   };
   auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
     yaml::Node *value = entry.getValue();
@@ -242,7 +243,7 @@ LogicalResult PlanReader::readDims(yaml::Node *node, PlanRule &rule) {
 LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
   dim.place = placeOf(node);
   auto readEntry = [&](yaml::Node *entry) -> LogicalResult {
-    std::string text, reason;
+    std::string text;
     PlanPlace place = placeOf(entry);
     if (failed(readText(entry, text)))
       return failure();
@@ -250,20 +251,22 @@ LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
       return fail(entry, "'?' must be the last entry of a dim");
     if ((text == "_" || text == "...") && entry != node)
       return fail(entry, "'" + text + "' stands alone, not in a list of axes");
-    return succeeded(parseDimEntry(text, place, dim, reason)) ? success() : failWord(entry, reason);
+    if (llvm::Error bad = parseDimEntry(text, place, dim))
+      return failWord(entry, llvm::toString(std::move(bad)));
+    return success();
   };
   return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "axes", readEntry) : readEntry(node);
 }
 
 LogicalResult PlanReader::readAxes(yaml::Node *node, std::vector<PlanAxis> &axes) {
   return readSequence(node, "a list of axes", [&](yaml::Node *entry) -> LogicalResult {
-    std::string text, reason;
+    std::string text;
     PlanAxis axis;
     axis.place = placeOf(entry);
     if (failed(readText(entry, text)))
       return failure();
-    if (failed(parseAxisText(text, axis, reason)))
-      return failWord(entry, reason);
+    if (llvm::Error bad = parseAxisText(text, axis))
+      return failWord(entry, llvm::toString(std::move(bad)));
     axes.push_back(std::move(axis));
     return success();
   });

@@ -18,6 +18,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include "cleave/Support/Status.h"
 #include <cassert>
 #include <set>
 
@@ -102,39 +103,35 @@ static StringRef hintAtUnsharded(StringRef text) {
   return isNothing ? "; a dim that is not sharded is '_'" : "";
 }
 
-LogicalResult cleave::spmd::parseAxisText(StringRef text, PlanAxis &axis, std::string &reason) {
+llvm::Error cleave::spmd::parseAxisText(StringRef text, PlanAxis &axis) {
   auto [name, digit] = text.split(':');
   bool isName = !name.empty() && name != "_" &&
                 all_of(name, [](char c) { return isAlnum(c) || c == '_' || c == '-' || c == '.'; });
-  if (!isName) {
-    reason = ("expected an axis, '_' or '?', got '" + text + "'" + hintAtUnsharded(text)).str();
-    return failure();
-  }
+  if (!isName)
+    return makeError("expected an axis, '_' or '?', got '{0}'{1}", text, hintAtUnsharded(text));
   axis.name = name.str();
   if (!text.contains(':'))
-    return success();
+    return llvm::Error::success();
   if (!digit.consume_front("(") || digit.consumeInteger(10, axis.preSize) || !digit.consume_front(")") ||
-      digit.getAsInteger(10, axis.size) || axis.preSize < 1 || axis.size < 2) {
-    reason = "expected a sub-axis such as model:(1)2, got '" + text.str() + "'";
-    return failure();
-  }
-  return success();
+      digit.getAsInteger(10, axis.size) || axis.preSize < 1 || axis.size < 2)
+    return makeError("expected a sub-axis such as model:(1)2, got '{0}'", text);
+  return llvm::Error::success();
 }
 
-LogicalResult cleave::spmd::parseDimEntry(StringRef text, const PlanPlace &place, PlanDim &dim, std::string &reason) {
+llvm::Error cleave::spmd::parseDimEntry(StringRef text, const PlanPlace &place, PlanDim &dim) {
   dim.isRest = text == "...";
   if (text == "_" || dim.isRest)
-    return success();
+    return llvm::Error::success();
   if (text.consume_back("?"))
     dim.isOpen = true;
   if (text.empty() && dim.isOpen)
-    return success();
+    return llvm::Error::success();
   PlanAxis axis;
   axis.place = place;
-  if (failed(parseAxisText(text, axis, reason)))
-    return failure();
+  if (llvm::Error error = parseAxisText(text, axis))
+    return error;
   dim.axes.push_back(std::move(axis));
-  return success();
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,8 +177,9 @@ static LogicalResult parseTarget(StringRef text, PlanRule &rule, PlanError &erro
     text = pattern;
   }
   rule.pattern = text.str();
-  std::string reason;
-  return NamePattern::create(text, reason) ? success() : failAt(error, "--shard", 0, reason);
+  if (llvm::Error bad = NamePattern::create(text).takeError())
+    return failAt(error, "--shard", 0, llvm::toString(std::move(bad)));
+  return success();
 }
 
 LogicalResult cleave::spmd::parseShardOption(StringRef text, Plan &plan, PlanError &error) {
@@ -243,8 +241,7 @@ static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
   int64_t ranks = 1;
   for (auto [index, axis] : enumerate(plan.mesh)) {
     PlanAxis asAxis;
-    std::string reason;
-    if (failed(parseAxisText(axis.name, asAxis, reason)) || asAxis.isSubAxis())
+    if (llvm::errorToBool(parseAxisText(axis.name, asAxis)) || asAxis.isSubAxis())
       return failAt(error, axis.place, "'" + axis.name + "' is not a name for an axis: letters, digits, '_', '-', '.'");
     for (const MeshAxis &other : ArrayRef(plan.mesh).take_front(index))
       if (other.name == axis.name)
@@ -337,8 +334,9 @@ static LogicalResult checkSubAxes(const Plan &plan, PlanError &error) {
     if (!known.insert({number, axis.preSize, axis.size}).second)
       return success();
     annotations.push_back({number, axis.preSize, axis.size});
-    std::string reason;
-    return AtomMesh::create(sizes, annotations, &reason, names) ? success() : failAt(error, axis.place, reason);
+    if (llvm::Error exclusive = AtomMesh::create(sizes, annotations, names).takeError())
+      return failAt(error, axis.place, llvm::toString(std::move(exclusive)));
+    return success();
   };
   for (const PlanRule &rule : plan.rules)
     for (const PlanAxis *axis : rule.getAxes())

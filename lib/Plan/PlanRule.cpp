@@ -16,10 +16,9 @@ using namespace llvm;
 
 /// Both were compiled when the plan was read, so that neither can fail here.
 NamePattern PlanRule::getPattern() const {
-  std::string reason;
-  NamePattern result = *NamePattern::create(pattern, reason);
+  NamePattern result = llvm::cantFail(NamePattern::create(pattern));
   for (const PlanPattern &other : except)
-    result.exclude(*NamePattern::create(other.text, reason));
+    result.exclude(llvm::cantFail(NamePattern::create(other.text)));
   return result;
 }
 

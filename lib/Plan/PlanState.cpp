@@ -9,6 +9,7 @@
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 
+#include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -44,25 +45,24 @@ static std::string writeStars(StringRef pattern, ArrayRef<StringRef> stars) {
   return name;
 }
 
-std::string cleave::spmd::describeBadState(const PlanState &state) {
+llvm::Error cleave::spmd::checkState(const PlanState &state) {
   StringRef input = state.input.text, output = state.output.text;
   if (input.empty() || output.empty())
-    return "a state is an input and an output, such as past_*=present_*";
+    return makeError("a state is an input and an output, such as past_*=present_*");
   if (input.count('*') != output.count('*'))
-    return ("'" + input + "' and '" + output + "' have not as many stars").str();
-  return "";
+    return makeError("'{0}' and '{1}' have not as many stars", input, output);
+  return llvm::Error::success();
 }
 
 LogicalResult cleave::spmd::parseStateOption(StringRef text, Plan &plan, PlanError &error) {
   auto [input, output] = text.split('=');
   PlanState state{{input.str(), {"--state", 1, 1}}, {output.str(), {"--state", 1, unsigned(input.size()) + 2}}};
-  std::string reason = describeBadState(state);
-  if (reason.empty()) {
-    plan.states.push_back(std::move(state));
-    return success();
+  if (llvm::Error bad = checkState(state)) {
+    error = {{"--state", 1, 1}, llvm::toString(std::move(bad)), {}};
+    return failure();
   }
-  error = {{"--state", 1, 1}, reason, {}};
-  return failure();
+  plan.states.push_back(std::move(state));
+  return success();
 }
 
 namespace {

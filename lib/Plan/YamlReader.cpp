@@ -158,8 +158,9 @@ LogicalResult YamlReader::readPattern(yaml::Node *node, PlanPattern &pattern) {
   pattern.place = placeOf(node);
   if (failed(readText(node, pattern.text)))
     return failure();
-  std::string reason;
-  return NamePattern::create(pattern.text, reason) ? success() : fail(node, reason);
+  if (llvm::Error bad = NamePattern::create(pattern.text).takeError())
+    return fail(node, llvm::toString(std::move(bad)));
+  return success();
 }
 
 LogicalResult YamlReader::readBytes(yaml::Node *node, int64_t &bytes) {

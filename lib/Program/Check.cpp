@@ -7,6 +7,7 @@
 #include "Checks.h"
 
 #include <algorithm>
+#include <cassert>
 
 using namespace cleave::program;
 
@@ -181,6 +182,8 @@ Status Checker::checkView(size_t role, const View &view) const {
 
 /// Precondition: buffer and number are there.
 bool Checker::isAligned(size_t role, const View &view, uint64_t alignment) const {
+  assert(view.buffer < program.roles[role].buffers.size() && getSpread(role, view.offset) &&
+         "buffer and number come before");
   // A sum of multiples of a power of two is one; base and column are asked for that one by one.
   return program.roles[role].buffers[view.buffer].alignment % alignment == 0 &&
          (getSpread(role, view.offset)->bits & (alignment - 1)) == 0;

@@ -6,6 +6,7 @@
 #include "Checks.h"
 
 #include <algorithm>
+#include <cassert>
 #include <tuple>
 
 using namespace cleave::program;
@@ -263,6 +264,7 @@ static bool isSame(const View &a, const View &b) {
 
 /// True if no piece that a rank gets lies in the bytes of the operand. Precondition: P22 holds.
 static bool getsBeside(const Program &program, const Exchange &exchange) {
+  assert(exchange.operand && exchange.result && "P22 comes before");
   const Pieces &pieces = program.pieces[exchange.pieces];
   const View &operand = *exchange.operand, &result = *exchange.result;
   if (operand.offset.column != result.offset.column)

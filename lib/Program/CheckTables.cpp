@@ -6,6 +6,7 @@
 #include "Checks.h"
 
 #include <algorithm>
+#include <cassert>
 
 using namespace cleave::program;
 
@@ -106,6 +107,7 @@ Status Checker::checkGroups() {
 
 /// Whether two pieces fill an element twice. Precondition: same target.
 static bool meet(const Pieces &pieces, size_t a, size_t b) {
+  assert(pieces.ends[a].target == pieces.ends[b].target && "pieces of two ranks");
   for (uint32_t dim = 0; dim < pieces.dims; ++dim) {
     const int64_t *boxA = &pieces.boxes[a * 3 * pieces.dims], *boxB = &pieces.boxes[b * 3 * pieces.dims];
     int64_t startA = boxA[2 * pieces.dims + dim], startB = boxB[2 * pieces.dims + dim];

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Program/Exhaustion.h"
 
+#include <cassert>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -21,6 +22,7 @@ static std::terminate_handler before = nullptr;
 static void put(const char *text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
 
 [[noreturn]] static void end(const char *why) {
+  assert(*theTool && "nobody has said what to end");
   put(theTool);
   put(": error: ");
   put(why);

@@ -7,6 +7,7 @@
 
 #include "cleave/Program/Words.h"
 #include <algorithm>
+#include <cassert>
 #include <map>
 
 using namespace cleave::program;
@@ -86,6 +87,7 @@ std::vector<Operand> cleave::program::getOperands(const Program &program, const 
 
 // Strides are not negative (P6), so that the last element lies last.
 uint64_t cleave::program::getSpanBytes(const Type &type) {
+  assert((type.strides.empty() || type.strides.size() == type.shape.size()) && "a stride per dim (P6)");
   uint64_t last = 0;
   if (type.strides.empty())
     return getBytes(type);

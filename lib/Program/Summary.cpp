@@ -10,6 +10,7 @@
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include <algorithm>
+#include <cassert>
 
 using namespace cleave::program;
 
@@ -284,6 +285,7 @@ static ListSummary summarize(const Program &program, const Role &role, const Lis
 std::vector<VariantSummary> cleave::program::summarize(const Program &program) {
   std::vector<VariantSummary> variants;
   for (const Variant &variant : program.variants) {
+    assert(variant.lists.size() == program.roles.size() && "the program has not been checked");
     VariantSummary &summary = variants.emplace_back();
     for (size_t role = 0; role < program.roles.size(); ++role) {
       summary.lists.push_back(::summarize(program, program.roles[role], variant.lists[role]));

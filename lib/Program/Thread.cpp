@@ -8,6 +8,7 @@
 #include "cleave/Program/Thread.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -15,6 +16,7 @@
 using namespace cleave::program;
 
 Thread &Thread::operator=(Thread &&other) noexcept {
+  assert(!isRunning && "nobody would wait for the thread");
   handle = other.handle;
   isRunning = std::exchange(other.isRunning, false);
   return *this;

@@ -6,6 +6,7 @@
 #include "cleave/Program/Words.h"
 
 #include "cleave/Program/Error.h"
+#include <cassert>
 #include <iterator>
 
 using namespace cleave::program;
@@ -29,7 +30,10 @@ const char *cleave::program::getWord(Reduction reduction) {
 /// In the order of the enum. Of a GPU's block, what any has.
 static constexpr DeviceTraits kDevices[] = {{"host", true, 1}, {"cuda", false, 1024}};
 
-const DeviceTraits &cleave::program::getTraits(Device device) { return kDevices[static_cast<size_t>(device)]; }
+const DeviceTraits &cleave::program::getTraits(Device device) {
+  assert(static_cast<size_t>(device) < std::size(kDevices) && "no device");
+  return kDevices[static_cast<size_t>(device)];
+}
 
 const char *cleave::program::getWord(Device device) {
   return static_cast<size_t>(device) < std::size(kDevices) ? getTraits(device).word : "?";

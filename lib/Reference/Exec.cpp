@@ -60,6 +60,7 @@ static void forEachPlace(ArrayRef<int64_t> plain, ArrayRef<int64_t> packed, cons
 }
 
 Tensor cleave::reference::pack(const Tensor &tensor, const exec::Layout &layout) {
+  assert(exec::getPackedShape(tensor.getShape(), layout) && "no layout of this shape");
   Tensor result =
       Tensor::zeros(RankedTensorType::get(*exec::getPackedShape(tensor.getShape(), layout), tensor.getElementType()));
   int64_t bytes = getElementBytes(result.getElementType());

@@ -37,6 +37,7 @@ static size_t countAlive(Block &body) {
 }
 
 LogicalResult cleave::reference::checkMemory(func::FuncOp func, int64_t numRanks) {
+  assert(func.getBody().hasOneBlock() && "a program has one block");
   // Next to what is alive: the inputs, and the operands of the op that runs.
   double ofRank = countAlive(func.getBody().front()) * sizeof(Tensor) + 2 * sizeof(SmallVector<Tensor>);
   double needed = ofRank * double(numRanks), memory = getMemory();

@@ -146,6 +146,7 @@ LogicalResult Interpreter::step(Operation &op) {
 
 Interpreter::Interpreter(Block &block, spmd::MeshAttr mesh, ParamStore &params)
     : block(block), next(&block.front()), mesh(mesh), numRanks(mesh ? mesh.getNumRanks() : 1), params(params) {
+  assert(block.mightHaveTerminator() && "a block without an end");
   findLastUses();
 }
 

@@ -80,6 +80,7 @@ static void fill(Tensor &result, ArrayRef<char> element) {
 }
 
 Tensor Tensor::filled(RankedTensorType type, ArrayRef<char> element) {
+  assert(int64_t(element.size()) == reference::getElementBytes(type.getElementType()) && "not one element");
   Tensor result = zeros(type);
   fill(result, element);
   return result;

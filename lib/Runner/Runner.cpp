@@ -17,6 +17,7 @@
 #include "cleave/Runtime/Profile.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +44,9 @@ static constexpr const char *kDtypes[] = {"f2", "V2", "f4", "f8", "b1", "i1", "i
 static Element getElement(const std::string &dtype) {
   if (dtype == "V1")
     return Element::UI8;
-  return Element(std::find(std::begin(kDtypes), std::end(kDtypes), dtype) - std::begin(kDtypes));
+  const auto *found = std::find(std::begin(kDtypes), std::end(kDtypes), dtype);
+  assert(found != std::end(kDtypes) && "no type of readNpz");
+  return Element(found - std::begin(kDtypes));
 }
 
 /// Arrays as the executor takes them; they stay where they are.

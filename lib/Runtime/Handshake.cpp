@@ -15,6 +15,7 @@
 #include "cleave/Runtime/FlightRecorder.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -98,6 +99,7 @@ Handshake::~Handshake() {
 }
 
 int Handshake::take(std::string &rest) {
+  assert(socket >= 0 && (!isHost || hasProved) && "the other one is not known");
   rest = std::move(received);
   return std::exchange(socket, -1);
 }

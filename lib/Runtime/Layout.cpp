@@ -13,6 +13,7 @@
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 
+#include <cassert>
 #include <cstring>
 
 using namespace cleave::runtime;
@@ -29,6 +30,7 @@ static std::vector<int64_t> makeTable(int64_t size, int64_t by, int64_t outer, i
 Scatter::Scatter(const program::Load &load, Element from, Element to)
     : shape(load.shape), from(from), to(to), tables(load.shape.size()) {
   const program::Layout &layout = load.layout;
+  assert(program::getLaidOutShape(shape, layout) && "the layout does not suit the slice (P16)");
   size_t dims = shape.size();
   std::vector<int64_t> laidOut = *program::getLaidOutShape(shape, layout);
   std::vector<int64_t> strides(laidOut.size());

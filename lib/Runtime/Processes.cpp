@@ -87,11 +87,12 @@ Status ProcessCommunicator::receive(const Pending &pending, unsigned number, std
   return {};
 }
 
-std::string ProcessCommunicator::findTooLarge(int peer, uint64_t bytes) const {
+std::optional<std::string> ProcessCommunicator::findTooLarge(int peer, uint64_t bytes) const {
   uint64_t most = largest + kMessageHeader;
-  return bytes <= most ? ""
-                       : "rank " + std::to_string(peer) + " announces a message of " + std::to_string(bytes) +
-                             " bytes, and none of this program has more than " + std::to_string(most);
+  if (bytes <= most)
+    return std::nullopt;
+  return "rank " + std::to_string(peer) + " announces a message of " + std::to_string(bytes) +
+         " bytes, and none of this program has more than " + std::to_string(most);
 }
 
 /// Who has waited for long lets others have the core.

@@ -48,8 +48,8 @@ protected:
       : Communicator(rank, size, options), watch(rank, size, options) {}
 
   void expectMessages(uint64_t bytes) override { largest = bytes; }
-  /// What is wrong with a message of so many bytes from `peer`; empty where it may be one.
-  std::string findTooLarge(int peer, uint64_t bytes) const;
+  /// What is wrong with a message of so many bytes from `peer`; nothing where it may be one.
+  std::optional<std::string> findTooLarge(int peer, uint64_t bytes) const;
 
   // What a kind of connection has to do; the rest is the same for all.
   /// Begins to send `out`, and to receive. Does not wait.

@@ -6,6 +6,7 @@
 #include "RankThreads.h"
 #include "cleave/Program/Exhaustion.h"
 
+#include <cassert>
 #include <sched.h>
 
 using namespace cleave::runtime;
@@ -48,6 +49,7 @@ cleave::program::Status RankThreads::start() {
 }
 
 RankThreads::~RankThreads() {
+  assert((threads.empty() || number == 0 || finished.isOpen(number)) && "a job is under way");
   isOver = true;
   started.arrive(++number);
   for (program::Thread &thread : threads)

@@ -8,6 +8,7 @@
 #include "Numbers.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -102,6 +103,7 @@ static void reduceBy(Reduction reduction, const std::vector<const char *> &sourc
 
 void cleave::runtime::reduce(Reduction reduction, ElementType type, const std::vector<const char *> &sources,
                              char *target, uint64_t count) {
+  assert(!sources.empty() && isLegal(reduction, type) && "nothing to reduce, or in no such way");
   switch (type) {
   case ElementType::F64:
     return reduceBy<double>(reduction, sources, target, count);

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 using namespace cleave::runtime;
+using cleave::program::makeError;
+using cleave::program::Result;
 
 std::string cleave::runtime::getHostName() {
   char name[256] = {};
@@ -123,7 +125,7 @@ static bool isOwn(in_addr address) {
   return isBound;
 }
 
-bool cleave::runtime::findOwnAddress(const std::string &host, in_addr &address, std::string &why) {
+Result<in_addr> cleave::runtime::findOwnAddress(const std::string &host) {
   std::vector<sockaddr_in> found = resolve(host);
   for (const sockaddr_in &each : found) {
     if (!isOwn(each.sin_addr))
@@ -131,15 +133,12 @@ bool cleave::runtime::findOwnAddress(const std::string &host, in_addr &address, 
     in_addr literal;
     bool isLoopback = ntohl(each.sin_addr.s_addr) >> 24 == 127;
     bool isNamed = inet_pton(AF_INET, host.c_str(), &literal) == 1 || host == "localhost";
-    address = isLoopback && !isNamed ? getAddress(Reach::Anybody) : each.sin_addr;
-    return true;
+    return isLoopback && !isNamed ? getAddress(Reach::Anybody) : each.sin_addr;
   }
   // As Slurm calls a node, which need not be a name that anybody looks up.
-  address = getAddress(Reach::Anybody);
   if (host == getHostName())
-    return true;
-  why = found.empty() ? "its address is not known" : "it is not an address of this machine";
-  return false;
+    return getAddress(Reach::Anybody);
+  return makeError(found.empty() ? "its address is not known" : "it is not an address of this machine");
 }
 
 std::vector<sockaddr_in> cleave::runtime::listTargets(const Place &place) {
@@ -162,7 +161,8 @@ std::vector<sockaddr_in> cleave::runtime::listTargets(const Place &place) {
 // Ports
 //===----------------------------------------------------------------------===//
 
-int cleave::runtime::openPort(in_addr address, const std::vector<int> &ports, int &port, std::string &why) {
+Result<OpenPort> cleave::runtime::openPort(in_addr address, const std::vector<int> &ports) {
+  int code = EINVAL;
   for (int wanted : ports) {
     sockaddr_in at = {};
     at.sin_family = AF_INET;
@@ -175,15 +175,13 @@ int cleave::runtime::openPort(in_addr address, const std::vector<int> &ports, in
     int one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (listener >= 0 && bind(listener, reinterpret_cast<sockaddr *>(&at), sizeof(at)) == 0 &&
-        listen(listener, SOMAXCONN) == 0 && getsockname(listener, reinterpret_cast<sockaddr *>(&at), &length) == 0) {
-      port = ntohs(at.sin_port);
-      return listener;
-    }
-    why = std::strerror(errno);
+        listen(listener, SOMAXCONN) == 0 && getsockname(listener, reinterpret_cast<sockaddr *>(&at), &length) == 0)
+      return OpenPort{listener, ntohs(at.sin_port)};
+    code = errno;
     if (listener >= 0)
       close(listener);
   }
-  return -1;
+  return makeError(std::strerror(code));
 }
 
 void cleave::runtime::setUp(int socket) {

@@ -7,6 +7,7 @@
 #define CLEAVE_LIB_RUNTIME_SOCKETS_H
 
 #include "Secret.h"
+#include "cleave/Program/Error.h"
 #include "cleave/Runtime/Failure.h"
 #include <functional>
 #include <netinet/in.h>
@@ -28,8 +29,8 @@ struct Address {
   Secret secret = {};
   Place place;
 };
-/// Where rank 0 is by now: nothing where that is not known yet, and why where it never will be.
-using FindAddress = std::function<std::optional<Address>(std::string &why)>;
+/// Where rank 0 is by now: nothing where that is not known yet, an error where it never will be.
+using FindAddress = std::function<program::Result<std::optional<Address>>()>;
 
 /// `port host ip ip ..`, in one line.
 std::string format(const Place &place);
@@ -48,11 +49,15 @@ enum class Reach {
 };
 in_addr getAddress(Reach reach);
 /// The one of this machine that `host` names. A name of this machine that it knows as its loopback (127.0.1.1 of /etc/hosts) says
-/// nothing of how others reach it: all addresses. False, and why, if there is none.
-bool findOwnAddress(const std::string &host, in_addr &address, std::string &why);
+/// nothing of how others reach it: all addresses. An error if there is none.
+program::Result<in_addr> findOwnAddress(const std::string &host);
 
-/// Listens at the first of `ports` that is free (0: any), which `port` is then. -1, and why, if none is.
-int openPort(in_addr address, const std::vector<int> &ports, int &port, std::string &why);
+/// A socket that listens, and its port.
+struct OpenPort {
+  int socket = -1, number = 0;
+};
+/// Listens at the first of `ports` that is free (0: any). An error if none is.
+program::Result<OpenPort> openPort(in_addr address, const std::vector<int> &ports);
 /// A port of this machine as others may reach it.
 Place describeHere(in_addr address, int port);
 /// Where connections to a place are tried.

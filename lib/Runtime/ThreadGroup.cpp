@@ -22,8 +22,11 @@ static constexpr uint64_t kLine = 64;
 
 ThreadGroup::ThreadGroup(const std::vector<int> &ranks)
     : ranks(ranks), posted(ranks.size()), done(ranks.size()), members(ranks.size()) {
-  for (Member &member : members)
+  for (Member &member : members) {
     member.sources.resize(ranks.size());
+    for (Post &post : member.posts)
+      post.sent.resize(ranks.size());
+  }
 }
 
 void ThreadGroup::Stage::arrive(uint32_t index, uint64_t number) {
@@ -53,6 +56,9 @@ void ThreadGroup::post(uint32_t index, uint64_t number, uint64_t digest, const O
   post.input = static_cast<const char *>(operation.input);
   post.output = static_cast<char *>(operation.output);
   post.operation = operation;
+  if (operation.kind == OperationKind::Exchange)
+    for (uint32_t member = 0; member < ranks.size(); ++member)
+      post.sent[member] = getTraffic(operation, index, member);
   uint64_t bytes = getInputExtent(operation, ranks.size()) * getElementBytes(operation.type);
   if (bytes > 0 && isSmall(operation))
     std::memcpy(members[index].slots[number % Gate::kDepth], operation.input, bytes);
@@ -66,7 +72,7 @@ std::optional<std::pair<uint32_t, std::string>> ThreadGroup::findMismatch(uint32
       return std::pair(member, "called " + describeOther(post.operation, own.operation));
     if (own.operation.kind != OperationKind::Exchange)
       continue;
-    Traffic sent = getTraffic(post.operation, member, index), expected = getTraffic(own.operation, member, index);
+    Traffic sent = post.sent[index], expected = getTraffic(own.operation, member, index);
     if (!(sent == expected))
       return std::pair(member, "sends " + format(sent) + ", expected " + format(expected));
   }

@@ -67,6 +67,8 @@ private:
     const char *input = nullptr;
     char *output = nullptr;
     Operation operation;
+    /// Of an exchange, to each member. Its list of pieces is the member's, who may be done with it before others compare.
+    std::vector<Traffic> sent;
   };
   struct Member {
     Post posts[Gate::kDepth];

@@ -8,6 +8,7 @@
 #include "ThreadGroup.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <map>
 #include <sched.h>
@@ -241,6 +242,7 @@ Status ThreadCommunicator::findMissing(const Pending &pending, ThreadGroup &grou
 }
 
 std::vector<std::unique_ptr<Communicator>> cleave::runtime::makeThreads(int size, const Options &options) {
+  assert(size >= 1 && "no ranks");
   Options complete = options;
   if (complete.silence <= 0)
     complete.silence = complete.deadline;

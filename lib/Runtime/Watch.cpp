@@ -49,7 +49,7 @@ Watch::~Watch() {
 
 /// Where the hub is said to be does not change.
 Status Watch::begin(const std::string &address, const std::string &itsCard) {
-  return begin([&](std::string &) { return parseAddress(address); }, itsCard);
+  return begin([&] { return parseAddress(address); }, itsCard);
 }
 
 Status Watch::begin(const FindAddress &hub, const std::string &itsCard) {

@@ -51,15 +51,14 @@ Status Watch::listen(in_addr at, std::string &address) {
 
 Status Watch::listen(in_addr at, const std::vector<int> &ports, const Secret &secret, std::string &address) {
   own.secret = secret;
-  std::string why;
-  int port = 0;
-  listener = openPort(at, ports, port, why);
-  if (listener < 0) {
+  cleave::program::Result<OpenPort> port = openPort(at, ports);
+  if (!port) {
     std::string which = ports.front() == 0 ? "" : " " + std::to_string(ports.front());
     which += ports.size() > 1 ? " to " + std::to_string(ports.back()) : "";
-    return failHere(rank, Cause::System, "cannot open a port" + which + ": " + why);
+    return failHere(rank, Cause::System, "cannot open a port" + which + ": " + port.getError().message);
   }
-  address = format(Address{secret, describeHere(at, port)});
+  listener = port->socket;
+  address = format(Address{secret, describeHere(at, port->number)});
   return {};
 }
 
@@ -151,10 +150,13 @@ void Watch::admit(Handshake &handshake) {
 
 /// Every port of the place is tried, until one is the hub's: it may not listen yet, or another service may be there.
 Status Watch::connectToHub(const FindAddress &hub, int64_t deadline) {
-  std::string where, why;
+  std::string where;
   std::optional<Dialer> dialer;
-  while (getNow() < deadline && why.empty()) {
-    if (std::optional<Address> address = hub(why)) {
+  while (getNow() < deadline) {
+    cleave::program::Result<std::optional<Address>> known = hub();
+    if (!known)
+      return failHere(rank, Cause::Invalid, known.getError().message);
+    if (const std::optional<Address> &address = *known) {
       where = " on " + cleave::program::printable(address->place.host);
       if (!dialer || own.secret != address->secret)
         dialer.emplace(own, /*host=*/0);
@@ -176,8 +178,6 @@ Status Watch::connectToHub(const FindAddress &hub, int64_t deadline) {
     dialer.reset();
     return awaitWelcome(deadline + kHubTime);
   }
-  if (!why.empty())
-    return failHere(rank, Cause::Invalid, why);
   std::string others =
       dialer && dialer->isRefused() ? "; who is there has another secret, or is of another version" : "";
   return failHere(rank, Cause::Timeout, "cannot reach rank 0" + where + others);

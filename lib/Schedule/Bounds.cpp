@@ -210,5 +210,6 @@ private:
 } // namespace
 
 LowerBound cleave::schedule::computeLowerBound(const Schedule &schedule, const Costs &costs) {
+  assert(costs.forward.size() == size_t(schedule.numStages) && "one entry per stage");
   return Bounder(schedule, costs).run();
 }

@@ -254,5 +254,6 @@ private:
 } // namespace
 
 ExactAnswer cleave::schedule::searchExactly(const SearchProblem &problem, Ticks below, int64_t maxStates) {
+  assert(isSmall(problem) && "its states have no place");
   return ExactSearch(problem, below, maxStates).run();
 }

@@ -99,7 +99,10 @@ private:
 
 } // namespace
 
-llvm::Error cleave::schedule::addMessages(Schedule &schedule) { return Placer(schedule).run(); }
+llvm::Error cleave::schedule::addMessages(Schedule &schedule) {
+  assert(schedule.isComputeOnly() && "messages have been placed already");
+  return Placer(schedule).run();
+}
 
 void cleave::schedule::removeMessages(Schedule &schedule) {
   for (std::vector<Action> &program : schedule.programs)

@@ -7,6 +7,7 @@
 #include "cleave/Schedule/Schedule.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include <cassert>
 
 using namespace cleave::schedule;
 
@@ -68,6 +69,7 @@ bool cleave::schedule::mayHaveChunks(Placement placement, int32_t chunks) {
 
 // Every second run through the ranks goes backwards where a placement turns.
 std::vector<int32_t> cleave::schedule::placeStages(Placement placement, int32_t ranks, int32_t chunks) {
+  assert(mayHaveChunks(placement, chunks) && "the placement has no such number of stages a rank");
   std::vector<int32_t> places;
   bool turns = placement == Placement::V || placement == Placement::Wave;
   for (int32_t chunk = 0; chunk < chunks; ++chunk)
@@ -76,7 +78,14 @@ std::vector<int32_t> cleave::schedule::placeStages(Placement placement, int32_t 
   return places;
 }
 
+[[maybe_unused]] static bool isPermutation(llvm::ArrayRef<int32_t> numbers) {
+  std::vector<int32_t> sorted(numbers);
+  llvm::sort(sorted);
+  return llvm::all_of(llvm::enumerate(sorted), [](auto entry) { return size_t(entry.value()) == entry.index(); });
+}
+
 void cleave::schedule::renumberRanks(Schedule &schedule, llvm::ArrayRef<int32_t> numbers) {
+  assert(isPermutation(numbers) && numbers.size() == size_t(schedule.numRanks) && "one other number per rank");
   for (Replica &replica : schedule.replicas)
     for (int32_t &rank : replica.placement)
       rank = numbers[rank];

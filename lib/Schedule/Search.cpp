@@ -132,6 +132,7 @@ llvm::Expected<SearchResult> cleave::schedule::search(llvm::ArrayRef<SearchCandi
   LowerBound least;
   least.span = least.makespan = std::numeric_limits<double>::infinity();
   for (const SearchCandidate &candidate : candidates) {
+    assert(candidate.schedule.replicas.size() == 1 && "a candidate has one replica");
     searchers.push_back(std::make_unique<Searcher>(candidate, options.seed));
     const LowerBound &bound = searchers.back()->bound;
     if (bound.span < least.span) {

@@ -367,6 +367,7 @@ static void dropMessages(const Schedule &schedule, Simulation &simulation) {
 }
 
 llvm::Expected<Simulation> cleave::schedule::simulate(const Schedule &schedule, const Costs &costs, MessageMode mode) {
+  assert(costs.forward.size() == size_t(schedule.numStages) && "one entry per stage");
   if (mode == MessageMode::Async || !schedule.isComputeOnly())
     return Simulator(schedule, costs, mode).run();
   Schedule withMessages = schedule;

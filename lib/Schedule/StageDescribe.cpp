@@ -150,6 +150,7 @@ int64_t cleave::schedule::getBoundNs(const SplitProblem &problem, size_t numStag
 
 llvm::Expected<StageSplit> cleave::schedule::describeStages(const SplitProblem &problem, const SplitOptions &options,
                                                             std::vector<int32_t> stageOf) {
+  assert(stageOf.size() == problem.ops.size() && "a stage per op");
   llvm::Expected<StageSplit> split = describeWithoutLimit(problem, options, std::move(stageOf));
   if (!split)
     return split;

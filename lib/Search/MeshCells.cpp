@@ -1,24 +1,24 @@
 //===- MeshCells.cpp - the meshes of so many devices ----------------------===//
 #include "cleave/Search/MeshCells.h"
+#include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+
 
 using namespace cleave::spmd;
 using namespace llvm;
 
 static constexpr size_t kMostAxes = 3;
 
-/// Devices of each level that are used, the farthest first. Empty, and why, where they do not fill it.
-static std::vector<int64_t> fillLevels(const Cluster &cluster, int64_t devices, std::string &error) {
+/// Devices of each level that are used, the farthest first.
+static Expected<std::vector<int64_t>> fillLevels(const Cluster &cluster, int64_t devices) {
   std::vector<int64_t> sizes;
   int64_t left = devices, group = 1;
   for (const ClusterLevel &level : cluster.levels) {
     bool isLast = level.devices == 0 || left <= level.devices;
     if (!isLast && left % level.devices != 0) {
       int64_t nodes = group * level.devices;
-      error = formatv("{0} devices do not fill nodes of {1} of '{2}': {3} or {4} would", devices, nodes, cluster.name,
-                      devices / nodes * nodes, (devices / nodes + 1) * nodes);
-      return {};
+      return cleave::makeError("{0} devices do not fill nodes of {1} of '{2}': {3} or {4} would", devices, nodes, cluster.name,
+                               devices / nodes * nodes, (devices / nodes + 1) * nodes);
     }
     sizes.insert(sizes.begin(), isLast ? left : level.devices);
     left = isLast ? 1 : left / level.devices;
@@ -26,10 +26,8 @@ static std::vector<int64_t> fillLevels(const Cluster &cluster, int64_t devices, 
     if (isLast)
       break;
   }
-  if (left > 1) {
-    error = formatv("'{0}' has {1} devices, {2} are asked for", cluster.name, cluster.getNumDevices(), devices);
-    return {};
-  }
+  if (left > 1)
+    return cleave::makeError("'{0}' has {1} devices, {2} are asked for", cluster.name, cluster.getNumDevices(), devices);
   return sizes;
 }
 
@@ -49,13 +47,12 @@ static void factorize(int64_t size, size_t most, std::vector<int64_t> &front, st
   }
 }
 
-std::vector<MeshCell> cleave::spmd::listMeshCells(const Cluster &cluster, int64_t devices, bool isQuick,
-                                                  std::string &error) {
-  std::vector<int64_t> levels = fillLevels(cluster, devices, error);
-  if (levels.empty())
-    return {};
+Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &cluster, int64_t devices, bool isQuick) {
+  Expected<std::vector<int64_t>> levels = fillLevels(cluster, devices);
+  if (!levels)
+    return levels.takeError();
   std::vector<MeshCell> cells{{}};
-  for (int64_t level : levels) {
+  for (int64_t level : *levels) {
     std::vector<std::vector<int64_t>> ways;
     std::vector<int64_t> front;
     factorize(level, isQuick ? 1 : kMostAxes, front, ways);
@@ -69,7 +66,7 @@ std::vector<MeshCell> cleave::spmd::listMeshCells(const Cluster &cluster, int64_
       }
     cells = std::move(longer);
   }
-  erase_if(cells, [&](const MeshCell &cell) { return cell.sizes.size() > std::max(kMostAxes, levels.size()); });
+  erase_if(cells, [&](const MeshCell &cell) { return cell.sizes.size() > std::max(kMostAxes, levels->size()); });
   for (MeshCell &cell : cells)
     if (cell.sizes.empty())
       cell.sizes.push_back(1);

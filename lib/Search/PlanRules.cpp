@@ -78,12 +78,15 @@ static std::string listNumbers(const Group &group) {
 }
 
 static bool picksOnly(StringRef text, const Group &group, ArrayRef<StringRef> names) {
-  std::string error;
-  std::optional<NamePattern> pattern = NamePattern::create(text, error);
+  Expected<NamePattern> pattern = NamePattern::create(text);
+  if (!pattern) {
+    consumeError(pattern.takeError());
+    return false;
+  }
   StringSet<> own;
   for (const std::string &name : group.names)
     own.insert(name);
-  return pattern && all_of(names, [&](StringRef name) { return own.contains(name) || !pattern->matches(name); });
+  return all_of(names, [&](StringRef name) { return own.contains(name) || !pattern->matches(name); });
 }
 
 static PlanRule makeRule(const Group &group, StringRef pattern) {

@@ -13,6 +13,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include "cleave/Support/Status.h"
 #include <cmath>
 #include <numeric>
 
@@ -28,6 +29,7 @@ ClusterDevice ClusterDevice::hostCore() {
 /// Precondition: there is a rate for f32, which the reader sees to.
 double ClusterDevice::getFlopsPerNs(StringRef elementType) const {
   auto found = flopsPerNs.find(elementType);
+  assert(flopsPerNs.count("f32") && "a device without a rate");
   return found != flopsPerNs.end() ? found->second : flopsPerNs.find(StringRef("f32"))->second;
 }
 
@@ -51,14 +53,14 @@ static int64_t countRanks(const ClusterMesh &mesh) {
   return std::accumulate(mesh.sizes.begin(), mesh.sizes.end(), int64_t(1), std::multiplies<>());
 }
 
-std::string cleave::spmd::describeMisfit(const Cluster &cluster, const ClusterMesh &mesh) {
+llvm::Error cleave::spmd::checkFit(const Cluster &cluster, const ClusterMesh &mesh) {
   int64_t ranks = countRanks(mesh), devices = cluster.getNumDevices();
   if (devices != 0 && ranks > devices)
-    return "the mesh has " + std::to_string(ranks) + " ranks and the cluster " + std::to_string(devices) + " devices";
+    return makeError("the mesh has {0} ranks and the cluster {1} devices", ranks, devices);
   for (const auto &[axis, link] : cluster.axes)
     if (!is_contained(mesh.names, axis))
-      return "the cluster has a link for axis '" + axis + "', and the mesh is " + join(mesh.names, ", ");
-  return "";
+      return makeError("the cluster has a link for axis '{0}', and the mesh is {1}", axis, join(mesh.names, ", "));
+  return llvm::Error::success();
 }
 
 /// True if blocks of `block` ranks that follow each other along an axis lie in groups of `capacity` devices each.
@@ -155,6 +157,7 @@ CostModel cleave::spmd::makeCostModel(const Cluster &cluster, const ClusterMesh 
                                       Optimize optimize) {
   if (optimize == Optimize::Bytes)
     return CostModel::create(optimize);
+  assert(!errorToBool(checkFit(cluster, mesh)) && "a mesh of another machine");
   SmallVector<SmallVector<AxisLink, 2>> links;
   double fastest = names.empty() ? cluster.levels.front().link.bytesPerNs : 0;
   for (const std::string &name : names) {

@@ -15,6 +15,7 @@ using namespace cleave::spmd;
 /// A step along an axis adds its weight to the shard's number; the weights of the cuts are those of a mixed radix, and
 /// all devices must be as the few that were asked for them say.
 std::optional<SmallVector<unsigned>> cleave::spmd::findCuts(ArrayRef<int64_t> sizes, const HeldShards &held) {
+  assert(int64_t(held.shards.size()) == product_of(sizes) && "one entry per device");
   SmallVector<int64_t> strides(sizes.size(), 1), weights(sizes.size(), 0);
   for (size_t axis = sizes.size(); axis-- > 1;)
     strides[axis - 1] = strides[axis] * sizes[axis];

@@ -13,6 +13,7 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/Twine.h"
 
+#include "cleave/Support/Status.h"
 #include <cassert>
 
 using namespace llvm;
@@ -27,36 +28,32 @@ AtomMesh::AtomMesh(ArrayRef<int64_t> axisSizes) {
 }
 
 // Sets `error` where the caller wants it; returns what a failing factory returns.
-static std::optional<AtomMesh> fail(std::string *error, const Twine &message) {
-  if (error)
-    *error = message.str();
-  return std::nullopt;
-}
+static llvm::Error fail(const Twine &message) { return makeError("{0}", message.str()); }
 
 static std::string digitText(int64_t preSize, int64_t size) {
   return "(" + std::to_string(preSize) + ")" + std::to_string(size);
 }
 
 /// Collects the borders of each axis, and refuses those that no one way to cut it has.
-std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> annotations, std::string *error,
-                                         ArrayRef<StringRef> names) {
+Expected<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> annotations,
+                                    ArrayRef<StringRef> names) {
   auto describe = [&](unsigned axis) {
     return "mesh axis " + (axis < names.size() ? "\"" + names[axis].str() + "\"" : std::to_string(axis));
   };
   SmallVector<SmallVector<int64_t, 4>, 4> borders;
   for (auto [axis, size] : enumerate(axisSizes)) {
     if (size < 1)
-      return fail(error, describe(axis) + " has size " + Twine(size) + ", expected at least 1");
+      return fail(describe(axis) + " has size " + Twine(size) + ", expected at least 1");
     borders.push_back({1, size});
   }
   for (const SubAxis &annotation : annotations) {
     if (annotation.axis >= axisSizes.size())
-      return fail(error, "sub-axis of " + describe(annotation.axis) + ", but the mesh has " + Twine(axisSizes.size()));
+      return fail("sub-axis of " + describe(annotation.axis) + ", but the mesh has " + Twine(axisSizes.size()));
     int64_t axisSize = axisSizes[annotation.axis];
     if (annotation.preSize < 1 || annotation.size < 1 || axisSize % annotation.preSize ||
         axisSize / annotation.preSize % annotation.size)
-      return fail(error, "sub-axis " + digitText(annotation.preSize, annotation.size) + " does not divide " +
-                             describe(annotation.axis) + " of size " + Twine(axisSize));
+      return fail("sub-axis " + digitText(annotation.preSize, annotation.size) + " does not divide " +
+                  describe(annotation.axis) + " of size " + Twine(axisSize));
     borders[annotation.axis].append({annotation.preSize, annotation.preSize * annotation.size});
   }
   AtomMesh mesh;
@@ -65,9 +62,8 @@ std::optional<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<S
     list.erase(std::unique(list.begin(), list.end()), list.end());
     for (size_t i = 1; i < list.size(); ++i)
       if (list[i] % list[i - 1])
-        return fail(error, "sub-axes of " + describe(axis) + " of size " + Twine(axisSizes[axis]) +
-                               " need borders at " + Twine(list[i - 1]) + " and " + Twine(list[i]) +
-                               ", which exclude each other");
+        return fail("sub-axes of " + describe(axis) + " of size " + Twine(axisSizes[axis]) + " need borders at " +
+                    Twine(list[i - 1]) + " and " + Twine(list[i]) + ", which exclude each other");
     mesh.addAxis(axisSizes[axis], list);
   }
   mesh.computeStrides();

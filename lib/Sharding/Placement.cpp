@@ -118,5 +118,6 @@ Placement Placer::make() const {
 }
 
 std::vector<Placement> cleave::spmd::findPlacements(const Cluster &cluster, const ClusterMesh &mesh) {
+  assert(!errorToBool(checkFit(cluster, mesh)) && "a mesh of another machine");
   return Placer(cluster, mesh).run();
 }

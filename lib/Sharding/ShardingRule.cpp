@@ -136,6 +136,7 @@ std::optional<FactorId> RuleBuilder::addReduction(int64_t size, ReductionKind ki
 }
 
 SlidingDim RuleBuilder::addSliding(int64_t inputSize, int64_t resultSize) {
+  assert(inputSize >= 2 && resultSize >= 2 && "a dim that nothing can cut");
   SlidingDim sliding;
   sliding.result = addFactor(resultSize);
   sliding.input = addFactor(inputSize);

@@ -18,10 +18,17 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 #include <cassert>
 
 using namespace cleave::spmd;
 using namespace llvm;
+
+#define DEBUG_TYPE "spmd-propagate"
+
+ALWAYS_ENABLED_STATISTIC(numSweeps, "sweeps of coordinate descent, over one axis or two");
+ALWAYS_ENABLED_STATISTIC(numBetter, "sweeps that found a better decision");
 
 //===----------------------------------------------------------------------===//
 // The order of atoms in a dim
@@ -235,6 +242,9 @@ static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &
 /// True if the present changed, to something better.
 bool Solver::Search::sweep(const SweepUnit &unit) {
   int64_t saved = sweeper->sweep(unit);
+  ++numSweeps;
+  numBetter += saved > 0;
+  LDBG() << "a sweep saves " << saved << " of what is now " << sweeper->total();
   if (options.trace.os)
     traceSweep(options, graph, decision.states, strategies, *sweeper, unit, saved);
   return saved > 0;

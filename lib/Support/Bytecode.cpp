@@ -31,8 +31,8 @@ static std::string digest(std::string bytes) {
 }
 
 void sealBytecode(std::string &bytes) {
-  if (StringRef(bytes).substr(kStart, kBytecodeProducer.size()) == kBytecodeProducer)
-    bytes.replace(kStart + kWords, kDigits, digest(bytes));
+  assert(StringRef(bytes).substr(kStart, kBytecodeProducer.size()) == kBytecodeProducer && "another producer's");
+  bytes.replace(kStart + kWords, kDigits, digest(bytes));
 }
 
 static bool isSealed(StringRef bytes) {

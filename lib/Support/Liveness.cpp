@@ -9,17 +9,22 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Support/Liveness.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cassert>
 #include <numeric>
 #include <tuple>
 
 using namespace cleave;
 
 Liveness::Buffer Liveness::define(int64_t step, int64_t bytes) {
+  assert(step >= 0 && bytes >= 0 && "a buffer before the first step, or of less than nothing");
   intervals.push_back({step, step, bytes});
   return intervals.size() - 1;
 }
 
-void Liveness::use(Buffer buffer, int64_t step) { intervals[buffer].last = std::max(intervals[buffer].last, step); }
+void Liveness::use(Buffer buffer, int64_t step) {
+  assert(step >= intervals[buffer].first && "used before it is defined");
+  intervals[buffer].last = std::max(intervals[buffer].last, step);
+}
 
 int64_t Liveness::getPeakBytes() const {
   std::vector<std::pair<int64_t, int64_t>> changes; // step, bytes; what is freed sorts before what is new

@@ -79,13 +79,27 @@ int64_t Planner::place(llvm::ArrayRef<Buffer> order) {
 
 Buffer Planner::findHighest(int64_t bytes) const {
   Buffer buffer = 0;
-  while (offsets[buffer] + buffers[buffer].bytes != bytes)
+  while (offsets[buffer] + buffers[buffer].bytes != bytes) {
     ++buffer;
+    assert(buffer < buffers.size() && "no buffer ends there");
+  }
   return buffer;
+}
+
+/// All together take less than 2^62 bytes.
+[[maybe_unused]] static bool fits(llvm::ArrayRef<LiveInterval> buffers, int64_t alignment) {
+  int64_t left = int64_t(1) << 62;
+  for (const LiveInterval &buffer : buffers) {
+    if (buffer.bytes > left - alignment)
+      return false;
+    left -= llvm::alignTo(buffer.bytes, alignment);
+  }
+  return true;
 }
 
 MemoryPlan cleave::planMemory(llvm::ArrayRef<LiveInterval> buffers, int64_t alignment) {
   assert(llvm::isPowerOf2_64(alignment) && "not an alignment");
+  assert(fits(buffers, alignment) && "the sum of all bytes overflows");
   constexpr int kAttempts = 16;
   Liveness liveness;
   for (const LiveInterval &buffer : buffers)

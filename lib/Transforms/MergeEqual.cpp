@@ -11,9 +11,16 @@
 
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 using namespace mlir;
 using namespace cleave;
+
+#define DEBUG_TYPE "merge-equal"
+
+ALWAYS_ENABLED_STATISTIC(numMerged, "ops that are gone, as another one is equal");
+ALWAYS_ENABLED_STATISTIC(numUnused, "ops that are gone, as nobody uses them");
 
 /// Where an op comes from is in its location and in discardable attributes, and is no part of what it computes.
 static constexpr auto kIgnored = static_cast<OperationEquivalence::Flags>(OperationEquivalence::IgnoreLocations |
@@ -35,11 +42,14 @@ Operation *SeenOps::getFirst(Operation *op) {
 /// Back to front, so that whole chains go in one pass. Returns how many ops are left.
 static size_t eraseUnused(Block &block) {
   size_t numLeft = 0;
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-    else
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!isOpTriviallyDead(&op)) {
       ++numLeft;
+      continue;
+    }
+    ++numUnused;
+    op.erase();
+  }
   return numLeft;
 }
 
@@ -53,6 +63,8 @@ void cleave::mergeEqual(Block &block) {
     Operation *first = seen.getFirst(&op);
     if (first == &op)
       continue;
+    ++numMerged;
+    LDBG() << "there is already " << *first;
     op.replaceAllUsesWith(first);
     op.erase();
   }

@@ -246,9 +246,9 @@ static int emitForDevice(StringRef file, const CudaTarget &target, Emit emit, ML
   llvm::errs() << llvm::formatv("compiling, ms a kernel\t{0:F1}\n", (getSeconds() - start) * 1e3 / launches.size());
   if (emit == Emit::Ptx)
     return llvm::outs() << *ptx, 0;
-  std::optional<std::string> cubin = assemblePtx(*ptx, target, reason);
+  std::optional<std::string> cubin = assemblePtx(*ptx, target);
   if (!cubin)
-    return fail(reason.empty() ? "there is no ptxas" : reason);
+    return fail("there is no ptxas, or it refuses");
   return llvm::outs() << *cubin, 0;
 }
 
@@ -273,24 +273,28 @@ int main(int argc, char **argv) {
   std::unique_ptr<CudaTarget> gpu;
   if (StringRef name = device; name.consume_front("cuda:")) {
     loadDeviceDialects(context);
-    gpu = CudaTarget::create(name, reason);
-    if (!gpu)
-      return fail(reason);
+    llvm::Expected<std::unique_ptr<CudaTarget>> known = CudaTarget::create(name);
+    if (!known)
+      return fail(llvm::toString(known.takeError()));
+    gpu = std::move(*known);
     if (tf32)
       gpu->allow(codegen::Allowed::Tf32);
     if (!checks)
       return emitForDevice(input, *gpu, emit, context);
   }
-  std::unique_ptr<HostTarget> target = HostTarget::create(isa, reason);
-  if (splits && target)
+  llvm::Expected<std::unique_ptr<HostTarget>> host = HostTarget::create(isa);
+  if (!host)
+    return llvm::errs() << "error: " << llvm::toString(host.takeError()) << "\n", 1;
+  std::unique_ptr<HostTarget> target = std::move(*host);
+  if (splits)
     target->splitProducts();
-  if (checks && target) {
+  if (checks) {
     std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &reason);
     return file ? checkAll(file->getBuffer(), context, *target, gpu.get()) : 1;
   }
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(input, &context);
-  if (!module || !target)
-    return llvm::errs() << "error: " << reason << "\n", 1;
+  if (!module)
+    return 1;
   double start = getSeconds();
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(UnknownLoc::get(&context));
   SmallVector<func::FuncOp> funcs(module->getOps<func::FuncOp>());

@@ -90,9 +90,8 @@ static LogicalResult lower(ModuleOp partitioned, Depth depth) {
   ShardOptions options;
   options.isForDevices = options.usesLibraries = depth.isForDevices;
   options.narrowsFloats = depth.isNarrow;
-  std::string error;
   if (!depth.isForDevices)
-    options.panelWidth = codegen::getPanelWidth(*codegen::HostTarget::create("native", error),
+    options.panelWidth = codegen::getPanelWidth(*llvm::cantFail(codegen::HostTarget::create("native")),
                                                 Float32Type::get(partitioned.getContext()));
   for (const PipelinePhase &phase : getLowerPhases())
     phase.addPasses(manager, options, state);

@@ -46,7 +46,7 @@ EDITS = [
          "what a loop's body holds is not a part of the peak", ["lit:memory-loop"]),
     Edit("loops-beyond-prices", "lib/Dialect/Spmd/Transforms/FunctionProblem.cpp", "mostTimes / times", "kMostTimes / times",
          "loops of large values are priced for all of their iterations", ["lit:propagate-loops"]),
-    Edit("rings-that-lose", "lib/Dialect/Exec/Transforms/FormRings.cpp", "predicted.ring < predicted.gathered", "true",
+    Edit("rings-that-lose", "lib/Dialect/Exec/Transforms/FormRings.cpp", "predicted.ring >= predicted.gathered", "false",
          "rings are taken where launches make them slower", ["lit:Driver/rings"]),
     Edit("logs-of-the-largest-alone", "lib/Codegen/Attention.cpp", "m.log(m.select(seesNothing, one, sum))", "m.number(compute, 0)",
          "a host's step of a ring says how large its largest score is, not how many there are", ["lit:Execute/rings"]),

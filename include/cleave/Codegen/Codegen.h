@@ -13,6 +13,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
+#include <cassert>
 #include <memory>
 #include <string>
 
@@ -45,8 +46,8 @@ protected:
 class HostTarget : public Target {
 public:
   /// \param isa `native`, this machine; else a processor as LLVM names it (`x86-64`, `x86-64-v3`, `sapphirerapids`).
-  /// Null, with a reason, where there is no such.
-  static std::unique_ptr<HostTarget> create(llvm::StringRef isa, std::string &error);
+  /// An error where there is no such.
+  static llvm::Expected<std::unique_ptr<HostTarget>> create(llvm::StringRef isa);
 
   /// Multiplies bf16 pair by pair, faster than it would multiply them as f32.
   bool hasPairProducts() const { return pairProducts; }
@@ -56,7 +57,10 @@ public:
   bool hasTiles() const { return tiles; }
   /// Products of f32 are those of two numbers of bf16 for each, in tiles: three products for one, each right to about 2^-16.
   /// Precondition: hasTiles().
-  void splitProducts() { splits = true; }
+  void splitProducts() {
+    assert(hasTiles() && "products are split for tiles");
+    splits = true;
+  }
   bool splitsProducts() const { return splits; }
   /// `x86-64`, `aarch64`: what program files call it.
   std::string getArchitecture() const;

@@ -17,6 +17,7 @@
 #include "cleave/Codegen/Codegen.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
 #include <array>
 
 namespace llvm {
@@ -29,9 +30,9 @@ namespace cleave::codegen {
 /// A kind of GPU that kernels are for.
 class CudaTarget : public Target {
 public:
-  /// \param name as `ptxas` calls an architecture: `sm_80`, `sm_90`, `sm_100`, `sm_120`; or `kEmulated`. Null, with a reason, where there is
+  /// \param name as `ptxas` calls an architecture: `sm_80`, `sm_90`, `sm_100`, `sm_120`; or `kEmulated`. An error where there is
   /// no such.
-  static std::unique_ptr<CudaTarget> create(llvm::StringRef name, std::string &error);
+  static llvm::Expected<std::unique_ptr<CudaTarget>> create(llvm::StringRef name);
   /// The device that this machine plays, whose kernels become code of this machine instead of PTX.
   static constexpr llvm::StringLiteral kEmulated = "emulated";
   bool isEmulated() const { return emulated; }
@@ -121,8 +122,8 @@ mlir::FailureOr<std::string> compilePtx(mlir::ModuleOp kernels, const CudaTarget
                                         const PtxOptions &options = {});
 
 /// Machine code for `target` by `ptxas`, looked for on PATH and where CUDA is installed; nothing where there is none, or where it
-/// refuses (then with `error`).
-std::optional<std::string> assemblePtx(llvm::StringRef ptx, const CudaTarget &target, std::string &error);
+/// refuses: the driver assembles PTX by itself.
+std::optional<std::string> assemblePtx(llvm::StringRef ptx, const CudaTarget &target);
 
 } // namespace cleave::codegen
 

@@ -29,6 +29,13 @@ void keepLocationsInReproducers();
 /// library registers for itself; memory that runs out is an error of `tool`.
 void setUpTool(const char *tool);
 
+/// Makes `--mlir-pass-statistics` print what Cleave's passes did when LLVM is shut down. Packaged LLVM counts nothing in passes: what
+/// they have are statistics of LLVM that are always on (docs/tools.md). Call it when the command line is parsed.
+void printStatistics();
+
+/// `--debug-only=PASS,..`, in builds with assertions; packaged LLVM has none. Call it before the command line is parsed.
+void registerDebugOptions();
+
 /// Registers Cleave's passes and pipelines, and the upstream passes on any IR, for textual pipelines. Call it once.
 void registerPasses();
 

@@ -13,6 +13,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,8 +23,8 @@ namespace cleave::spmd {
 
 class NamePattern {
 public:
-  /// Parses `text`. Nothing, and the reason in `error`, if it is no valid pattern or would expand beyond reason.
-  static std::optional<NamePattern> create(llvm::StringRef text, std::string &error);
+  /// Parses `text`. An error if it is no valid pattern, or would expand beyond reason.
+  static llvm::Expected<NamePattern> create(llvm::StringRef text);
 
   /// Takes time that is linear in the name.
   bool matches(llvm::StringRef name) const;

@@ -21,6 +21,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/LogicalResult.h"
 #include <cstdint>
 #include <map>
@@ -200,8 +201,8 @@ llvm::LogicalResult parseShardOption(llvm::StringRef text, Plan &plan, PlanError
 /// `past.*=present.*`: appends one state.
 llvm::LogicalResult parseStateOption(llvm::StringRef text, Plan &plan, PlanError &error);
 
-/// What is wrong with the two patterns of a state, by themselves; empty if nothing is.
-std::string describeBadState(const PlanState &state);
+/// The two patterns of a state, by themselves.
+llvm::Error checkState(const PlanState &state);
 
 /// Which input, by number, is the next call's value of which output.
 struct StatePair {

@@ -15,6 +15,7 @@
 #ifndef CLEAVE_PROGRAM_COLLECTIVE_H
 #define CLEAVE_PROGRAM_COLLECTIVE_H
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -73,11 +74,12 @@ struct CollectiveTable : CollectiveTraits {
 };
 } // namespace detail
 
+constexpr bool isKnown(CollectiveKind kind) { return static_cast<size_t>(kind) < detail::CollectiveTable::kSize; }
 /// Precondition: it is a kind.
 constexpr const CollectiveTraits &getTraits(CollectiveKind kind) {
+  assert(isKnown(kind) && "no kind");
   return detail::CollectiveTable::kRows[static_cast<size_t>(kind)];
 }
-constexpr bool isKnown(CollectiveKind kind) { return static_cast<size_t>(kind) < detail::CollectiveTable::kSize; }
 /// `all_reduce`, in messages, reports, IR and docs/program-file.md; `?` for what is no kind.
 constexpr const char *getWord(CollectiveKind kind) { return isKnown(kind) ? getTraits(kind).word : "?"; }
 

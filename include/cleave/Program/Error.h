@@ -13,6 +13,7 @@
 #ifndef CLEAVE_PROGRAM_ERROR_H
 #define CLEAVE_PROGRAM_ERROR_H
 
+#include <cassert>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -44,7 +45,10 @@ public:
   T *operator->() { return &*value; }
   const T *operator->() const { return &*value; }
   /// Precondition: there is none.
-  const Error &getError() const { return error; }
+  const Error &getError() const {
+    assert(!value && "there is no error");
+    return error;
+  }
 
 private:
   std::optional<T> value;

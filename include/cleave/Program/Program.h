@@ -16,6 +16,7 @@
 #define CLEAVE_PROGRAM_PROGRAM_H
 
 #include "cleave/Program/Command.h"
+#include <cassert>
 #include <string>
 #include <string_view>
 
@@ -239,6 +240,7 @@ struct Program {
 
   /// `number` on `rank`. Precondition: column and rank are there (P8), and the sum does not overflow (P9).
   int64_t evaluate(const Number &number, uint32_t rank) const {
+    assert(rank < ranks && number.column < int64_t(columns.size()) && "a number of another table (P8)");
     return number.base + (number.column < 0 ? 0 : rankTable[rank * columns.size() + number.column]);
   }
 };

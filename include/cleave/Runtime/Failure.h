@@ -8,6 +8,7 @@
 #define CLEAVE_RUNTIME_FAILURE_H
 
 #include <atomic>
+#include <cassert>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -61,7 +62,10 @@ public:
 
   bool isOk() const { return !failure; }
   /// Precondition: not ok.
-  const Failure &getFailure() const { return *failure; }
+  const Failure &getFailure() const {
+    assert(failure && "there is no failure");
+    return *failure;
+  }
   std::string getMessage() const { return failure ? failure->getMessage() : "ok"; }
 
 private:

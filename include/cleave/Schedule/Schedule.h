@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -98,7 +99,10 @@ struct Schedule {
   std::vector<int32_t> weightVersions;
 
   /// The rank on which `stage` runs `microbatch`; -1 if no replica has it.
-  int32_t getRank(int32_t stage, int32_t microbatch) const { return replicas[replicaOf[microbatch]].placement[stage]; }
+  int32_t getRank(int32_t stage, int32_t microbatch) const {
+    assert(size_t(microbatch) < replicaOf.size() && "replicas have not been indexed");
+    return replicas[replicaOf[microbatch]].placement[stage];
+  }
   /// Precondition of `getRank`: called since `replicas` last changed.
   void indexReplicas();
   /// Whether what `microbatch` hands over on one of the channels is a message.

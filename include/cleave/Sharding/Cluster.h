@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
 #include <cstdint>
 #include <map>
 #include <string>
@@ -83,8 +84,8 @@ struct ClusterMesh {
   std::vector<int64_t> sizes, devices;
 };
 
-/// What is wrong with running `mesh` on `cluster`; empty if nothing is.
-std::string describeMisfit(const Cluster &cluster, const ClusterMesh &mesh);
+/// `mesh` can run on `cluster`.
+llvm::Error checkFit(const Cluster &cluster, const ClusterMesh &mesh);
 
 /// The link between neighbors along an axis, the slowest that it has; that of the nearest devices for an axis that the mesh
 /// lacks.

@@ -27,6 +27,7 @@
 #include "cleave/Sharding/Mesh.h"
 #include "llvm/ADT/StringRef.h"
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -142,6 +143,7 @@ struct CostModel {
   bool isTime() const { return perMemoryByte > 0; }
   /// What told bytes stand for. Precondition: a unit is a time.
   int64_t toNs(int64_t toldBytes) const {
+    assert(isTime() && "units that are no time");
     return std::llround(static_cast<double>(toldBytes) * static_cast<double>(unitsPerToldByte()) / perNs);
   }
   /// Units as such bytes, rounded down.

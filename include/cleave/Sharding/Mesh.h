@@ -16,6 +16,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,11 +46,11 @@ public:
   /// The mesh without annotations. Precondition: all sizes >= 1.
   explicit AtomMesh(llvm::ArrayRef<int64_t> axisSizes);
 
-  /// The mesh with every sub-axis of `annotations` falling on atom borders. Fails, with the reason in `error` (lower case,
-  /// no full stop), if a size is below 1, an annotation does not divide its axis, or two annotations of an axis exclude each other
-  /// (the digits (1)2 and (1)3 of an axis of 6). The reason calls an axis by its entry in `names`, or else its number.
-  static std::optional<AtomMesh> create(llvm::ArrayRef<int64_t> axisSizes, llvm::ArrayRef<SubAxis> annotations,
-                                        std::string *error = nullptr, llvm::ArrayRef<llvm::StringRef> names = {});
+  /// The mesh with every sub-axis of `annotations` falling on atom borders. An error if a size is below 1, an annotation does not
+  /// divide its axis, or two annotations of an axis exclude each other (the digits (1)2 and (1)3 of an axis of 6); it calls an axis
+  /// by its entry in `names`, or else its number.
+  static llvm::Expected<AtomMesh> create(llvm::ArrayRef<int64_t> axisSizes, llvm::ArrayRef<SubAxis> annotations,
+                                         llvm::ArrayRef<llvm::StringRef> names = {});
 
   unsigned numAxes() const { return axisSizes.size(); }
   int64_t axisSize(unsigned axis) const { return axisSizes[axis]; }

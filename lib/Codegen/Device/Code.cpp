@@ -8,6 +8,7 @@
 #include "cleave/Codegen/CompileObject.h"
 #include "cleave/Codegen/Device.h"
 
+#include "cleave/Support/Status.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
@@ -42,6 +43,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -53,6 +55,8 @@
 
 using namespace mlir;
 using namespace cleave::codegen;
+
+#define DEBUG_TYPE "device-code"
 
 void cleave::codegen::loadDeviceDialects(MLIRContext &context) {
   loadDialects(context);
@@ -216,19 +220,19 @@ static std::string findLibdevice(const PtxOptions &options) {
 }
 
 /// Takes in what is called of libdevice. Denormal numbers stay.
-static std::string linkLibdevice(llvm::Module &module, const PtxOptions &options) {
+static llvm::Error linkLibdevice(llvm::Module &module, const PtxOptions &options) {
   SmallVector<std::string> missing = findMissing(module);
   if (missing.empty())
-    return "";
+    return llvm::Error::success();
   std::string path = findLibdevice(options);
   if (path.empty())
-    return llvm::join(missing, ", ") + ": in CUDA's libdevice.10.bc only, which was not found";
+    return cleave::makeError("{0}: in CUDA's libdevice.10.bc only, which was not found", llvm::join(missing, ", "));
   auto file = llvm::MemoryBuffer::getFile(path);
   if (!file)
-    return path + ": " + file.getError().message();
+    return cleave::makeError("{0}: {1}", path, file.getError().message());
   auto library = llvm::getLazyBitcodeModule((*file)->getMemBufferRef(), module.getContext());
   if (!library)
-    return path + ": " + llvm::toString(library.takeError());
+    return cleave::addContext(path + ": ", library.takeError());
   (*library)->setTargetTriple(module.getTargetTriple());
   (*library)->setDataLayout(module.getDataLayout());
   auto internalize = [](llvm::Module &linked, const llvm::StringSet<> &names) {
@@ -236,10 +240,12 @@ static std::string linkLibdevice(llvm::Module &module, const PtxOptions &options
         linked, [&](const llvm::GlobalValue &value) { return !value.hasName() || !names.contains(value.getName()); });
   };
   if (llvm::Linker::linkModules(module, std::move(*library), llvm::Linker::LinkOnlyNeeded, internalize))
-    return path + " cannot be linked";
+    return cleave::makeError("{0} cannot be linked", path);
   module.addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", uint32_t(0));
   missing = findMissing(module);
-  return missing.empty() ? "" : path + " has no " + llvm::join(missing, ", ");
+  if (!missing.empty())
+    return cleave::makeError("{0} has no {1}", path, llvm::join(missing, ", "));
+  return llvm::Error::success();
 }
 
 FailureOr<std::string> cleave::codegen::compilePtx(ModuleOp kernels, const CudaTarget &target,
@@ -249,8 +255,8 @@ FailureOr<std::string> cleave::codegen::compilePtx(ModuleOp kernels, const CudaT
   std::unique_ptr<llvm::Module> module = translateDevice(kernels, target, context);
   if (!module)
     return failure();
-  if (std::string fault = linkLibdevice(*module, options); !fault.empty())
-    return emitError(location, fault);
+  if (llvm::Error fault = linkLibdevice(*module, options))
+    return emitError(location, llvm::toString(std::move(fault)));
   optimize(*module, target.getMachine(), [](llvm::PassBuilder &builder) {
     return builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O1);
   });
@@ -285,25 +291,22 @@ struct Scratch {
 };
 } // namespace
 
-std::optional<std::string> cleave::codegen::assemblePtx(StringRef ptx, const CudaTarget &target, std::string &error) {
+std::optional<std::string> cleave::codegen::assemblePtx(StringRef ptx, const CudaTarget &target) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
     return std::nullopt;
   Scratch source("ptx"), object("cubin"), messages("log");
   std::error_code failed;
   llvm::raw_fd_ostream(source.path, failed) << ptx;
-  if (failed) {
-    error = failed.message();
+  if (failed)
     return std::nullopt;
-  }
   std::string architecture = "-arch=" + target.getArchitecture();
   StringRef arguments[] = {ptxas, architecture, source.path, "-o", object.path};
   std::optional<StringRef> streams[] = {StringRef(), StringRef(messages.path), StringRef(messages.path)};
-  bool isDone = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, streams, 0, 0, &error) == 0;
+  bool isDone = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, streams) == 0;
   auto file = llvm::MemoryBuffer::getFile(isDone ? object.path : messages.path);
   if (isDone && file)
     return (*file)->getBuffer().str();
-  if (error.empty() && file)
-    error = (*file)->getBuffer().trim().str();
+  LDBG() << "ptxas refuses: " << (file ? (*file)->getBuffer().trim() : "");
   return std::nullopt;
 }

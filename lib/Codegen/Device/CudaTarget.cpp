@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Codegen/Device.h"
 
+#include "cleave/Support/Status.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Target/TargetMachine.h"
@@ -24,26 +25,24 @@ void LLVMInitializeNVPTXAsmPrinter();
 /// Whose kernels the emulated device takes.
 static constexpr llvm::StringLiteral kEmulatedArchitecture = "sm_90";
 
-std::unique_ptr<CudaTarget> CudaTarget::create(llvm::StringRef name, std::string &error) {
+llvm::Expected<std::unique_ptr<CudaTarget>> CudaTarget::create(llvm::StringRef name) {
   llvm::StringRef architecture = name == kEmulated ? llvm::StringRef(kEmulatedArchitecture) : name;
   LLVMInitializeNVPTXTargetInfo();
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
   llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return nullptr;
+    return makeError("{0}", error);
   llvm::StringRef digits = architecture;
   unsigned number = 0;
   bool isKnown = digits.consume_front("sm_") && !digits.consumeInteger(10, number);
   std::unique_ptr<llvm::MCSubtargetInfo> known(target->createMCSubtargetInfo(triple, "", ""));
-  if (!isKnown || !known->isCPUStringValid(architecture) || number < 80) {
-    error = ("no GPU of kernels is called '" + architecture +
-             "': sm_80, sm_90, sm_100, sm_120 and others from sm_80 on are")
-                .str();
-    return nullptr;
-  }
+  if (!isKnown || !known->isCPUStringValid(architecture) || number < 80)
+    return makeError("no GPU of kernels is called '{0}': sm_80, sm_90, sm_100, sm_120 and others from sm_80 on are",
+                     architecture);
   // Kernels have instructions of 7.1; where no version is said, LLVM takes the one that the architecture came with.
   llvm::StringRef ptx = number < 87 ? "+ptx71" : "";
   std::unique_ptr<CudaTarget> made(new CudaTarget);

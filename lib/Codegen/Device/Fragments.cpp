@@ -16,6 +16,7 @@ using namespace cleave::codegen;
 
 Fragments::Fragments(DeviceEmitter &e, Type element)
     : e(e), element(element), unit(128 / element.getIntOrFloatBitWidth()) {
+  assert(canMultiply(element) && "a type without fragments");
   PlaceBuilder &p = e.places;
   lane = p.rem(e.getThread(), kWarp);
   group = p.div(lane, 4);

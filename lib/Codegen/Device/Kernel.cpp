@@ -285,6 +285,8 @@ void KernelWriter::map(ArrayRef<Result> group) {
 DeviceKernel cleave::codegen::emitDeviceKernel(Block &block, StringRef name, ModuleOp kernels, const CudaTarget &target,
                                                ArrayRef<int64_t> inPlace, ArrayRef<int64_t> alignments, bool always,
                                                bool reports) {
+  [[maybe_unused]] std::string reason;
+  assert(canEmitDevice(block, reason) && "no kernel of a device");
   OwningOpRef<func::FuncOp> region = prepareForDevice(block);
   return KernelWriter(*region, target).emit(name, kernels, inPlace, alignments, always, reports);
 }

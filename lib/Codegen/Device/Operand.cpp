@@ -70,12 +70,14 @@ std::optional<TileSource::Location> DeviceOperands::locate(unsigned side, const 
 }
 
 Value DeviceOperands::loadRowMajor(unsigned side, Value place) {
+  assert(isRowMajor(side) && "an operand in another order");
   const Operand &operand = operands[side];
   Value value = e.load(operand.buffer, operand.stored, {place, 1});
   return operand.stored == element ? value : e.elements.widen(value);
 }
 
 std::optional<TileSource::Location> DeviceOperands::locateRowMajor(unsigned side, Value place) {
+  assert(isRowMajor(side) && "an operand in another order");
   const Operand &operand = operands[side];
   return operand.stored == element ? std::optional(TileSource::Location{operand.buffer, place, {}}) : std::nullopt;
 }

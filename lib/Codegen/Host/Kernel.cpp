@@ -415,6 +415,8 @@ void HostKernel::reduceTogether(Operation *op, const FoldForm &fold) {
 
 void cleave::codegen::emitHostKernel(Block &block, StringRef name, ModuleOp kernels, const HostTarget &target,
                                      bool reports) {
+  [[maybe_unused]] std::string reason;
+  assert(canEmit(block, reason) && "no kernel");
   OwningOpRef<func::FuncOp> region = expandRegion(block);
   mergeDims(*region);
   HostKernel(*region, target).emit(name, kernels, reports);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Codegen/Codegen.h"
 
+#include "cleave/Support/Status.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -30,22 +31,21 @@ static std::string getFeatures() {
 /// Of two ways to multiply bf16 the better one is told here, once: tiles where there are any, else pairs.
 ///
 /// Vectors of 64 bytes want AVX-512 with bytes and with masks on shorter vectors, for tails and narrow types.
-std::unique_ptr<HostTarget> HostTarget::create(llvm::StringRef isa, std::string &error) {
+llvm::Expected<std::unique_ptr<HostTarget>> HostTarget::create(llvm::StringRef isa) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  std::string error;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return nullptr;
+    return makeError("{0}", error);
   bool isNative = isa == "native";
   std::string cpu = isNative ? llvm::sys::getHostCPUName().str() : isa.str();
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   std::unique_ptr<llvm::MCSubtargetInfo> known(target->createMCSubtargetInfo(triple, "", ""));
-  if (!known->isCPUStringValid(cpu)) {
-    error = "no processor is called '" + cpu + "'";
-    return nullptr;
-  }
+  if (!known->isCPUStringValid(cpu))
+    return makeError("no processor is called '{0}'", cpu);
   std::unique_ptr<HostTarget> made(new HostTarget);
   made->machine.reset(target->createTargetMachine(triple, cpu, isNative ? getFeatures() : "", options,
                                                   llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));

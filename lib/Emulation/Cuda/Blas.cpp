@@ -14,6 +14,7 @@
 #include "State.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 
@@ -66,6 +67,7 @@ static uint64_t getBytes(BlasType type) {
 
 /// Precondition: no integers (checkShapes).
 static FloatKind getKind(BlasType type) {
+  assert(type != BlasType::I8 && type != BlasType::I32 && "no float");
   return type == BlasType::F64    ? FloatKind::F64
          : type == BlasType::F16  ? FloatKind::F16
          : type == BlasType::BF16 ? FloatKind::BF16

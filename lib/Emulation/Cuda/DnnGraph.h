@@ -5,6 +5,7 @@
 #include "Dnn.h"
 #include "cleave/Cuda/DnnGraph.h"
 
+#include <cassert>
 #include <cstring>
 
 namespace cleave::cuda {
@@ -32,6 +33,7 @@ struct GraphDescriptor {
   /// The n-th number of an attribute. Precondition: there are as many.
   template <typename T> T get(DnnAttribute attribute, size_t n = 0) const {
     T value;
+    assert((n + 1) * sizeof value <= values.at(attribute).bytes.size() && "fewer numbers");
     memcpy(&value, values.at(attribute).bytes.data() + n * sizeof value, sizeof value);
     return value;
   }

@@ -17,6 +17,7 @@ using namespace cleave::onnx;
 using reference::Tensor;
 
 int64_t cleave::onnx::countPerByte(const TensorData &data) {
+  assert(getElementBits(data.dataType) && "a type without bits");
   return std::max<int64_t>(8 / *getElementBits(data.dataType), 1);
 }
 

@@ -12,6 +12,7 @@
 #include "CudaLibraries.h"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <tuple>
 
@@ -193,8 +194,14 @@ cuda::MatrixLayout MatmulCall::makeLayout(cuda::BlasType type, const Columns &co
   return layout;
 }
 
+static bool isEpilogue(program::Activation activation) {
+  return activation == program::Activation::None || activation == program::Activation::Relu ||
+         activation == program::Activation::GeluTanh;
+}
+
 /// Precondition: the activation is one of these.
 void MatmulCall::describeEpilogue(const program::Matmul &matmul, const CallTensors &tensors) {
+  assert(isEpilogue(matmul.activation) && "an activation of no epilogue");
   bool hasBias = tensors.bias.type;
   cuda::BlasEpilogue epilogue = hasBias ? cuda::BlasEpilogue::Bias : cuda::BlasEpilogue::Default;
   if (matmul.activation == program::Activation::Relu)
@@ -359,8 +366,7 @@ CudaBlas::~CudaBlas() {
 }
 
 PreparedCall CudaBlas::prepare(const program::Matmul &matmul, const CallTensors &tensors) {
-  if (matmul.activation != program::Activation::None && matmul.activation != program::Activation::Relu &&
-      matmul.activation != program::Activation::GeluTanh)
+  if (!isEpilogue(matmul.activation))
     return makeError("it has no such activation");
   auto call = std::make_unique<MatmulCall>(*blas, handle);
   if (program::Status error = call->plan(matmul, tensors))

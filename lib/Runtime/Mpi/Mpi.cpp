@@ -205,9 +205,10 @@ void MpiCommunicator::advance(Transfer &itsTransfer, std::string &error) {
     if (isThere) {
       int size = 0;
       MPI_Get_count(&found, MPI_BYTE, &size);
-      error = findTooLarge(transfer.peer, uint64_t(size));
-      if (!error.empty())
+      if (std::optional<std::string> tooLarge = findTooLarge(transfer.peer, uint64_t(size))) {
+        error = std::move(*tooLarge);
         return;
+      }
       transfer.isProbed = true;
       transfer.in.resize(size_t(size));
       if (!check(MPI_Imrecv(transfer.in.data(), size, MPI_BYTE, &message, &transfer.receive), error))

@@ -14,6 +14,7 @@
 #include "cleave/Program/Error.h"
 #include "cleave/Runtime/FlightRecorder.h"
 
+#include <cassert>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -92,6 +93,7 @@ std::optional<std::string> Store::get(const std::string &key) {
 
 /// Rank 0 reads back what it has set: then it is there.
 Status cleave::runtime::exchangeSecret(const Launch &launch, double deadline, Secret &secret) {
+  assert(launch.storePort && "no store");
   Failure failure;
   failure.cause = Cause::Timeout;
   failure.rank = launch.rank;

@@ -18,7 +18,9 @@
 
 using namespace cleave::runtime;
 using cleave::program::concat;
+using cleave::program::makeError;
 using cleave::program::printable;
+using cleave::program::Result;
 
 /// As many ports as are tried, where nobody has asked for one.
 static constexpr int kPorts = 16;
@@ -63,11 +65,14 @@ static Status findSecret(const std::string &job, const Launch &launch, double de
 static Status findListeners(const Launch &launch, Rendezvous &rendezvous) {
   bool isLocal = launch.isOneMachine;
   const std::string &host = rendezvous.address.place.host;
-  std::string why;
-  if (rendezvous.file.empty() && launch.rank == 0 && !findOwnAddress(host, rendezvous.hub, why))
-    return failFor(0,
-                   concat("rank 0 cannot listen at '", printable(host), "': ", why,
-                          "; --rendezvous takes an address of its machine, or 0.0.0.0:port on rank 0 for all of them"));
+  if (rendezvous.file.empty() && launch.rank == 0) {
+    Result<in_addr> own = findOwnAddress(host);
+    if (!own)
+      return failFor(0, concat("rank 0 cannot listen at '", printable(host), "': ", own.getError().message,
+                               "; --rendezvous takes an address of its machine, or 0.0.0.0:port on rank 0 for all of "
+                               "them"));
+    rendezvous.hub = *own;
+  }
   if (rendezvous.file.empty())
     for (const sockaddr_in &target : listTargets({host, {}, {1}}))
       isLocal = isLocal || (ntohl(target.sin_addr.s_addr) >> 24 == 127 && host != getHostName());
@@ -119,15 +124,14 @@ Status cleave::runtime::findRendezvous(const std::string &text, const Launch &la
 // The file
 //===----------------------------------------------------------------------===//
 
-/// What is in the file, if it is one that this user made for himself alone. Nothing, and no reason, where there is none.
-static std::optional<std::string> readPrivate(const std::string &path, std::string &why) {
+/// What is in the file; nothing where there is none. An error if it is not one that this user made for himself alone.
+static Result<std::optional<std::string>> readPrivate(const std::string &path) {
   auto refuse = [&](const std::string &problem) {
-    why = concat("cannot meet by '", printable(path), "': ", problem);
-    return std::nullopt;
+    return makeError("cannot meet by '", printable(path), "': ", problem);
   };
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0 && errno == ENOENT)
-    return std::nullopt;
+    return std::optional<std::string>();
   if (file < 0)
     return refuse(errno == ELOOP ? "it is a symbolic link" : std::strerror(errno));
   struct stat status = {};
@@ -142,16 +146,18 @@ static std::optional<std::string> readPrivate(const std::string &path, std::stri
   if (status.st_mode & 077)
     return refuse("others may read or write it, which only its user may (chmod 600)");
   text.resize(got > 0 ? size_t(got) : 0);
-  return text;
+  return std::optional(std::move(text));
 }
 
 /// A file is looked into again each time: one of an earlier run may have been there.
 FindAddress Rendezvous::getFinder() const {
   if (file.empty())
-    return [address = address](std::string &) { return std::optional<Address>(address); };
-  return [file = file](std::string &why) -> std::optional<Address> {
-    std::optional<std::string> text = readPrivate(file, why);
-    return text ? parseAddress(*text) : std::nullopt;
+    return [address = address] { return std::optional<Address>(address); };
+  return [file = file]() -> Result<std::optional<Address>> {
+    Result<std::optional<std::string>> text = readPrivate(file);
+    if (!text)
+      return text.getError();
+    return *text ? parseAddress(**text) : std::optional<Address>();
   };
 }
 
@@ -159,12 +165,12 @@ FindAddress Rendezvous::getFinder() const {
 Status Rendezvous::publish(const std::string &text, int rank) const {
   if (file.empty())
     return {};
-  std::string why, other = concat(file, ".", getpid());
-  std::optional<std::string> before = readPrivate(file, why);
-  if (!why.empty())
-    return failFor(rank, why);
+  std::string other = concat(file, ".", getpid());
+  Result<std::optional<std::string>> before = readPrivate(file);
+  if (!before)
+    return failFor(rank, before.getError().message);
   // An empty one is as mktemp makes it.
-  if (before && !before->empty() && !parseAddress(*before))
+  if (*before && !(*before)->empty() && !parseAddress(**before))
     return failFor(rank, concat("cannot meet by '", printable(file), "': it is there, and holds something else"));
   (void)unlink(other.c_str());
   int made = open(other.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 using namespace cleave::runtime;
+using cleave::program::Result;
 
 static constexpr int kTickMilliseconds = 50;
 /// Waiting is polling for as long as another rank may take to answer at once.
@@ -106,11 +107,10 @@ TcpCommunicator::~TcpCommunicator() {
 /// The port for messages is open before anybody is told of it, so nobody comes in vain. A file that says where rank 0 is goes
 /// away as soon as all have come, or never will: the next run must not find it.
 Status TcpCommunicator::begin(const Rendezvous &rendezvous) {
-  int port = 0;
-  std::string why, address;
-  int listener = openPort(rendezvous.messages, {0}, port, why);
-  if (listener < 0)
-    return failHere(Cause::System, -1, "cannot open a port: " + why);
+  std::string address;
+  Result<OpenPort> port = openPort(rendezvous.messages, {0});
+  if (!port)
+    return failHere(Cause::System, -1, "cannot open a port: " + port.getError().message);
   Status status;
   bool isPublished = false;
   if (rank == 0) {
@@ -122,13 +122,13 @@ Status TcpCommunicator::begin(const Rendezvous &rendezvous) {
     isPublished = status.isOk();
   }
   if (status.isOk())
-    status = watch.begin(rendezvous.getFinder(), format(describeHere(rendezvous.messages, port)));
+    status = watch.begin(rendezvous.getFinder(), format(describeHere(rendezvous.messages, port->number)));
   // What was there and is no address is another's.
   if (isPublished)
     rendezvous.withdraw();
   if (status.isOk())
-    status = connectAll(listener);
-  close(listener);
+    status = connectAll(port->socket);
+  close(port->socket);
   return status;
 }
 
@@ -286,9 +286,10 @@ void TcpCommunicator::take(Link &link) {
     if (!link.hasHeader) {
       if (!takeBytes(link, reinterpret_cast<char *>(&link.header), sizeof(Header)))
         return;
-      link.error = findTooLarge(int(&link - links.data()), link.header.bytes);
-      if (!link.error.empty())
+      if (std::optional<std::string> tooLarge = findTooLarge(int(&link - links.data()), link.header.bytes)) {
+        link.error = std::move(*tooLarge);
         return drop(link);
+      }
       link.hasHeader = true;
       link.arriving.resize(link.header.bytes);
     }

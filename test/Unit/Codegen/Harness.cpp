@@ -20,11 +20,11 @@ KernelTest::KernelTest() {
     errors += diagnostic.str() + "\n";
     return success();
   });
-  target = HostTarget::create("native", errors);
+  target = llvm::cantFail(HostTarget::create("native"));
   if (const char *number = getenv("CLEAVE_DEVICE")) {
     every = std::max(1, atoi(number));
     loadDeviceDialects(context);
-    device = CudaTarget::create("sm_90", errors);
+    device = llvm::cantFail(CudaTarget::create("sm_90"));
   }
 }
 

@@ -27,7 +27,7 @@ class MathTest : public KernelTest {
 protected:
   MathTest() {
     loadDeviceDialects(context);
-    cuda = CudaTarget::create("sm_90", errors);
+    cuda = llvm::cantFail(CudaTarget::create("sm_90"));
   }
   void expectNear(const Function &function, double bound, llvm::ArrayRef<float> floats, const Tensor &got,
                   const std::string &where);

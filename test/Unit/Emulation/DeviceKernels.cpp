@@ -40,7 +40,7 @@ double cleave::codegen::roundToTf32(double number) {
 
 DeviceKernelsTest::DeviceKernelsTest() {
   loadDeviceDialects(context);
-  cuda = CudaTarget::create("sm_90", errors);
+  cuda = llvm::cantFail(CudaTarget::create("sm_90"));
 }
 
 const emulation::Module *DeviceKernelsTest::load(ModuleOp kernels) {

@@ -47,9 +47,7 @@ std::string cleave::emulation::compileKernels(const std::string &text, std::stri
     diagnostic.print("kernels", os);
     return "";
   }
-  auto host = codegen::HostTarget::create("native", error);
-  if (!host)
-    return "";
+  auto host = llvm::cantFail(codegen::HostTarget::create("native"));
   llvm::Expected<std::string> made = codegen::makeEmulatedLibrary(*device, *host);
   if (made)
     return std::move(*made);

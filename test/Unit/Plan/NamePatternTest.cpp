@@ -12,18 +12,9 @@ using llvm::StringRef;
 
 namespace {
 
-NamePattern makePattern(StringRef text) {
-  std::string error;
-  std::optional<NamePattern> pattern = NamePattern::create(text, error);
-  EXPECT_TRUE(pattern) << error;
-  return *pattern;
-}
+NamePattern makePattern(StringRef text) { return llvm::cantFail(NamePattern::create(text)); }
 
-std::string getError(StringRef text) {
-  std::string error;
-  EXPECT_FALSE(NamePattern::create(text, error)) << text.str();
-  return error;
-}
+std::string getError(StringRef text) { return llvm::toString(NamePattern::create(text).takeError()); }
 
 std::string draw(std::mt19937 &random, StringRef letters, size_t most) {
   std::string text;
@@ -46,8 +37,8 @@ TEST(NamePattern, MatchesGlobsAsLlvmDoes) {
       llvm::consumeError(glob.takeError());
       continue;
     }
-    std::optional<NamePattern> pattern = NamePattern::create(text, error);
-    ASSERT_TRUE(pattern) << text << ": " << error;
+    llvm::Expected<NamePattern> pattern = NamePattern::create(text);
+    ASSERT_TRUE(bool(pattern)) << text << ": " << llvm::toString(pattern.takeError());
     for (unsigned j = 0; j < 20; ++j) {
       std::string name = draw(random, "ab.-^!*,\n", 5);
       ++tried;

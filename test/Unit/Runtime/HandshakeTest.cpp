@@ -72,10 +72,9 @@ struct Host {
 /// A guest that connects to a port of the test's.
 struct Guest {
   Guest(const Identity &own, int host) : own(own) {
-    int port = 0;
-    std::string why;
-    listener = openPort(getAddress(Reach::Machine), {0}, port, why);
-    sockaddr_in to = listTargets({"127.0.0.1", {}, {port}}).front();
+    OpenPort port = *openPort(getAddress(Reach::Machine), {0});
+    listener = port.socket;
+    sockaddr_in to = listTargets({"127.0.0.1", {}, {port.number}}).front();
     side.emplace(Handshake::connect(to, this->own, host));
     pollfd polled = {listener, POLLIN, 0};
     poll(&polled, 1, 3000);
@@ -232,9 +231,7 @@ TEST(Handshake, StrangersHaveNoTimeAndNoRoom) {
 
 // Of all who have come never more than some hundred are kept; a rank among them is known at once.
 TEST(Door, IsOpenForRanksAmongMany) {
-  int port = 0;
-  std::string why;
-  int listener = openPort(getAddress(Reach::Machine), {0}, port, why);
+  auto [listener, port] = *openPort(getAddress(Reach::Machine), {0});
   Identity own = makeIdentity(0), his = makeIdentity(3);
   Door door(listener, own);
   Place here{"127.0.0.1", {}, {port}};

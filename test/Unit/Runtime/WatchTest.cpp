@@ -151,31 +151,31 @@ TEST(Watch, OtherSizesAreRefused) {
 TEST(Watch, OwnHubIsFoundAmongOthers) {
   Watch other(0, 2, makeOptions()), hub(0, 2, makeOptions()), rank(1, 2, makeOptions());
   in_addr here = getAddress(Reach::Machine);
-  int mute = 0, loud = 0;
-  std::string why, otherAddress, address;
-  int muteSocket = openPort(here, {0}, mute, why), loudSocket = openPort(here, {0}, loud, why);
+  std::string otherAddress, address;
+  OpenPort mute = *openPort(here, {0}), loud = *openPort(here, {0});
   ASSERT_TRUE(other.listen(here, {0}, Secret{7}, otherAddress).isOk());
   ASSERT_TRUE(hub.listen(here, {0}, Secret{42}, address).isOk());
   std::optional<Address> place = parseAddress(address);
   ASSERT_TRUE(place);
-  place->place.ports = {1, mute, loud, parseAddress(otherAddress)->place.ports.front(), place->place.ports.front()};
+  place->place.ports = {1, mute.number, loud.number, parseAddress(otherAddress)->place.ports.front(),
+                        place->place.ports.front()};
   std::thread service([&] {
-    pollfd polled = {loudSocket, POLLIN, 0};
+    pollfd polled = {loud.socket, POLLIN, 0};
     poll(&polled, 1, 5000);
-    int guest = accept(loudSocket, nullptr, nullptr);
+    int guest = accept(loud.socket, nullptr, nullptr);
     EXPECT_EQ(write(guest, "220 ready\r\n", 11), 11);
     close(guest);
   });
   std::thread foreign([&] { (void)other.begin("", ""); });
   int64_t began = getNow();
-  std::thread joining([&] { EXPECT_TRUE(rank.begin([&](std::string &) { return place; }, "").isOk()); });
+  std::thread joining([&] { EXPECT_TRUE(rank.begin([&] { return place; }, "").isOk()); });
   EXPECT_TRUE(hub.begin("", "").isOk());
   // Nobody waits for the one who says nothing.
   EXPECT_LT(getNow() - began, 1000000000);
   joining.join();
   service.join();
-  close(muteSocket);
-  close(loudSocket);
+  close(mute.socket);
+  close(loud.socket);
   std::thread leaving([&] { rank.leave(); });
   hub.leave();
   leaving.join();

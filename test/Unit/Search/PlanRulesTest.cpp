@@ -71,9 +71,8 @@ Cluster nodesOf(std::vector<int64_t> sizes) {
 }
 
 std::vector<std::vector<int64_t>> cellsOf(const Cluster &cluster, int64_t devices, bool isQuick = false) {
-  std::string error;
   std::vector<std::vector<int64_t>> sizes;
-  for (const MeshCell &cell : listMeshCells(cluster, devices, isQuick, error))
+  for (const MeshCell &cell : llvm::cantFail(listMeshCells(cluster, devices, isQuick)))
     sizes.push_back(cell.sizes);
   return sizes;
 }
@@ -96,11 +95,11 @@ TEST(MeshCellsTest, AxesEndWithNodes) {
 }
 
 TEST(MeshCellsTest, DevicesThatDoNotFillNodes) {
-  std::string error;
-  EXPECT_TRUE(listMeshCells(nodesOf({8, 2}), 12, false, error).empty());
-  EXPECT_EQ(error, "12 devices do not fill nodes of 8 of 'nodes': 8 or 16 would");
-  EXPECT_TRUE(listMeshCells(nodesOf({8}), 16, false, error).empty());
-  EXPECT_EQ(error, "'nodes' has 8 devices, 16 are asked for");
+  auto complain = [](const Cluster &cluster, int64_t devices) {
+    return llvm::toString(listMeshCells(cluster, devices, /*isQuick=*/false).takeError());
+  };
+  EXPECT_EQ(complain(nodesOf({8, 2}), 12), "12 devices do not fill nodes of 8 of 'nodes': 8 or 16 would");
+  EXPECT_EQ(complain(nodesOf({8}), 16), "'nodes' has 8 devices, 16 are asked for");
 }
 
 } // namespace

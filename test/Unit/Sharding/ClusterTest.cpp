@@ -144,9 +144,10 @@ TEST(ClusterTest, AnAxisMayHaveItsOwnLink) {
   cluster.axes["a"] = {500, 100};
   ClusterMesh mesh{{"a", "b"}, {2, 8}, {}};
   EXPECT_EQ(findLink(cluster, mesh, "a").bytesPerNs, 100);
-  EXPECT_EQ(describeMisfit(cluster, mesh), "");
-  EXPECT_EQ(describeMisfit(cluster, {{"b"}, {8}, {}}), "the cluster has a link for axis 'a', and the mesh is b");
-  EXPECT_EQ(describeMisfit(cluster, {{"a"}, {32}, {}}), "the mesh has 32 ranks and the cluster 16 devices");
+  auto getMisfit = [&](const ClusterMesh &of) { return llvm::toString(checkFit(cluster, of)); };
+  EXPECT_EQ(getMisfit(mesh), "");
+  EXPECT_EQ(getMisfit({{"b"}, {8}, {}}), "the cluster has a link for axis 'a', and the mesh is b");
+  EXPECT_EQ(getMisfit({{"a"}, {32}, {}}), "the mesh has 32 ranks and the cluster 16 devices");
 }
 
 // The unit is 1/1024 of a byte's time over the fastest link: 400 bytes a ns. Balanced has no latency, and bytes over the

@@ -70,21 +70,20 @@ TEST(MeshTest, NeighboringAtomsMergeIntoSubAxes) {
 }
 
 TEST(MeshTest, AnnotatedBordersChangeTheOrderOfPrimes) {
-  std::optional<AtomMesh> mesh = AtomMesh::create({6, 12}, {{0, 3, 2}, {1, 1, 3}});
-  ASSERT_TRUE(mesh);
+  llvm::Expected<AtomMesh> mesh = AtomMesh::create({6, 12}, {{0, 3, 2}, {1, 1, 3}});
+  ASSERT_TRUE(bool(mesh));
   EXPECT_EQ(atomSizes(*mesh), (Sizes{3, 2, 3, 2, 2}));
   EXPECT_EQ(*mesh->atomsOf(SubAxis{0, 3, 2}), (AtomList{1}));
   EXPECT_EQ(*mesh->atomsOf(SubAxis{1, 3, 4}), (AtomList{3, 4}));
 }
 
 TEST(MeshTest, AnnotationsThatExcludeEachOtherAreAnError) {
-  std::string error;
-  EXPECT_FALSE(AtomMesh::create({6}, {{0, 1, 2}, {0, 1, 3}}, &error));
-  EXPECT_EQ(error, "sub-axes of mesh axis 0 of size 6 need borders at 2 and 3, which exclude each other");
-  EXPECT_FALSE(AtomMesh::create({6}, {{0, 1, 4}}, &error));
-  EXPECT_EQ(error, "sub-axis (1)4 does not divide mesh axis 0 of size 6");
-  EXPECT_FALSE(AtomMesh::create({6}, {{1, 1, 2}}, &error));
-  EXPECT_EQ(error, "sub-axis of mesh axis 1, but the mesh has 1");
-  EXPECT_FALSE(AtomMesh::create({0}, {}, &error));
-  EXPECT_EQ(error, "mesh axis 0 has size 0, expected at least 1");
+  auto getError = [](llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<SubAxis> annotations) {
+    return llvm::toString(AtomMesh::create(sizes, annotations).takeError());
+  };
+  EXPECT_EQ(getError({6}, {{0, 1, 2}, {0, 1, 3}}),
+            "sub-axes of mesh axis 0 of size 6 need borders at 2 and 3, which exclude each other");
+  EXPECT_EQ(getError({6}, {{0, 1, 4}}), "sub-axis (1)4 does not divide mesh axis 0 of size 6");
+  EXPECT_EQ(getError({6}, {{1, 1, 2}}), "sub-axis of mesh axis 1, but the mesh has 1");
+  EXPECT_EQ(getError({0}, {}), "mesh axis 0 has size 0, expected at least 1");
 }

@@ -25,6 +25,7 @@ exec::FusionCosts::FusionCosts(const spmd::ClusterDevice &device)
       launchBytes(device.launchNs * device.memoryBytesPerNs) {}
 
 bool exec::FusionCosts::isCheaperInReaders(const Chain &chain, Value value) const {
+  assert(!value.use_empty() && !value.hasOneUse() && "there are several readers");
   if (chain.ops > kMostRepeatedOps)
     return false;
   double repeated = 0, shares = 0;

@@ -25,7 +25,10 @@ static DenseI64ArrayAttr findColumn(Operation *op, StringRef column) {
   return table ? table.getAs<DenseI64ArrayAttr>(column) : DenseI64ArrayAttr();
 }
 
-ArrayRef<int64_t> NumberAttr::getPerRank(Operation *op) const { return findColumn(op, getColumn()); }
+ArrayRef<int64_t> NumberAttr::getPerRank(Operation *op) const {
+  assert(hasColumn() && findColumn(op, getColumn()) && "no column of the rank table");
+  return findColumn(op, getColumn());
+}
 
 /// A column that the module has.
 static LogicalResult checkColumn(Operation *op, NumberAttr number, StringRef constraint) {
@@ -83,6 +86,7 @@ std::optional<SmallVector<int64_t>> cleave::exec::getStrides(MemRefType type) {
 }
 
 int64_t cleave::exec::getSpanBytes(MemRefType type) {
+  assert(getStrides(type) && "a layout without strides");
   int64_t last = 0;
   for (auto [extent, stride] : llvm::zip_equal(type.getShape(), *getStrides(type))) {
     if (extent == 0)

@@ -15,6 +15,8 @@
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_CHUNKCOLLECTIVES
@@ -24,6 +26,12 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-chunk-collectives"
+
+ALWAYS_ENABLED_STATISTIC(numPairs, "all_reduces of a product, which could go in parts");
+ALWAYS_ENABLED_STATISTIC(numChunked, "those that do");
+ALWAYS_ENABLED_STATISTIC(numParts, "their parts");
 
 /// The most parts that are made without being asked for.
 static constexpr int64_t kMostParts = 8;
@@ -136,9 +144,16 @@ struct ChunkCollectives : cleave::exec::impl::ChunkCollectivesBase<ChunkCollecti
       if (std::optional<Pair> pair = findPair(op))
         pairs.push_back(*pair);
     });
-    for (const Pair &pair : pairs)
-      if (int64_t parts = chooseParts(pair, chunks, *times); parts > 1)
-        cut(pair, parts);
+    numPairs += pairs.size();
+    for (const Pair &pair : pairs) {
+      int64_t parts = chooseParts(pair, chunks, *times);
+      LDBG() << parts << (parts == 1 ? " part: " : " parts: ") << pair.sum;
+      if (parts == 1)
+        continue;
+      ++numChunked;
+      numParts += parts;
+      cut(pair, parts);
+    }
   }
 };
 } // namespace

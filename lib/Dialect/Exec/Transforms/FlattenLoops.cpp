@@ -17,6 +17,7 @@
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "llvm/ADT/Statistic.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_FLATTENLOOPS
@@ -26,6 +27,10 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-flatten-loops"
+
+ALWAYS_ENABLED_STATISTIC(numLoops, "loops moved into their function");
 
 /// The value whose bytes `value` is, or a part of.
 static Value getSource(Value value) {
@@ -96,6 +101,7 @@ struct FlattenLoops : cleave::exec::impl::FlattenLoopsBase<FlattenLoops> {
   void runOnOperation() override {
     SmallVector<nn::LoopOp> loops;
     getOperation().walk<WalkOrder::PreOrder>([&](nn::LoopOp loop) { loops.push_back(loop); });
+    numLoops += loops.size();
     llvm::for_each(loops, flatten);
   }
 };

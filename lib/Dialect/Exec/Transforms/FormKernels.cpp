@@ -19,6 +19,8 @@
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_FORMKERNELS
@@ -28,6 +30,11 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-form-kernels"
+
+ALWAYS_ENABLED_STATISTIC(numKernels, "kernels formed");
+ALWAYS_ENABLED_STATISTIC(numOps, "ops in kernels");
 
 namespace {
 
@@ -191,8 +198,12 @@ private:
     foldTransposes(block);
     remarkSlow(block, slow);
     Clusters clusters(block, costs);
-    for (const Cluster *cluster : clusters.getAll())
+    for (const Cluster *cluster : clusters.getAll()) {
+      ++numKernels;
+      numOps += cluster->ops.size();
+      LDBG() << cluster->ops.size() << " ops, the first " << *cluster->ops.front();
       KernelBuilder(clusters, *cluster).build();
+    }
     eraseUnused(block);
   }
 

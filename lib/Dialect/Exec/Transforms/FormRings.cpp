@@ -29,6 +29,8 @@
 #include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace cleave::exec {
@@ -39,6 +41,11 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-form-rings"
+
+ALWAYS_ENABLED_STATISTIC(numCandidates, "attentions over gathered keys and values");
+ALWAYS_ENABLED_STATISTIC(numRings, "those that became rings");
 
 namespace {
 struct FormRings : cleave::exec::impl::FormRingsBase<FormRings> {
@@ -149,14 +156,20 @@ int64_t FormRings::formAsked(func::FuncOp func) {
   std::vector<Ring> rings = findRings(func, /*isAsked=*/true);
   for (Ring &ring : rings)
     formRing(ring);
+  numRings += rings.size();
   return rings.size();
 }
 
 void FormRings::formFaster(func::FuncOp func, const cost::OpTimes &times) {
   SymbolTable symbols(getOperation());
-  for (Ring &ring : findRings(func, /*isAsked=*/false))
-    if (RingTimes predicted = predict(func, ring, symbols, times); predicted.ring < predicted.gathered)
-      formRing(ring);
+  for (Ring &ring : findRings(func, /*isAsked=*/false)) {
+    RingTimes predicted = predict(func, ring, symbols, times);
+    LDBG() << predicted.ring << " ns in a ring, " << predicted.gathered << " ns gathered: " << ring.attention;
+    if (predicted.ring >= predicted.gathered)
+      continue;
+    ++numRings;
+    formRing(ring);
+  }
 }
 
 /// On a copy first: it may be that something else takes the memory.
@@ -184,6 +197,7 @@ void FormRings::formToFit(func::FuncOp func, const cost::OpTimes &times) {
     sum.gathered += one.gathered;
     sum.ring += one.ring;
     formRing(ring);
+    ++numRings;
   }
   func.emitRemark() << "keys and values of " << rings.size()
                     << " nn.attention use ring attention: gathered, a rank has a peak of " << before
@@ -193,10 +207,8 @@ void FormRings::formToFit(func::FuncOp func, const cost::OpTimes &times) {
 }
 
 void FormRings::runOnOperation() {
-  if (std::string fault = spmd::describeAttentionFault(getOperation()); !fault.empty()) {
-    getOperation().emitError() << fault;
+  if (failed(spmd::checkAttentionRequest(getOperation())))
     return signalPassFailure();
-  }
   OwnFaults faults(&getContext());
   FailureOr<cost::OpTimes> times = cost::OpTimes::get(getOperation());
   if (failed(times))
@@ -207,6 +219,7 @@ void FormRings::runOnOperation() {
   for (func::FuncOp func : funcs) {
     if (func.isDeclaration() || !func.getBody().hasOneBlock() || !spmd::getMesh(func))
       continue;
+    numCandidates += findRings(func, /*isAsked=*/false).size();
     if (form == spmd::AttentionForm::Ring)
       asked += formAsked(func);
     else if (form == spmd::AttentionForm::Auto && byTime)

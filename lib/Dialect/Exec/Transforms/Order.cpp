@@ -17,6 +17,8 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_ORDER
@@ -26,6 +28,13 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-order"
+
+ALWAYS_ENABLED_STATISTIC(numCommands, "commands");
+ALWAYS_ENABLED_STATISTIC(numMeetings, "collectives and exchanges");
+ALWAYS_ENABLED_STATISTIC(numMerged, "collectives merged with their neighbor");
+ALWAYS_ENABLED_STATISTIC(numEvents, "events that order two streams");
 
 /// Collectives that are waited for at some time; beyond, the first one is waited for at once. So one pass is linear.
 static constexpr size_t kMostOpen = 64;
@@ -172,6 +181,7 @@ void Order::addEvents(Block &block) {
   int64_t events = 0;
   auto synchronize = [&](Operation *record, Operation *wait, int64_t from, int64_t to) {
     builder.setInsertionPoint(record);
+    ++numEvents;
     RecordOp::create(builder, record->getLoc(), events, from);
     builder.setInsertionPoint(wait);
     WaitOp::create(builder, wait->getLoc(), events++, to);
@@ -204,9 +214,15 @@ void Order::addEvents(Block &block) {
 void Order::order(Block &block) {
   collect(block);
   findReaders();
+  size_t before = commands.size();
   merge();
+  numMerged += before - commands.size();
+  numCommands += commands.size();
+  numMeetings += llvm::count_if(commands, [](const Command &command) { return command.isMeeting; });
   // Merging has left fewer.
   findReaders();
-  if (canOverlap())
+  bool overlaps = canOverlap();
+  LDBG() << commands.size() << " commands on " << (overlaps ? "two streams" : "one stream");
+  if (overlaps)
     addEvents(block);
 }

@@ -11,6 +11,7 @@
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
+#include "llvm/ADT/Statistic.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -22,6 +23,11 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-outline"
+
+ALWAYS_ENABLED_STATISTIC(numLaunches, "launches of kernels");
+ALWAYS_ENABLED_STATISTIC(numKernels, "kernels with different bodies");
 
 /// Ops that give a kernel its name; more would not tell more.
 static constexpr size_t kMostWords = 4;
@@ -53,8 +59,10 @@ struct Outline : cleave::exec::impl::OutlineBase<Outline> {
       if (auto symbol = dyn_cast<SymbolOpInterface>(op))
         taken.insert(symbol.getName());
     for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
-      for (auto fused : llvm::make_early_inc_range(func.getOps<FusedOp>()))
+      for (auto fused : llvm::make_early_inc_range(func.getOps<FusedOp>())) {
+        ++numLaunches;
         launch(fused, getKernel(fused));
+      }
   }
 
 private:
@@ -75,6 +83,7 @@ private:
     auto builder = OpBuilder::atBlockEnd(getOperation().getBody());
     auto kernel = KernelOp::create(builder, fused.getLoc(), name, /*sym_visibility=*/StringAttr(),
                                    /*in_place=*/DenseI64ArrayAttr());
+    ++numKernels;
     kernel.getBody().takeBody(fused.getBody());
     for (Operation &op : kernel.getBody().front())
       op.removeDiscardableAttr(spmd::kNodeAttr);

@@ -12,6 +12,9 @@
 #include "../Memory/KeepStates.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -21,6 +24,12 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-plan-memory"
+
+ALWAYS_ENABLED_STATISTIC(numBuffers, "buffers of the arena");
+ALWAYS_ENABLED_STATISTIC(numBytes, "bytes of the arena");
+ALWAYS_ENABLED_STATISTIC(numBytesBound, "bytes that are needed at once: no plan takes less");
 
 /// The function that is the program, or those of the ranks of a pipeline; declarations are none. Nothing after an error.
 static SmallVector<func::FuncOp> findProgram(ModuleOp module) {
@@ -40,6 +49,24 @@ static SmallVector<func::FuncOp> findProgram(ModuleOp module) {
   return found;
 }
 
+/// Places are numbers of 62 bits (Support/MemoryPlan.h). No machine has so much; a file can say it.
+static LogicalResult checkSizes(func::FuncOp func) {
+  constexpr double most = 0x1p61;
+  double bytes = 0;
+  auto add = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    double each = type ? double(spmd::getElementBytes(type.getElementType())) : 0;
+    for (int64_t extent : type ? type.getShape() : ArrayRef<int64_t>())
+      each *= double(extent);
+    bytes += each + double(kAlignment);
+  };
+  llvm::for_each(func.getArguments(), add);
+  func.walk([&](Operation *op) { llvm::for_each(op->getResults(), add); });
+  if (bytes < most)
+    return success();
+  return func.emitOpError("has values of more than 2^61 bytes");
+}
+
 namespace {
 struct PlanMemory : cleave::exec::impl::PlanMemoryBase<PlanMemory> {
   using Base::Base;
@@ -57,6 +84,8 @@ private:
   LogicalResult plan(func::FuncOp func, RankTable &table) {
     if (!func.getBody().hasOneBlock())
       return func.emitOpError("has control flow");
+    if (failed(checkSizes(func)))
+      return failure();
     Block &block = func.getBody().front();
     FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
     if (failed(states))
@@ -65,6 +94,12 @@ private:
     copyOldStates(func, *states);
     Placement placement(block, table, *states, codegen::KernelRules::get(forDevices));
     placement.run();
+    const MemoryPlan &arena = placement.getArena();
+    numBuffers += arena.offsets.size();
+    numBytes += arena.bytes;
+    numBytesBound += arena.bound;
+    LDBG() << "@" << func.getName() << ": " << arena.offsets.size() << " buffers in " << arena.bytes << " bytes, "
+           << arena.bound << " needed at once";
     return CommandBuilder(func, placement, table).run();
   }
 };

@@ -19,6 +19,8 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 #include <cmath>
 
 namespace cleave::exec {
@@ -29,6 +31,11 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-recognize-attention"
+
+ALWAYS_ENABLED_STATISTIC(numRecognized, "attentions recognized");
+ALWAYS_ENABLED_STATISTIC(numInParts, "those that run in parts, their scores stored");
 
 using Dims = SmallVector<int64_t>;
 
@@ -387,9 +394,14 @@ private:
     Recognizer recognizer(softmax, masks);
     if (!recognizer.isBetweenEinsums())
       return;
-    if (recognizer.fits())
+    if (recognizer.fits()) {
+      ++numRecognized;
       recognizer.replace();
-    else if (told.insert(recognizer.getReason()).second)
+      return;
+    }
+    ++numInParts;
+    LDBG() << recognizer.getReason() << ": " << softmax;
+    if (told.insert(recognizer.getReason()).second)
       softmax.emitRemark() << "this attention runs in parts, its scores stored: " << recognizer.getReason();
   }
 

@@ -8,6 +8,7 @@
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
+#include "llvm/ADT/Statistic.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_UNROLLRECURRENCES
@@ -17,11 +18,16 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 
+#define DEBUG_TYPE "exec-unroll-recurrences"
+
+ALWAYS_ENABLED_STATISTIC(numRecurrences, "recurrences unrolled");
+
 namespace {
 struct UnrollRecurrences : exec::impl::UnrollRecurrencesBase<UnrollRecurrences> {
   void runOnOperation() override {
     SmallVector<nn::RecurrenceOp> ops;
     getOperation().walk([&](nn::RecurrenceOp op) { ops.push_back(op); });
+    numRecurrences += ops.size();
     for (nn::RecurrenceOp op : ops) {
       OpBuilder builder(op);
       op->replaceAllUsesWith(nn::unrollRecurrence(builder, op.getLoc(), op, op->getOperands()));

@@ -21,7 +21,9 @@
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
+#include "llvm/ADT/Statistic.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_USELIBRARIES
@@ -31,6 +33,11 @@ namespace cleave::exec {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
+
+#define DEBUG_TYPE "exec-use-libraries"
+
+ALWAYS_ENABLED_STATISTIC(numKernels, "kernels looked at");
+ALWAYS_ENABLED_STATISTIC(numCalls, "those that a library can compute");
 
 /// Products for each element of a result, and rows and columns of it, from which on a library gains more than a pass over the
 /// result costs. Of attention: keys and queries.
@@ -283,6 +290,7 @@ struct UseLibraries : cleave::exec::impl::UseLibrariesBase<UseLibraries> {
 
 private:
   void prepare(FusedOp fused) {
+    ++numKernels;
     std::optional<Call> call = Call::find(fused.getBody().front());
     if (FusedOp rounded = call ? FusedOp() : roundBias(fused)) {
       fused = rounded;
@@ -296,6 +304,9 @@ private:
       fused = cutCall(fused);
       call = fused ? Call::find(fused.getBody().front()) : std::nullopt;
     }
+    numCalls += call.has_value();
+    if (call)
+      LDBG() << "a library computes " << fused;
     // One argument that is two operands of a call leaves the kernel as it is.
     llvm::SmallDenseSet<unsigned> once;
     if (call && call->operands.size() == fused.getInputs().size() &&

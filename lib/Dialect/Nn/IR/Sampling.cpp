@@ -133,6 +133,7 @@ bool cleave::nn::keepsDim(ResizeOp op, unsigned dim) {
 
 /// The taps are the nearest, an even number, those before the source preferred.
 Taps cleave::nn::getTaps(ResizeOp op, unsigned dim) {
+  assert(op.getInput().getType().getDimSize(dim) > 0 && "nothing to sample");
   double scale = op.getScales()[dim];
   Axis axis{op.getInput().getType().getDimSize(dim), op.getResult().getType().getDimSize(dim), toFraction(scale)};
   bool isNearest = op.getMode() == ResizeMode::Nearest;

@@ -38,8 +38,8 @@ struct LocalAttention {
   bool isKeySequenceCut() const { return !keyAxes.empty(); }
   bool isQuerySequenceCut() const { return !queryAxes.empty(); }
   ArrayRef<AxisAttr> getQueryAxes() const { return queryAxes; }
-  /// Precondition: both are cut. Over the same axes or over others.
-  bool areCutTogether() const { return queryAxes == keyAxes; }
+  /// Both are cut, over the same axes.
+  bool areCutTogether() const { return isKeySequenceCut() && queryAxes == keyAxes; }
   /// The op on the rank's queries and all keys, causality as a mask.
   Value computeWithMask();
   /// The op on a part of the keys.
@@ -97,6 +97,7 @@ Value LocalAttention::applyMask(Value scores) {
 
 /// Query position i sees the key positions of its band, both counted over all ranks. Precondition: there is a bound.
 Value LocalAttention::getVisibility() {
+  assert(!op.getBand().isEmpty() && "every key is seen");
   Value queries = build.globalPositions(queryAxes, query[2], 2, 0);
   Value keys = build.globalPositions(keyAxes, key[2], 2, 1);
   return compareToBand(context.builder, context.loc, queries, keys, op.getBand());

@@ -13,6 +13,8 @@
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Pipe/Transforms/StageCutter.h"
 #include "cleave/Schedule/Schedule.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::pipe {
 #define GEN_PASS_DEF_ASSIGNSTAGES
@@ -22,6 +24,11 @@ namespace cleave::pipe {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
+
+#define DEBUG_TYPE "pipe-assign-stages"
+
+ALWAYS_ENABLED_STATISTIC(numOps, "ops of the graph that is cut");
+ALWAYS_ENABLED_STATISTIC(numStages, "stages");
 
 namespace {
 struct AssignStages : pipe::impl::AssignStagesBase<AssignStages> {
@@ -176,8 +183,12 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
       error.attachNote(fault.loop->getLoc()) << "the loop is here";
     return error;
   }
-  for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf))
+  for (auto [op, stage] : llvm::zip_equal(graph.ops, answer->stageOf)) {
+    LDBG() << "stage " << stage << ": " << *op;
     setStage(op, stage);
+  }
+  numOps += graph.ops.size();
+  numStages += answer->stages.size();
   getOperation()->setAttr(PipeDialect::kCutsAttr, describeCuts(&getContext(), graph, *answer, placement, rates));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
@@ -199,5 +210,6 @@ void AssignStages::runOnOperation() {
 }
 
 std::unique_ptr<Pass> cleave::pipe::createAssignStages(spmd::PlanRef plan) {
+  assert(plan && plan->pipeline && "a plan without a pipeline");
   return std::make_unique<AssignStages>(std::move(plan));
 }

@@ -96,10 +96,9 @@ LogicalResult BatchFinder::readLine(const spmd::PlanPattern &pattern, int64_t di
 
 LogicalResult BatchFinder::readLines() {
   for (const auto &[pattern, dim] : pipeline.batch) {
-    std::string reason;
-    std::optional<spmd::NamePattern> name = spmd::NamePattern::create(pattern.text, reason);
+    llvm::Expected<spmd::NamePattern> name = spmd::NamePattern::create(pattern.text);
     if (!name)
-      return mlir::emitError(toLoc(pattern.place, place)) << reason;
+      return mlir::emitError(toLoc(pattern.place, place)) << llvm::toString(name.takeError());
     bool any = false;
     SmallVector<StringRef> names;
     for (unsigned index = 0; index < func.getNumArguments(); ++index) {

@@ -221,6 +221,7 @@ static int64_t choosePerShard(Deal deal, int64_t devices, int64_t shards, const 
 }
 
 LogicalResult cleave::pipe::cutInTime(func::FuncOp func, const Batch &batch) {
+  assert(func.getBody().hasOneBlock() && batch.microbatches > 1 && "nothing to cut");
   if (!batch.isUneven)
     return TimeCutter(func, batch, {batch.microbatches, 1}).run();
   // Each device is to have as many samples of a microbatch as any other: what is dealt out are those of a shard.

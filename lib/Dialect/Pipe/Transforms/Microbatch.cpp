@@ -130,5 +130,6 @@ void Microbatch::runOnOperation() {
 }
 
 std::unique_ptr<Pass> cleave::pipe::createMicrobatch(spmd::PlanRef plan) {
+  assert(plan && plan->pipeline && "a plan without a pipeline");
   return std::make_unique<Microbatch>(std::move(plan));
 }

@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Schedule/Check.h"
 #include "cleave/Schedule/Messages.h"
+#include "llvm/ADT/Statistic.h"
 
 namespace cleave::pipe {
 #define GEN_PASS_DEF_SCHEDULESTAGES
@@ -21,6 +22,11 @@ namespace cleave::pipe {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
+
+#define DEBUG_TYPE "pipe-schedule"
+
+ALWAYS_ENABLED_STATISTIC(numActions, "actions of all ranks");
+ALWAYS_ENABLED_STATISTIC(numMessages, "those that send or receive");
 
 namespace {
 struct ScheduleStages : pipe::impl::ScheduleStagesBase<ScheduleStages> {
@@ -114,6 +120,10 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
     return failure();
   if (failed(predict(module, *table)))
     return failure();
+  for (ArrayRef<schedule::Action> program : table->programs) {
+    numActions += program.size();
+    numMessages += llvm::count_if(program, [](const schedule::Action &action) { return isMessage(action.kind); });
+  }
   OpBuilder builder(func);
   writeTable(builder, func.getLoc(), (func.getName() + ".schedule").str(), *table);
   return success();

@@ -16,6 +16,7 @@ using namespace cleave;
 using namespace cleave::pipe;
 
 Spans::Spans(func::FuncOp func) : func(func), isCut(getMicrobatches(func->getParentOp()).value_or(1) > 1) {
+  assert(func.getBody().hasOneBlock() && "a program has one block");
   for (Operation &op : func.getBody().front()) {
     Span span = isCut && !isa<PartOp>(op) ? Span::Whole : Span::Each;
     for (Value operand : op.getOperands())

@@ -28,6 +28,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 #include <numeric>
 
 namespace cleave::pipe {
@@ -38,6 +40,10 @@ namespace cleave::pipe {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
+
+#define DEBUG_TYPE "pipe-split"
+
+ALWAYS_ENABLED_STATISTIC(numStages, "stages");
 
 namespace {
 /// Makes the functions of one entry.
@@ -428,6 +434,8 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   });
   if (failed(parts))
     return failure();
+  numStages += parts->stages.size();
+  LDBG() << "@" << func.getName() << ": " << parts->stages.size() << " stages, " << count << " microbatches";
   tellOfCheap(func, *parts, rates);
   tellOfShared(func, *parts, ranks);
   return StageMaker(func, *parts, count).run();

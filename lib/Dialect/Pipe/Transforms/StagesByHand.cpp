@@ -135,10 +135,13 @@ schedule::PlacementRequest cleave::pipe::getPlacementRequest(const spmd::PlanPip
 
 llvm::Error Lines::read(const StageGraph &graph) {
   for (const spmd::PlanStage &line : lines) {
-    std::string reason;
-    patterns.push_back(line.pattern.text.empty() ? std::nullopt : spmd::NamePattern::create(line.pattern.text, reason));
-    if (!reason.empty())
-      return makeError("{0}", reason);
+    patterns.emplace_back();
+    if (!line.pattern.text.empty()) {
+      llvm::Expected<spmd::NamePattern> pattern = spmd::NamePattern::create(line.pattern.text);
+      if (!pattern)
+        return pattern.takeError();
+      patterns.back() = std::move(*pattern);
+    }
     bool isLost = patterns.back() && llvm::none_of(graph.ops, [&](Operation *op) {
                     return isOfNode(op, *patterns.back()) || llvm::any_of(getBodyOps(op), [&](Operation *inner) {
                              return isOfNode(inner, *patterns.back());
@@ -374,6 +377,7 @@ std::map<std::string, int64_t> SaidStages::findOthers(ArrayRef<int32_t> wanted) 
 
 std::map<std::string, int64_t> cleave::pipe::findOthers(const StageGraph &graph, const spmd::StageNames &said,
                                                         ArrayRef<int32_t> wanted) {
+  assert(said.ops.empty() && wanted.size() == graph.problem.ops.size() && "a stage per op, and none is said yet");
   return SaidStages(graph, said).findOthers(wanted);
 }
 
@@ -413,6 +417,7 @@ llvm::Expected<schedule::StageSplit> cleave::pipe::cutStages(const StageGraph &g
                                                              const spmd::StageNames &said, StageFault *fault) {
   if (lines.empty())
     return schedule::splitStages(graph.problem, options);
+  assert(lines.size() == options.placement.size() && "a line per stage");
   StageFault where;
   StageFault &found = fault ? *fault : where;
   llvm::Expected<std::vector<int32_t>> stageOf = said.isEmpty()
@@ -431,10 +436,9 @@ llvm::Expected<schedule::StageSplit> cleave::pipe::cutStages(const StageGraph &g
 
 llvm::Expected<std::vector<uint32_t>> cleave::pipe::findUsers(const StageGraph &graph,
                                                               const spmd::PlanPattern &pattern) {
-  std::string reason;
-  std::optional<spmd::NamePattern> matches = spmd::NamePattern::create(pattern.text, reason);
+  llvm::Expected<spmd::NamePattern> matches = spmd::NamePattern::create(pattern.text);
   if (!matches)
-    return makeError("{0}", reason);
+    return matches.takeError();
   std::vector<uint32_t> found;
   for (auto [number, op] : llvm::enumerate(graph.problem.ops))
     if (llvm::any_of(op.parameters,

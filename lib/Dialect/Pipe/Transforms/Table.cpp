@@ -25,6 +25,7 @@ MicrobatchesOp cleave::pipe::findLoop(func::FuncOp func) {
 }
 
 SmallVector<func::CallOp> cleave::pipe::getStageCalls(Region &body) {
+  assert(body.hasOneBlock() && "not a loop of pipe-split");
   return llvm::to_vector(body.front().getOps<func::CallOp>());
 }
 
@@ -156,6 +157,7 @@ static std::optional<schedule::Action> parse(StringRef text) {
 //===----------------------------------------------------------------------===//
 
 ScheduleOp cleave::pipe::writeTable(OpBuilder &builder, Location loc, StringRef name, const schedule::Schedule &table) {
+  assert(table.replicas.size() == 1 && "the op has one replica");
   SmallVector<int64_t> placement(table.replicas.front().placement.begin(), table.replicas.front().placement.end());
   SmallVector<int64_t> channels;
   for (const schedule::Channel &channel : table.channels)

@@ -127,7 +127,10 @@ int64_t AxisAttr::getExtent(MeshAttr mesh) const {
   return position ? mesh.getSizes()[*position] : 1;
 }
 
-SubAxis AxisAttr::toSubAxis(MeshAttr mesh) const { return {*mesh.findAxis(getName()), getPreSize(), getExtent(mesh)}; }
+SubAxis AxisAttr::toSubAxis(MeshAttr mesh) const {
+  assert(mesh.findAxis(getName()) && "an axis of another mesh");
+  return {*mesh.findAxis(getName()), getPreSize(), getExtent(mesh)};
+}
 
 Attribute AxisAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())

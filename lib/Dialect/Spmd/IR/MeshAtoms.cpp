@@ -157,10 +157,9 @@ std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, Operation *op, Array
   SmallVector<SubAxis> annotations;
   for (ShardingAttr sharding : shardings)
     collectSubAxes(sharding, annotations);
-  std::string error;
-  std::optional<AtomMesh> atoms = AtomMesh::create(mesh.getSizes(), annotations, &error, mesh.getNames());
+  llvm::Expected<AtomMesh> atoms = AtomMesh::create(mesh.getSizes(), annotations, mesh.getNames());
   if (!atoms) {
-    op->emitError() << error;
+    op->emitError() << llvm::toString(atoms.takeError());
     return nullptr;
   }
   return std::unique_ptr<MeshAtoms>(new MeshAtoms(mesh, std::move(*atoms)));

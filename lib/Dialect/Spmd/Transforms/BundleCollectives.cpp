@@ -23,6 +23,8 @@
 #include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_BUNDLECOLLECTIVES
@@ -32,6 +34,11 @@ namespace cleave::spmd {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
+
+#define DEBUG_TYPE "spmd-bundle-collectives"
+
+ALWAYS_ENABLED_STATISTIC(numBundles, "merged collectives made");
+ALWAYS_ENABLED_STATISTIC(numBundled, "collectives merged");
 
 /// Ops behind a collective that are looked at for company: so the pass is linear.
 static constexpr unsigned kMostLooked = 4096;
@@ -285,6 +292,10 @@ Value Packer::unpack(Value all, const Member &member, int64_t start) {
 void Bundler::merge(Bundle &bundle) {
   OpBuilder builder(bundle.members.back().op);
   Packer packer(builder, bundle.members);
+  ++numBundles;
+  numBundled += bundle.members.size();
+  LDBG() << bundle.members.size() << " collectives of " << bundle.bytes << " bytes go with "
+         << *bundle.members.front().op;
   StringAttr cause = bundle.members.front().get().getCauseAttr();
   std::string text = (cause ? cause.getValue().str() : "") + ", with " + std::to_string(bundle.members.size() - 1) +
                      " other small ones that need not wait for each other";

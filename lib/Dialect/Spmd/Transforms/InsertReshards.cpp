@@ -17,6 +17,8 @@
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_INSERTRESHARDS
@@ -26,6 +28,11 @@ namespace cleave::spmd {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
+
+#define DEBUG_TYPE "spmd-insert-reshards"
+
+ALWAYS_ENABLED_STATISTIC(numReshards, "reshards inserted");
+ALWAYS_ENABLED_STATISTIC(numUsers, "operands that take a reshard for a value made otherwise than they want it");
 
 namespace {
 /// Rewrites one function.
@@ -142,6 +149,8 @@ LogicalResult ReshardInserter::readMade(Operation *op, StringRef name, ValueRang
       continue;
     result.setType(withSharding(shared, computed));
     auto reshard = ReshardOp::create(builder, op->getLoc(), shared, result);
+    ++numReshards;
+    LDBG() << "made otherwise: " << reshard;
     result.replaceAllUsesExcept(reshard.getResult(), reshard);
   }
   return success();
@@ -170,6 +179,7 @@ LogicalResult ReshardInserter::readResults(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 Value ReshardInserter::reshard(Value value, ShardingAttr sharding) {
+  ++numReshards;
   auto type = withSharding(cast<RankedTensorType>(value.getType()), sharding);
   return ReshardOp::create(builder, value.getLoc(), type, value);
 }
@@ -185,6 +195,8 @@ void ReshardInserter::serve(Value value, ArrayRef<Want> wants) {
   for (const ServedWant &served : serveWants(costs, shape, intern(getSharding(type)), wanted, intern(whole.sharding))) {
     const Want &want = served.want < wants.size() ? wants[served.want] : whole;
     copies.push_back(reshard(copies[served.source], want.sharding));
+    numUsers += want.operands.size();
+    LDBG() << "for " << want.operands.size() << " users: " << copies.back();
     for (OpOperand *operand : want.operands)
       operand->set(copies.back());
   }

@@ -19,6 +19,8 @@
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_PARTITION
@@ -28,6 +30,12 @@ namespace cleave::spmd {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
+
+#define DEBUG_TYPE "spmd-partition"
+
+ALWAYS_ENABLED_STATISTIC(numReshards, "reshards made collectives");
+ALWAYS_ENABLED_STATISTIC(numCollectives, "collectives of a rank");
+ALWAYS_ENABLED_STATISTIC(numBytes, "bytes that a rank sends");
 
 namespace {
 /// Builds the per-device body of one function.
@@ -183,6 +191,7 @@ LogicalResult FunctionPartitioner::partitionLoop(LoopOpInterface loop) {
 
 LogicalResult FunctionPartitioner::partition(Operation *op) {
   if (auto reshard = dyn_cast<ReshardOp>(op)) {
+    ++numReshards;
     Value local = reshards.emit(builder, reshard, locals.lookup(reshard.getInput()));
     return local ? define(op, local) : failure();
   }
@@ -269,5 +278,10 @@ void Partition::runOnOperation() {
     FunctionPartitioner partitioner(func, *atoms, *costs);
     if (failed(partitioner.run()) || failed(compareBytes(func)))
       return signalPassFailure();
+    func.walk([](CollectiveOpInterface op) {
+      numCollectives += op.communicates();
+      LDBG() << op.getWireBytes() << " bytes: " << op;
+    });
+    numBytes += countWireBytes(func);
   }
 }

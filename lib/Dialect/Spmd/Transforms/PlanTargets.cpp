@@ -126,8 +126,7 @@ static SmallVector<StringRef, 2> getTensors(ArrayRef<NodeInfo> infos, bool isOpe
 }
 
 static std::string describeUnmatched(const PlanRule &rule, StringRef what, const NameIndex &index) {
-  std::string ignored;
-  if (!rule.except.empty() && index.forEachMatch(*NamePattern::create(rule.pattern, ignored), [](size_t) {}))
+  if (!rule.except.empty() && index.forEachMatch(llvm::cantFail(NamePattern::create(rule.pattern)), [](size_t) {}))
     return "every " + what.str() + " that '" + rule.pattern + "' matches is excepted";
   bool isPattern = StringRef(rule.pattern).find_first_of("*?[{") != StringRef::npos;
   std::string message = isPattern ? ("no " + what + " matches '" + rule.pattern + "'").str()
@@ -139,10 +138,9 @@ static std::string describeUnmatched(const PlanRule &rule, StringRef what, const
 static const PlanPattern *findIdleException(const PlanRule &rule, const NameIndex &index) {
   if (rule.except.empty())
     return nullptr;
-  std::string ignored;
-  NamePattern picked = *NamePattern::create(rule.pattern, ignored);
+  NamePattern picked = llvm::cantFail(NamePattern::create(rule.pattern));
   for (const PlanPattern &other : rule.except) {
-    NamePattern excepted = *NamePattern::create(other.text, ignored);
+    NamePattern excepted = llvm::cantFail(NamePattern::create(other.text));
     bool takes = false;
     index.forEachMatch(picked, [&](size_t number) { takes |= excepted.matches(index.getNames()[number]); });
     if (!takes)
@@ -156,8 +154,7 @@ static void noteIdleAlternatives(const PlanRule &rule, StringRef what, const Nam
                                  std::vector<std::string> &notes) {
   if (!StringRef(rule.pattern).contains('{'))
     return;
-  std::string ignored;
-  for (const auto &[alternative, pattern] : NamePattern::create(rule.pattern, ignored)->getAlternatives())
+  for (const auto &[alternative, pattern] : llvm::cantFail(NamePattern::create(rule.pattern)).getAlternatives())
     if (!index.forEachMatch(pattern, [](size_t) {}))
       notes.push_back("no " + what.str() + " matches '" + pattern.getText().str() + "': '" + alternative + "' of '" +
                       rule.pattern + "' picks nothing" + suggestNames(pattern.getText(), index.getNames()));

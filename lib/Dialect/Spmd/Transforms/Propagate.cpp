@@ -19,6 +19,8 @@
 #include "cleave/Sharding/ServeWants.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Support/DebugLog.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_PROPAGATE
@@ -28,6 +30,13 @@ namespace cleave::spmd {
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
+
+#define DEBUG_TYPE "spmd-propagate"
+
+ALWAYS_ENABLED_STATISTIC(numOps, "ops that got a strategy");
+ALWAYS_ENABLED_STATISTIC(numValues, "values that got a sharding");
+ALWAYS_ENABLED_STATISTIC(numReplications, "ops that replicate what an annotation splits");
+ALWAYS_ENABLED_STATISTIC(numDetours, "places where another decision sends less, or follows the plan");
 
 namespace {
 /// An op that does not follow an annotation for some axes.
@@ -347,6 +356,7 @@ void DecisionWriter::writeReplications() {
                        << " over " << formatAxes(replication.axes) << ": " << replication.reason.getValue();
     if (!replication.isReplicated)
       continue;
+    ++numReplications;
     auto axes = llvm::map_to_vector(replication.axes, [](AxisAttr axis) { return formatAxis(axis); });
     SmallVector<StringRef> axisTexts(axes.begin(), axes.end());
     SmallVector<NamedAttribute> entry{builder.getNamedAttr("axes", builder.getStrArrayAttr(axisTexts)),
@@ -399,6 +409,12 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
       FunctionProblem::create(func, atoms, {holdsQueries, options.perStoredByte > 0, std::move(*free)});
   if (!problem || failed(problem->solve(options)))
     return nullptr;
+  const Decision &decision = problem->getDecision();
+  numOps += problem->getProblem().numOps();
+  numValues += problem->getProblem().numValues();
+  numDetours += decision.detours.size();
+  LDBG() << "@" << func.getName() << ": objective " << decision.objective << ", " << decision.wireBytes
+         << " bytes on the wire, " << decision.states.size() << " states";
   DecisionWriter writer(*problem, atoms, options.costs);
   writer.writeTypes();
   if (failed(writer.writeAnnotations()))

@@ -11,10 +11,13 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/DebugLog.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
+
+#define DEBUG_TYPE "onnx-fold-constants"
 using reference::Tensor;
 
 /// Results of ops that only repeat elements stay ops beyond this size: they cost nothing there, and shard at will.
@@ -82,6 +85,7 @@ LogicalResult ConstantFolder::tryFold(Operation *op, SmallVectorImpl<Tensor> &re
   bool repeats = isa<nn::BroadcastOp>(op) && countElements(op->getResult(0).getType()) > kMaxRepeated;
   if (operands.empty() || repeats || !fits(op) || !reference::canEvaluate(op) || !spend(op))
     return success();
+  LDBG() << *op;
   return reference::evaluate(op, operands, results);
 }
 

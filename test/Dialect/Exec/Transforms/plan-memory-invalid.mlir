@@ -42,6 +42,14 @@ module attributes {spmd.phase = "outlined"} {
 
 // -----
 
+// Bytes are counted in 62 bits.
+// expected-error @below {{'func.func' op has values of more than 2^61 bytes}}
+func.func @too_large(%a: tensor<288230376151711744xf64>) -> tensor<288230376151711744xf64> {
+  return %a : tensor<288230376151711744xf64>
+}
+
+// -----
+
 // Weights are packed once.
 func.func @packed(%a: tensor<2x4xf32>) -> tensor<1x2x4x1xf32> {
   // expected-error @below {{'exec.pack' op packs what is computed, which programs cannot do yet}}

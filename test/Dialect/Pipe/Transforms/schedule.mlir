@@ -5,6 +5,7 @@
 // RUN: echo "1F1,1F0" >> %t.csv
 // RUN: cleave-opt %s --pipe-schedule="schedule=%t.csv" | FileCheck %s --check-prefix=FILE
 // RUN: cleave-opt %s --pipe-schedule="ranks=1,-1" | FileCheck %s --check-prefix=RANKS
+// RUN: cleave-opt %s --pipe-schedule --mlir-pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATISTICS
 // RUN: cleave-opt %s --pipe-schedule --pipe-verify-phase="phase=scheduled" | FileCheck %s --check-prefix=GATE
 
 // CHECK: pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
@@ -17,6 +18,10 @@
 
 // RANKS: placement [1, 0]
 // RANKS-NEXT: pipe.rank 0 "1RECV_F0,1F0,1RECV_F1,1F1"
+
+// Two stages, each of two microbatches, and a message a microbatch, sent and received.
+// STATISTICS-DAG: {{^ *}}8 pipe-schedule {{.*}} actions of all ranks
+// STATISTICS-DAG: {{^ *}}4 pipe-schedule {{.*}} those that send or receive
 
 // GATE: spmd.phase = "scheduled"
 #full = #spmd.mesh<["stage"=2]>

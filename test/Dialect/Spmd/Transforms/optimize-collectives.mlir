@@ -1,4 +1,10 @@
 // RUN: cleave-opt %s --spmd-optimize-collectives | FileCheck %s
+// RUN: cleave-opt %s --spmd-optimize-collectives --mlir-pass-statistics -o /dev/null 2>&1 | FileCheck %s --check-prefix=STATISTICS
+
+// A gather and an all_reduce are there twice, and two collectives for nobody. A rank sends 32 bytes for the gather, and 16 for each
+// other one.
+// STATISTICS-DAG: {{^ *}}4 spmd-optimize-collectives {{.*}} collectives that are gone
+// STATISTICS-DAG: {{^ *}}80 spmd-optimize-collectives {{.*}} bytes that a rank sends no more
 
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
   // Two gathers of one value become one, also where each hangs on a slice of its own.

@@ -20,15 +20,15 @@ inline void setAttentionRequest(mlir::ModuleOp module, AttentionForm form) {
                   mlir::StringAttr::get(module.getContext(), kAttentionWords[static_cast<unsigned>(form)]));
 }
 
-/// What is wrong with the word of a module that was written by hand; empty if nothing is.
-inline std::string describeAttentionFault(mlir::ModuleOp module) {
+/// The word of a module that was written by hand.
+inline llvm::LogicalResult checkAttentionRequest(mlir::ModuleOp module) {
   mlir::Attribute word = module->getAttr(kAttentionAttr);
   auto text = mlir::dyn_cast_if_present<mlir::StringAttr>(word);
   if (!word || (text && llvm::is_contained(kAttentionWords, text.getValue())))
-    return "";
-  return ("attribute '" + kAttentionAttr + "' is " + (text ? "'" + text.getValue().str() + "'" : "no text") +
-          ", expected auto, gather or ring")
-      .str();
+    return llvm::success();
+  return module.emitError() << "attribute '" << kAttentionAttr << "' is "
+                            << (text ? "'" + text.getValue().str() + "'" : "no text")
+                            << ", expected auto, gather or ring";
 }
 
 /// The option's, or where that says nothing the module's.
