@@ -36,7 +36,7 @@ EDGES = {
     "Dialect/Nn/Partition": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
     "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Exec/IR",
+    "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "Cost": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",

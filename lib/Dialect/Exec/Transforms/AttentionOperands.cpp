@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionOperands.h"
 
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/Builders.h"
@@ -57,7 +58,7 @@ Value cleave::exec::dropFactor(OpBuilder &builder, Value value, double &factor) 
     if (Value kept = getMultiplied(op, factor)) {
       isFound = true;
       from = kept;
-    } else if (isa<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp>(op)) {
+    } else if (nn::onlyMoves(op)) {
       movement.push_back(op);
       from = op->getOperand(0);
     } else {

@@ -139,8 +139,7 @@ static FusedOp roundBias(FusedOp fused) {
   SmallVector<BlockArgument> biases;
   for (BlockArgument argument : region.getArguments()) {
     Operation *maker = trial.getInputs()[argument.getArgNumber()].getDefiningOp();
-    if (isa_and_present<nn::LoadOp, nn::ConstantOp>(maker) &&
-        isOf(argument.getType(), [](Type type) { return type.isF32(); }) &&
+    if (nn::isData(maker) && isOf(argument.getType(), [](Type type) { return type.isF32(); }) &&
         cast<RankedTensorType>(argument.getType()).getRank() == 1)
       biases.push_back(argument);
   }

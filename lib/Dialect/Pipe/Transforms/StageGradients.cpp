@@ -5,8 +5,8 @@
 //   argument ──▶ einsum ──▶ relu ──▶ einsum ──▶ result        I: relu, the second einsum (by its first operand)
 //          parameter ┘       parameter ┘                      W: both; kept for it: what relu made
 //
-// What gradients read of F is said by kind of op: the other operands of a product; of what is linear nothing but its
-// indices and conditions; the result where a derivative is written with it; all operands of everything else.
+// What gradients read of F: the other operands of a product; all operands and the result of attention; of other ops what their slope
+// says (`SlopeOpInterface`): the result, operands, or of what is linear nothing but its indices and conditions.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Transforms/StageGradients.h"
@@ -28,9 +28,6 @@ enum class Origin : uint8_t {
   Both,       ///< of parameters and of the model's inputs
 };
 
-/// How the gradient of an op is made.
-enum class Rule : uint8_t { Product, Attention, Linear, FromResult, FromOperands, None };
-
 class GradientFinder {
 public:
   explicit GradientFinder(const StageGraph &graph) : graph(graph) {}
@@ -40,7 +37,8 @@ private:
   Origin getOrigin(Value value);
   Origin findOrigin(Operation &op);
   void addProduct(Operation &op, double ns, OpGradients &found);
-  void addOther(Operation &op, Rule rule, double ns, OpGradients &found);
+  void addOther(Operation &op, double ns, OpGradients &found);
+  bool isWanted(Value value) { return getOrigin(value) != Origin::Nothing; }
   void read(Value value, SmallVector<uint32_t, 2> &reads) const {
     // Arguments are handed to every rank, parameters are there.
     if (auto number = numbers.find(value); number != numbers.end())
@@ -56,26 +54,15 @@ private:
 
 static bool hasFloats(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 
-/// Tests give integers or bools, which have no gradient anyway.
-static Rule getRule(Operation &op) {
-  if (isa<nn::AttentionOp>(op))
-    return Rule::Attention;
-  if (isa<nn::ConvOp, nn::ConvTransposeOp>(op) || (isa<nn::EinsumOp>(op) && op.getNumOperands() > 1))
-    return Rule::Product;
-  // Steps: nothing comes through.
-  if (isa<nn::SignOp, nn::FloorOp, nn::CeilOp, nn::RoundOp>(op))
-    return Rule::None;
-  if (auto reduce = dyn_cast<nn::ReduceOp>(op))
-    return reduce.getKind() == nn::ReduceKind::Sum || reduce.getKind() == nn::ReduceKind::Mean ? Rule::Linear
-                                                                                               : Rule::FromOperands;
-  if (isa<spmd::CollectiveOpInterface, nn::NegOp, nn::AddOp, nn::SubOp, nn::SelectOp, nn::EinsumOp, nn::GatherOp,
-          nn::GatherElementsOp, nn::GatherNdOp, nn::CumsumOp, nn::TriluOp, nn::ResizeOp>(op) ||
-      op.hasTrait<nn::KeepsNumbers>())
-    return Rule::Linear;
-  if (isa<nn::ExpOp, nn::TanhOp, nn::SigmoidOp, nn::SqrtOp, nn::ReciprocalOp, nn::ReluOp, nn::SoftmaxOp,
-          nn::LogSoftmaxOp>(op))
-    return Rule::FromResult;
-  return Rule::FromOperands;
+/// Collectives move and add; tests give integers or bools, which have no gradient anyway.
+static nn::Slope getSlope(Operation &op) {
+  auto sloped = dyn_cast<nn::SlopeOpInterface>(op);
+  return sloped ? sloped.getSlope() : nn::Slope::Constant;
+}
+
+static bool isAttention(Operation &op) {
+  auto formed = dyn_cast<nn::FormOpInterface>(op);
+  return formed && formed.getForm() == nn::Form::Attention;
 }
 
 /// Of an argument nothing is wanted; parameters that are no floats are not learned.
@@ -91,8 +78,7 @@ Origin GradientFinder::findOrigin(Operation &op) {
   for (Value operand : op.getOperands()) {
     Origin origin = getOrigin(operand);
     isLearned |= origin != Origin::Nothing;
-    isConstant &= origin == Origin::Parameters || constants.contains(operand) ||
-                  isa_and_nonnull<nn::ConstantOp, nn::LoadOp>(operand.getDefiningOp());
+    isConstant &= origin == Origin::Parameters || constants.contains(operand) || nn::isData(operand.getDefiningOp());
   }
   if (isConstant)
     constants.insert(op.getResults().begin(), op.getResults().end());
@@ -101,9 +87,8 @@ Origin GradientFinder::findOrigin(Operation &op) {
   return isConstant ? Origin::Parameters : Origin::Both;
 }
 
-/// Of a convolution, the bias is no factor.
 void GradientFinder::addProduct(Operation &op, double ns, OpGradients &found) {
-  auto factors = op.getOperands().take_front(isa<nn::EinsumOp>(op) ? op.getNumOperands() : 2);
+  auto factors = op.getOperands().take_front(nn::countFactors(&op));
   for (Value factor : factors) {
     Origin origin = getOrigin(factor);
     if (origin == Origin::Nothing)
@@ -116,27 +101,17 @@ void GradientFinder::addProduct(Operation &op, double ns, OpGradients &found) {
   }
 }
 
-void GradientFinder::addOther(Operation &op, Rule rule, double ns, OpGradients &found) {
+/// Attention is computed again for its gradients.
+void GradientFinder::addOther(Operation &op, double ns, OpGradients &found) {
   bool isInput = llvm::any_of(op.getOperands(), [&](Value operand) { return getOrigin(operand) == Origin::Both; });
-  (isInput ? found.inputGradNs : found.weightGradNs) = rule == Rule::Attention ? 2 * ns : ns;
+  (isInput ? found.inputGradNs : found.weightGradNs) = isAttention(op) ? 2 * ns : ns;
   SmallVector<uint32_t, 2> &reads = isInput ? found.inputGradReads : found.weightGradReads;
-  if (rule == Rule::FromResult)
-    return read(op.getResult(0), reads);
-  for (Value operand : op.getOperands()) {
-    // A factor is read for the gradient of the other one; a divisor for both.
-    bool isRead = rule != Rule::Linear || !hasFloats(operand);
-    if (isa<nn::MulOp>(op)) {
-      Value other = operand == op.getOperand(0) ? op.getOperand(1) : op.getOperand(0);
-      isRead = getOrigin(other) != Origin::Nothing;
-    } else if (isa<nn::DivOp>(op)) {
-      isRead = operand == op.getOperand(1) || getOrigin(op.getOperand(1)) != Origin::Nothing;
-    } else if (isa<nn::RotaryEmbeddingOp>(op)) {
-      isRead = operand != op.getOperand(0);
-    }
-    if (isRead)
-      read(operand, reads);
-  }
-  if (rule == Rule::Attention)
+  SmallVector<bool> wanted = llvm::map_to_vector(op.getOperands(), [&](Value operand) { return isWanted(operand); });
+  if (auto sloped = dyn_cast<nn::SlopeOpInterface>(op))
+    for (OpOperand &operand : op.getOpOperands())
+      if (sloped.isReadForGradient(operand.getOperandNumber(), wanted))
+        read(operand.get(), reads);
+  if (getSlope(op) == nn::Slope::OfResult || isAttention(op))
     read(op.getResult(0), reads);
 }
 
@@ -147,17 +122,17 @@ std::vector<OpGradients> GradientFinder::run() {
       numbers[result] = static_cast<uint32_t>(numbers.size());
     OpGradients &found = all.emplace_back();
     Origin origin = findOrigin(*op);
-    Rule rule = getRule(*op);
-    bool hasGradient = origin != Origin::Nothing && rule != Rule::None && llvm::any_of(op->getResults(), hasFloats);
+    bool hasGradient =
+        origin != Origin::Nothing && getSlope(*op) != nn::Slope::Zero && llvm::any_of(op->getResults(), hasFloats);
     for (Value result : op->getResults())
       origins[result] = hasGradient && hasFloats(result) ? origin : Origin::Nothing;
     if (!hasGradient)
       continue;
     auto ns = static_cast<double>(known.ns);
-    if (rule == Rule::Product)
+    if (nn::countFactors(op) > 1)
       addProduct(*op, ns, found);
     else
-      addOther(*op, rule, ns, found);
+      addOther(*op, ns, found);
     for (Value result : op->getResults())
       found.waitingBytes += found.weightGradNs > 0 ? graph.problem.values[numbers[result]].bytes : 0;
   }

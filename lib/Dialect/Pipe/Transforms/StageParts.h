@@ -52,7 +52,7 @@ struct SharedWhole;
 using FindShared = llvm::function_ref<std::vector<SharedWhole>(llvm::ArrayRef<Values> wanted)>;
 
 /// True for what every stage has by itself.
-inline bool isOfEveryStage(mlir::Operation *op) { return mlir::isa_and_nonnull<nn::LoadOp, nn::ConstantOp>(op); }
+inline bool isOfEveryStage(mlir::Operation *op) { return nn::isData(op); }
 
 /// Ops go where `pipe.stage` says, those without one where the last of their producers is. `again`: ops whose results
 /// each stage makes by itself. `relays`: a value for a later stage passes all between. `findShared`: which whole values go
