@@ -7,8 +7,8 @@
 #include "State.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"

@@ -9,7 +9,7 @@
 
 #include "State.h"
 
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Schedule.h"
-#include "cleave/Dialect/Pipe/Transforms/StageCutter.h"
-#include "cleave/Dialect/Pipe/Transforms/StageGradients.h"
-#include "cleave/Dialect/Pipe/Transforms/StageProfile.h"
+#include "cleave/Dialect/Pipe/Stages/StageCutter.h"
+#include "cleave/Dialect/Pipe/Stages/StageGradients.h"
+#include "cleave/Dialect/Pipe/Stages/StageProfile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"

@@ -31,7 +31,7 @@ EDITS = [
          "least = difference(one, other);", "an option goes for what it costs beside one option of a neighbor", [SOLVER]),
     Edit("shared-parameters-move", "lib/Solver/Candidates.cpp", "graph.node(node).kind == NodeKind::Hub && owned[node]",
          "false", "a parameter of several users moves at the price of anything else", ["lit:propagate-parameters"]),
-    Edit("argument-is-no-parameter", "lib/Dialect/Spmd/Transforms/FunctionProblem.cpp",
+    Edit("argument-is-no-parameter", "lib/Dialect/Spmd/Deciding/FunctionProblem.cpp",
          "func.getArgAttr(argument.getArgNumber(), kParameterAttr)", "Attribute()", "an argument is never a parameter",
          ["lit:propagate-parameters"]),
     Edit("no-fallback-in-chains", "lib/Solver/Explain.cpp",

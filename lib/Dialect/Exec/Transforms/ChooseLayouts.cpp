@@ -11,8 +11,8 @@
 // So which values have channels last is decided once: those that convolutions make, and what is made of them.
 //
 //===----------------------------------------------------------------------===//
-#include "Contractions.h"
-#include "Movement.h"
+#include "../Kernels/Contractions.h"
+#include "../Kernels/Movement.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"

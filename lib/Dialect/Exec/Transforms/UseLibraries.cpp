@@ -13,9 +13,9 @@
 // command's, so that the kernel can stand in for it.
 //
 //===----------------------------------------------------------------------===//
-#include "KernelParts.h"
-#include "cleave/Codegen/Device.h"
-#include "cleave/Codegen/Libraries.h"
+#include "../Kernels/KernelParts.h"
+#include "cleave/Codegen/Device/Regions.h"
+#include "cleave/Codegen/Library/Libraries.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
