@@ -348,7 +348,7 @@ EDITS = [
          "of a message all values have the bytes of the first", ["lit:Pipelines/report-bytes"]),
     Edit("programs-take-any-option", "lib/Driver/OptionTable.cpp", "!getOptionTable().getOption(id).hasFlag(flag)", "false",
          "options about models are passed over for a program", ["lit:Driver/options-of-programs"]),
-    Edit("shown-unsharded", "lib/Compiler/StagedModel.cpp", "table.isForwardOnly ? run.get() : nullptr", "nullptr",
+    Edit("shown-unsharded", "lib/Compiler/StagedModel.cpp", "state->program = std::move(*run);", ";",
          "a schedule has the stages of the unsharded model, a run those of what it partitions", ["lit:Driver/schedule-model"]),
     Edit("plans-go-before-options", "lib/Compiler/Load.cpp", "axis->size = static_cast<int64_t>(ranks);", "",
          "a schedule of other ranks than the plan's has the stages of a run on the plan's", ["lit:Driver/schedule-model"]),
