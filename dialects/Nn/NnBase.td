@@ -31,7 +31,8 @@ def Nn_BoolTensor : StaticShapeTensorOf<[I1]>;
 // the others are cloned on local types.
 class Nn_OpBase<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, traits>;
 class Nn_Op<string mnemonic, list<Trait> traits = []>
-    : Nn_OpBase<mnemonic, !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_FormOpInterface])>;
+    : Nn_OpBase<mnemonic, !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_FormOpInterface,
+                                             Nn_SlopeOpInterface])>;
 def Nn_ClonePartition : DeclareOpInterfaceMethods<PartitionOpInterface>;
 def Nn_OwnPartition : DeclareOpInterfaceMethods<PartitionOpInterface, ["partition"]>;
 
@@ -92,6 +93,12 @@ class Nn_SumForm<string form> : Nn_FormBy<form, "int64_t countSummed(unsigned op
 class Nn_RowForm<code dims, string form = "Row">
     : Nn_FormBy<form, "::llvm::SmallVector<int64_t> getRowDims() { return " # dims # "; }">;
 
+// How the result rises with an operand (`Slope` in Nn.h); what gradients read of the operands, where that depends on which are wanted.
+class Nn_SlopeBy<code declaration> : NativeOpTrait<"Sloped", [], declaration> { let cppNamespace = "::cleave::nn"; }
+class Nn_Slope<string slope> : Nn_SlopeBy<"static ::cleave::nn::Slope getSlope() { return ::cleave::nn::Slope::" # slope # "; }">;
+def Nn_OwnSlope : Nn_SlopeBy<"::cleave::nn::Slope getSlope();">;
+def Nn_OwnGradientReads : Nn_SlopeBy<"bool isReadForGradient(unsigned operand, ::llvm::ArrayRef<bool> wanted);">;
+
 // Elementwise ops, linear in no operand: their rule says that every dim is parallel. Those with a rule of their own take
 // `Nn_Elementwise`.
 class Nn_ElementwiseBy<code definition> : NativeOpTrait<"Elementwise", [], [{
@@ -108,6 +115,8 @@ def Nn_Pointwise : Nn_ElementwiseBy<[{
 def Nn_KeepsNumbers : NativeOpTrait<"KeepsNumbers"> { let cppNamespace = "::cleave::nn"; }
 // The result holds the operand's numbers in a type to compute with.
 def Nn_ConvertsNumbers : NativeOpTrait<"ConvertsNumbers"> { let cppNamespace = "::cleave::nn"; }
+// Dim 1 of the first operand holds channels: no attribute says so.
+def Nn_ChannelsSecond : NativeOpTrait<"ChannelsSecond"> { let cppNamespace = "::cleave::nn"; }
 // One instruction makes a vector of the result.
 def Nn_OneInstruction : NativeOpTrait<"OneInstruction"> { let cppNamespace = "::cleave::nn"; }
 // Much more work than the result has elements: the importer folds such an op on small operands only.

@@ -87,4 +87,19 @@ def Nn_GentleOpInterface : OpInterface<"GentleOpInterface"> {
   ];
 }
 
+def Nn_SlopeOpInterface : OpInterface<"SlopeOpInterface"> {
+  let description = [{
+    Says what the derivative of an op is made of. Each op of nn has it; what is moved, repeated or picked has the slope of a
+    constant, others say theirs by `Nn_Slope`.
+  }];
+  let cppNamespace = "::cleave::nn";
+  let methods = [
+    InterfaceMethod<"How the result rises with an operand.", "::cleave::nn::Slope", "getSlope", (ins), "",
+                    "return ::cleave::nn::getDefaultSlope($_op);">,
+    InterfaceMethod<"True if the gradients of the operands with `wanted` are computed of this operand.",
+                    "bool", "isReadForGradient", (ins "unsigned":$operand, "::llvm::ArrayRef<bool>":$wanted), "",
+                    "return ::cleave::nn::isReadBySlope($_op, $_op.getSlope(), operand);">,
+  ];
+}
+
 #endif // CLEAVE_NN_INTERFACES

@@ -13,7 +13,7 @@
 #include "cleave/Annotations/Annotate.h"
 #include "cleave/Annotations/DevicePlan.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
+#include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/YAMLParser.h"

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/EmulatedKernels/EmulateDevice.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"

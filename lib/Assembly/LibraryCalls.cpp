@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
-#include "cleave/Codegen/Libraries.h"
+#include "cleave/Codegen/Library/Libraries.h"
 #include "cleave/Program/Operands.h"
 
 using namespace mlir;

@@ -9,7 +9,7 @@
 #define CLEAVE_LIB_ASSEMBLY_TABLES_H
 
 #include "cleave/Assembly/Assembly.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Reference/Weights.h"
 #include "llvm/ADT/StringMap.h"

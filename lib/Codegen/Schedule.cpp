@@ -14,7 +14,7 @@
 #include "Elements.h"
 #include "Expand.h"
 #include "View.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/KernelRules.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
 #include <set>

@@ -7,9 +7,9 @@
 #include "State.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
-#include "cleave/Dialect/Spmd/Transforms/FreeAxes.h"
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"

@@ -12,7 +12,7 @@
 #include "State.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
-#include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
+#include "cleave/Dialect/Spmd/IR/AttentionRequest.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 

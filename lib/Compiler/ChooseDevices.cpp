@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Sharding/Placement.h"

@@ -8,7 +8,7 @@
 
 #include "State.h"
 
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Program/File.h"
 #include "cleave/Support/File.h"

@@ -11,9 +11,9 @@
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
-#include "cleave/Dialect/Spmd/Transforms/FreeAxes.h"
-#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Search/AxisNames.h"

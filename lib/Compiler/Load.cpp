@@ -10,7 +10,7 @@
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/IR/IndexRange.h"
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Onnx/ExternalFiles.h"
 #include "cleave/Plan/NamePattern.h"

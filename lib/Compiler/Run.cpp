@@ -9,15 +9,13 @@
 
 #include "State.h"
 
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Runtime/Device.h"
 #include "cleave/Support/Status.h"
-
-#include <cstdlib>
 
 using namespace mlir;
 using namespace cleave;
@@ -143,20 +141,13 @@ bool ModelRun::prepare() {
 // Running
 //===----------------------------------------------------------------------===//
 
-/// Lets a library of ours stand for CUDA's: one device per rank, that this machine plays. What the user has set stays.
-static void emulateDevices(uint32_t ranks) {
-  setenv("CLEAVE_CUDA_LIBRARY", "libcleave_emulated_cuda.so", /*overwrite=*/0);
-  setenv("CLEAVE_EMULATION_DEVICES", std::to_string(ranks).c_str(), /*overwrite=*/0);
-}
-
 /// Compiles what is left of the way, and runs that in this process. Nothing after an error.
 std::optional<SmallVector<Tensor>> ModelRun::State::runProgram(ArrayRef<RankedTensorType> types) {
   std::unique_ptr<Assembly> made = compilation.makeProgram(".");
   if (!made)
     return std::nullopt;
-  if (compilation.getOptions().target == ("cuda:" + codegen::CudaTarget::kEmulated).str())
-    emulateDevices(made->program.ranks);
-  llvm::Expected<std::unique_ptr<runtime::Executor>> executor = openProgram(*made, ".");
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor =
+      openProgram(*made, ".", getExecutorOptions(compilation.getOptions()));
   llvm::Expected<SmallVector<Tensor>> results =
       executor ? cleave::runProgram(**executor, inputs, types) : executor.takeError();
   if (results) {

@@ -1,16 +1,25 @@
 //===- RunProgram.cpp - a program on tensors ------------------------------===//
 //
-// What is opened are the bytes of a program file, with all that is checked about these. Elements lie in the evaluator's tensors as programs want them: row-major, a bool in a byte.
+// What is opened are the bytes of a program file, with all that is checked about these. Elements are in the evaluator's tensors as programs want
+// them: row-major, a bool in a byte.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/RunProgram.h"
 
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/Program/File.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;
 using namespace cleave;
 using reference::Tensor;
+
+runtime::ExecutorOptions cleave::getExecutorOptions(const CompileOptions &options) {
+  runtime::ExecutorOptions opened;
+  if (options.target == ("cuda:" + codegen::CudaTarget::kEmulated).str())
+    opened.cudaLibrary = "libcleave_emulated_cuda.so";
+  return opened;
+}
 
 llvm::Expected<std::unique_ptr<runtime::Executor>> cleave::openProgram(const Assembly &assembly, StringRef folder,
                                                                        const runtime::ExecutorOptions &options) {

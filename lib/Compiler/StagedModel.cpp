@@ -5,15 +5,15 @@
 //
 //   table of `1f1b` on 4 ranks ──▶ 4 stages of the model ──▶ F, I, W of each, channels ──▶ times
 //
-// Times are those of the shapes of one microbatch: products and values are cut with the batch, weights are not. With a plan, schedules
-// without gradients get the stages that a run with that plan has, of the program that it partitions: also where options
-// say how many ranks, microbatches and chunks there are, which then stand in the plan.
+// Times are those of the shapes of one microbatch: products and values are cut with the batch, weights are not. With a plan, the model is the
+// program that a run with that plan partitions, whatever the schedule: also where options say how many ranks, microbatches and chunks there
+// are, which then stand in the plan. Without one it is the model as it is.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Schedule.h"
-#include "cleave/Dialect/Pipe/Transforms/StageCutter.h"
-#include "cleave/Dialect/Pipe/Transforms/StageGradients.h"
-#include "cleave/Dialect/Pipe/Transforms/StageProfile.h"
+#include "cleave/Dialect/Pipe/Stages/StageCutter.h"
+#include "cleave/Dialect/Pipe/Stages/StageGradients.h"
+#include "cleave/Dialect/Pipe/Stages/StageProfile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -21,34 +21,33 @@
 using namespace cleave;
 
 namespace {
-/// The partitioned program of one microbatch, of which a run with the plan cuts its stages.
-struct Partitioned {
-  /// Owns the ops of the cutter.
+/// A program of one microbatch, with all that is known of it.
+struct Program {
+  /// Owns the ops of a partitioned one; null: those of the model as it is.
   std::unique_ptr<Compilation> compilation;
-  pipe::StageCutter cutter;
-  /// None, op by op.
+  /// With times of F, and of all that training does.
+  pipe::StageCutter forward, training;
+  /// Per op.
   std::vector<pipe::OpGradients> gradients;
+  /// Which times were measured, for people.
+  std::string profile;
+
+  void setGradients() {
+    gradients = pipe::findGradients(forward.graph);
+    training = forward;
+    training.graph = pipe::addGradients(std::move(training.graph), gradients);
+  }
 };
 } // namespace
 
 struct StagedModel::State {
-  /// Of the unsharded model: with times of F, and of all that training does.
-  pipe::StageCutter forward, training;
-  /// Per op.
-  std::vector<pipe::OpGradients> gradients;
+  /// Partitioned as in a run, where there is such a run; else `notes` say why not.
+  Program program;
   schedule::PlacementRequest request;
-  std::string profile;
   /// A plan says how the model becomes a pipeline.
   bool isPlanned = false;
-  /// For schedules without gradients; null where no run is like what is shown: `notes` say why.
-  std::unique_ptr<Partitioned> run;
   /// How what is shown and what runs are related, for people.
   std::vector<std::string> notes;
-
-  /// The program that a schedule is of. What training does on several devices is not modeled: its stages are those of the unsharded model.
-  const Partitioned *findRun(const schedule::Schedule &table) const {
-    return table.isForwardOnly ? run.get() : nullptr;
-  }
 };
 
 /// What the plan says goes for what no option says.
@@ -86,53 +85,65 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, Schedul
   return llvm::Error::success();
 }
 
-/// Without gradients, as far as names tell: a file may say anything.
-static bool mayRun(llvm::StringRef name) {
-  if (name.ends_with(".csv") || name.ends_with(".json"))
+/// Makes ops of `entry` what is cut, with the times that were measured of nodes, where there are some. False after an error, which is among
+/// the diagnostics of the compilation.
+static bool take(Compilation &compilation, mlir::func::FuncOp entry, const pipe::DeviceRates &rates,
+                 const std::string &profile, Program &program) {
+  if (!entry)
+    return false;
+  const spmd::Plan *plan = compilation.getPlan();
+  llvm::Expected<pipe::StageCutter> cutter =
+      pipe::StageCutter::create(entry, rates, plan && plan->pipeline ? &*plan->pipeline : nullptr);
+  if (!cutter)
+    return compilation.fail(cutter.takeError());
+  program.forward = std::move(*cutter);
+  if (profile.empty())
     return true;
-  return llvm::any_of(schedule::getGenerators(),
-                      [&](const schedule::GeneratorInfo &known) { return known.isForwardOnly && known.name == name; });
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(profile);
+  if (!file)
+    return compilation.fail(file.takeError());
+  llvm::FailureOr<std::string> applied = pipe::applyProfile(entry, profile, (*file)->getBytes(), program.forward.graph);
+  if (succeeded(applied))
+    program.profile = std::move(*applied);
+  return succeeded(applied);
 }
 
 /// Takes the model through what a run does before it cuts stages. Error: why no run would get there.
-static llvm::Expected<std::unique_ptr<Partitioned>> partition(CompileOptions options, const ProgressHandler &tell) {
-  auto run = std::make_unique<Partitioned>();
-  run->compilation = std::make_unique<Compilation>(std::move(options));
-  run->compilation->tellProgress(tell);
-  mlir::func::FuncOp entry;
-  if (run->compilation->load() && run->compilation->advance(Phase::Optimized))
-    entry = run->compilation->getEntry();
-  for (const Diagnostic &diagnostic : run->compilation->getDiagnostics())
-    if (!entry && diagnostic.severity == Diagnostic::Severity::Error)
+static llvm::Expected<Program> partition(CompileOptions options, const std::string &profile,
+                                         const ProgressHandler &tell) {
+  Program program;
+  program.compilation = std::make_unique<Compilation>(std::move(options));
+  Compilation &compilation = *program.compilation;
+  compilation.tellProgress(tell);
+  if (compilation.load() && compilation.advance(Phase::Optimized) &&
+      take(compilation, compilation.getEntry(), pipe::DeviceRates::get(compilation.getPlan()), profile, program))
+    return program;
+  for (const Diagnostic &diagnostic : compilation.getDiagnostics())
+    if (diagnostic.severity == Diagnostic::Severity::Error)
       return makeError("{0}{1}", diagnostic.line ? diagnostic.formatPlace() + ": " : "", diagnostic.formatText());
-  if (!entry)
-    return makeError("it cannot be partitioned");
-  const spmd::Plan *plan = run->compilation->getPlan();
-  llvm::Expected<pipe::StageCutter> cutter =
-      pipe::StageCutter::create(entry, pipe::DeviceRates::get(plan), &*plan->pipeline);
-  if (!cutter)
-    return cutter.takeError();
-  run->cutter = std::move(*cutter);
-  run->gradients.resize(run->cutter.graph.ops.size());
-  return run;
+  return makeError("it cannot be partitioned");
+}
+
+/// What is measured of nodes is of whole ones.
+static bool splitsNodes(const spmd::Plan &plan) {
+  return llvm::any_of(plan.mesh,
+                      [&](const spmd::MeshAxis &axis) { return axis.size > 1 && axis.name != plan.pipeline->axis; });
 }
 
 /// The program of a run with what options say in the plan's place; or a note that says why what is shown is none.
-static std::unique_ptr<Partitioned> findRun(const Compilation &whole, const ScheduleOptions &given,
-                                            llvm::ArrayRef<std::string> names, std::vector<std::string> &notes) {
-  if (llvm::none_of(names, mayRun))
-    return nullptr;
+static std::optional<Program> findRun(const Compilation &whole, const ScheduleOptions &given,
+                                      std::vector<std::string> &notes) {
   CompileOptions options = whole.getGivenOptions();
   options.dumpPhases.clear();
   std::string reason;
-  if (!given.profile.empty())
+  if (!given.profile.empty() && splitsNodes(*whole.getPlan()))
     reason = "as its nodes are what was measured";
   else if (options.model == "-")
     reason = "as standard input is read once";
   if (reason.empty()) {
     options.pipeline = {given.ranks, given.microbatches, given.chunks};
     bool isOther = given.ranks || given.microbatches || given.chunks;
-    llvm::Expected<std::unique_ptr<Partitioned>> run = partition(std::move(options), whole.getProgress());
+    llvm::Expected<Program> run = partition(std::move(options), given.profile, whole.getProgress());
     if (run && isOther)
       notes.push_back("stages are those of a run with what options say in the plan");
     if (run)
@@ -141,21 +152,16 @@ static std::unique_ptr<Partitioned> findRun(const Compilation &whole, const Sche
                            llvm::toString(run.takeError()));
   }
   notes.push_back("stages are those of the unsharded model, " + reason);
-  return nullptr;
+  return std::nullopt;
 }
 
-/// Gives nodes their measured times, where there are some. False after an error.
-static bool applyProfile(Compilation &compilation, mlir::func::FuncOp entry, llvm::StringRef path,
-                         pipe::StageGraph &graph, std::string &said) {
-  if (path.empty())
-    return true;
-  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
-  if (!file)
-    return compilation.fail(file.takeError());
-  llvm::FailureOr<std::string> applied = pipe::applyProfile(entry, path, (*file)->getBytes(), graph);
-  if (succeeded(applied))
-    said = std::move(*applied);
-  return succeeded(applied);
+/// The canonical form of the model, without the shardings that a plan asks for. False after an error.
+static bool takeWhole(Compilation &compilation, const ScheduleOptions &options, Program &program) {
+  if (compilation.getPhase() < Phase::Canonical && !compilation.advance(Phase::Canonical))
+    return false;
+  pipe::DeviceRates rates = pipe::DeviceRates::get(compilation.getPlan());
+  rates.microbatches = static_cast<int64_t>(options.microbatches);
+  return take(compilation, compilation.getEntry(), rates, options.profile, program);
 }
 
 std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, ScheduleOptions &options,
@@ -177,51 +183,36 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
     return fail(makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
                           "'pipeline' of a plan"),
                 Blame::Options);
-  // Annotations of the plan stand in the canonical form; nothing is cut along other axes yet.
-  mlir::func::FuncOp entry = compilation.getPhase() < Phase::Canonical && !compilation.advance(Phase::Canonical)
-                                 ? mlir::func::FuncOp()
-                                 : compilation.getEntry();
-  if (!entry)
+  if (!takeWhole(compilation, options, state->program))
     return nullptr;
-  pipe::DeviceRates rates = pipe::DeviceRates::get(plan);
-  rates.microbatches = static_cast<int64_t>(options.microbatches);
-  llvm::Expected<pipe::StageCutter> cutter = pipe::StageCutter::create(entry, rates, pipeline);
-  if (!cutter)
-    return fail(cutter.takeError());
-  state->forward = std::move(*cutter);
-  if (!applyProfile(compilation, entry, options.profile, state->forward.graph, state->profile))
-    return nullptr;
-  state->gradients = pipe::findGradients(state->forward.graph);
   state->isPlanned = pipeline;
   if (pipeline) {
     state->request = pipe::getPlacementRequest(*pipeline);
     if (options.placement)
       state->request.placement.reset();
-    state->run = findRun(compilation, given, others.empty() ? llvm::ArrayRef(options.name) : others, state->notes);
+    if (std::optional<Program> run = findRun(compilation, given, state->notes))
+      state->program = std::move(*run);
   }
-  for (pipe::StageCutter *known : {&state->forward, state->run ? &state->run->cutter : nullptr})
-    if (known) {
-      known->options.latencyNs = options.latency.value_or(known->options.latencyNs);
-      known->options.microbatches = rates.microbatches;
-    }
-  state->training = state->forward;
-  state->training.graph = pipe::addGradients(std::move(state->training.graph), state->gradients);
+  schedule::SplitOptions &split = state->program.forward.options;
+  split.latencyNs = options.latency.value_or(split.latencyNs);
+  split.microbatches = static_cast<int64_t>(options.microbatches);
+  state->program.setGradients();
   return std::unique_ptr<StagedModel>(new StagedModel(std::move(state)));
 }
 
 StagedModel::StagedModel(std::unique_ptr<State> state) : state(std::move(state)) {}
 StagedModel::~StagedModel() = default;
 
-const std::string &StagedModel::getProfile() const { return state->profile; }
+const std::string &StagedModel::getProfile() const { return state->program.profile; }
 const schedule::PlacementRequest &StagedModel::getPlacementRequest() const { return state->request; }
 
 std::vector<std::string> StagedModel::getNotes(const schedule::Schedule &table) const {
   std::vector<std::string> notes;
-  if (!state->profile.empty())
-    notes.push_back(state->profile);
+  if (!state->program.profile.empty())
+    notes.push_back(state->program.profile);
   llvm::append_range(notes, state->notes);
   if (state->isPlanned && !table.isForwardOnly)
-    notes.push_back("a schedule of training, with stages of the unsharded model: a run goes without gradients");
+    notes.push_back("a schedule of training: a run goes without gradients, and their sums over ranks are not counted");
   return notes;
 }
 
@@ -276,15 +267,14 @@ llvm::Expected<schedule::StageSplit> StagedModel::cut(schedule::CostedSchedule &
                      table.name);
   if (llvm::Error error = schedule::numberRanks(table, state->request))
     return error;
-  const Partitioned *run = state->findRun(table);
-  const pipe::StageCutter &cutter = run ? run->cutter : state->forward;
-  llvm::ArrayRef<pipe::OpGradients> gradients = run ? run->gradients : state->gradients;
-  llvm::Expected<schedule::StageSplit> split =
-      (table.isForwardOnly ? cutter : state->training).cut(table.replicas.front().placement);
+  const Program &program = state->program;
+  const pipe::StageCutter &cutter = table.isForwardOnly ? program.forward : program.training;
+  llvm::Expected<schedule::StageSplit> split = cutter.cut(table.replicas.front().placement);
   if (!split)
     return split;
   setChannels(cutter, *split, table);
-  setCosts(cutter.options, pipe::sumGradients(cutter.graph, gradients, split->stageOf, split->stages.size()), *split,
+  setCosts(cutter.options,
+           pipe::sumGradients(program.forward.graph, program.gradients, split->stageOf, split->stages.size()), *split,
            table, costed.costs);
   return split;
 }

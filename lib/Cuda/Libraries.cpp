@@ -70,9 +70,32 @@ static std::vector<std::string> listFolders() {
   return folders;
 }
 
+namespace {
+struct Chosen {
+  std::mutex mutex;
+  std::string library;
+};
+} // namespace
+
+static Chosen &getChosen() {
+  static Chosen chosen;
+  return chosen;
+}
+
+void cleave::cuda::setLibrary(const std::string &path) {
+  std::lock_guard<std::mutex> lock(getChosen().mutex);
+  getChosen().library = path;
+}
+
+static std::string getGiven() {
+  std::string given = getVariable("CLEAVE_CUDA_LIBRARY");
+  std::lock_guard<std::mutex> lock(getChosen().mutex);
+  return given.empty() ? getChosen().library : given;
+}
+
 /// Paths to try, in order.
 static std::vector<std::string> listPaths(const std::vector<const char *> &names) {
-  std::string given = getVariable("CLEAVE_CUDA_LIBRARY");
+  std::string given = getGiven();
   if (!given.empty() && !isFolder(given))
     return {given};
   std::vector<std::string> paths;

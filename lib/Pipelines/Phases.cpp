@@ -8,12 +8,12 @@
 
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
-#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Canonicalize.h"
 #include "mlir/Pass/PassManager.h"
 

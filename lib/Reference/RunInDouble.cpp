@@ -67,7 +67,7 @@ static llvm::DenseSet<Operation *> keepBits(ModuleOp module) {
 static void widenOp(Operation *op, const llvm::DenseSet<Operation *> &kept) {
   if (kept.contains(op))
     return;
-  if (!isa<nn::LoadOp, nn::ConstantOp, nn::BitcastOp>(op)) {
+  if (!nn::isData(op) && !isa<nn::BitcastOp>(op)) {
     for (Value result : op->getResults())
       result.setType(widen(result.getType()));
     return;

@@ -7,7 +7,7 @@
 #include "cleave/Reference/Tensor.h"
 
 #include "Elements.h"
-#include "mlir/IR/DialectResourceBlobManager.h"
+#include "cleave/Dialect/Nn/IR/ElementBytes.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <cstdlib>
 #include <cstring>
@@ -58,16 +58,6 @@ Tensor Tensor::zeros(RankedTensorType type) {
   return result;
 }
 
-/// The elements of a packed or splat attribute of bool.
-static Tensor fromBoolAttr(RankedTensorType type, DenseElementsAttr attr) {
-  Tensor result = Tensor::zeros(type);
-  if (attr.isSplat())
-    std::fill_n(result.write<bool>().data(), result.getNumElements(), attr.getSplatValue<bool>());
-  else
-    llvm::copy(attr.getValues<bool>(), result.write<bool>().begin());
-  return result;
-}
-
 /// Fills `result` with copies of `element`.
 static void fill(Tensor &result, ArrayRef<char> element) {
   MutableArrayRef<char> bytes = result.write<char>();
@@ -86,34 +76,17 @@ Tensor Tensor::filled(RankedTensorType type, ArrayRef<char> element) {
   return result;
 }
 
-/// Attributes hold elements in three ways: bool as bits, equal elements as one, all others as they are in memory.
 FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
   auto type = dyn_cast<RankedTensorType>(attr.getType());
   if (!type || !fits(type))
     return failure();
-  size_t elementBytes = getElementBytes(type.getElementType());
-  ArrayRef<char> bytes;
-  bool isSplat = false;
-  if (auto dense = dyn_cast<DenseElementsAttr>(Attribute(attr))) {
-    if (type.getElementType().isInteger(1))
-      return fromBoolAttr(type, dense);
-    bytes = dense.getRawData();
-    isSplat = dense.isSplat();
-  } else if (auto resource = dyn_cast<DenseResourceElementsAttr>(Attribute(attr))) {
-    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    if (!blob)
-      return failure();
-    bytes = blob->getData();
-  } else {
+  std::optional<nn::ElementBytes> elements = nn::readElements(attr);
+  if (!elements)
     return failure();
-  }
+  if (elements->isSplat)
+    return filled(type, elements->bytes);
   Tensor result = Tensor::zeros(type);
-  if (isSplat && bytes.size() == elementBytes)
-    fill(result, bytes);
-  else if (bytes.size() == result.size)
-    llvm::copy(bytes, result.write<char>().begin());
-  else
-    return failure();
+  llvm::copy(elements->bytes, result.write<char>().begin());
   return result;
 }
 
@@ -140,13 +113,4 @@ Tensor Tensor::reshaped(ArrayRef<int64_t> shape) const {
   return result;
 }
 
-DenseElementsAttr Tensor::toAttr() const {
-  if (getNumElements() == 0)
-    return DenseElementsAttr::get(type, ArrayRef<Attribute>());
-  size_t elementBytes = getElementBytes(getElementType());
-  // All elements are equal if every byte equals the one an element before.
-  bool isSplat = std::memcmp(data, data + elementBytes, size - elementBytes) == 0;
-  if (getElementType().isInteger(1))
-    return DenseElementsAttr::get(type, isSplat ? as<bool>().take_front() : as<bool>());
-  return DenseElementsAttr::getFromRawBuffer(type, getBytes().take_front(isSplat ? elementBytes : size));
-}
+DenseElementsAttr Tensor::toAttr() const { return nn::makeElements(type, getBytes()); }

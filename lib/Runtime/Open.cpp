@@ -97,7 +97,7 @@ ExecutorStatus Executor::State::makeDevices() {
   // Ranks that never meet need no library for it.
   bool areAlone = program.groups.empty() && program.pieces.empty();
   Result<std::vector<std::unique_ptr<Device>>> opened =
-      openCudaLibrary(areAlone ? 1 : program.ranks, numbers, areProcesses());
+      openCudaLibrary(areAlone ? 1 : program.ranks, numbers, areProcesses(), options.cudaLibrary);
   if (!opened)
     return ::fail(ErrorKind::Machine, opened.getError().message);
   devices = std::move(*opened);

@@ -29,14 +29,16 @@ Result<void *> cleave::runtime::openOwn(const std::string &word, const char *var
   return open;
 }
 
-Result<std::vector<std::unique_ptr<Device>>>
-cleave::runtime::openCudaLibrary(uint32_t size, const std::vector<uint32_t> &ranks, bool isProcess) {
+Result<std::vector<std::unique_ptr<Device>>> cleave::runtime::openCudaLibrary(uint32_t size,
+                                                                              const std::vector<uint32_t> &ranks,
+                                                                              bool isProcess,
+                                                                              const std::string &library) {
   using Devices = Result<std::vector<std::unique_ptr<Device>>>;
-  using Open = void (*)(uint32_t, const std::vector<uint32_t> &, bool, Devices &);
+  using Open = void (*)(uint32_t, const std::vector<uint32_t> &, bool, const std::string &, Devices &);
   Result<void *> open = openOwn("cuda", "CLEAVE_CUDA_RUNTIME", /*sharesSymbols=*/false);
   if (!open)
     return cleave::program::makeError("programs for CUDA need libcleave_cuda: ", open.getError().message);
   Devices devices = std::vector<std::unique_ptr<Device>>();
-  reinterpret_cast<Open>(*open)(size, ranks, isProcess, devices);
+  reinterpret_cast<Open>(*open)(size, ranks, isProcess, library, devices);
   return devices;
 }

@@ -15,9 +15,9 @@ namespace cleave::runtime {
 /// `cleave_WORD_open` of libcleave_WORD, or of the library that the variable names, if `cleave_WORD_version` is ours; else why not.
 program::Result<void *> openOwn(const std::string &word, const char *variable, bool sharesSymbols);
 
-/// `openCuda` (Cuda.h) of libcleave_cuda, or of what CLEAVE_CUDA_RUNTIME says.
+/// `openCuda` (Cuda.h), of what stands for CUDA's libraries in `library`, of libcleave_cuda, or of what CLEAVE_CUDA_RUNTIME says.
 program::Result<std::vector<std::unique_ptr<Device>>> openCudaLibrary(uint32_t size, const std::vector<uint32_t> &ranks,
-                                                                      bool isProcess);
+                                                                      bool isProcess, const std::string &library);
 
 } // namespace cleave::runtime
 

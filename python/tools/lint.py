@@ -13,8 +13,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build", "release")
 
-# What a library may include, besides itself: the edges of a graph without cycles, to libraries above it in this table. An edge that nothing
-# uses is an error, so the table is what the code says; a new one is a decision.
+# What a library may include, besides itself: the edges of a graph without cycles, to libraries above it in this table, or to single headers of
+# these. An edge that nothing uses is an error, so the table is what the code says; a new one is a decision.
 EDGES = {
     "Program": "",
     "Arrays": "Program",
@@ -37,37 +37,42 @@ EDGES = {
     "Dialect/Nn/Partition": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
     "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Exec/IR",
+    "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "Cost": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
-    "Dialect/Exec/Memory": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Exec/Fusion Codegen",
+    "Dialect/Exec/Memory": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Exec/Fusion Codegen/KernelRules.h",
     "Dialect/Exec/Rings": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
+    "Dialect/Exec/Kernels": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion",
+    "Dialect/Nn/Patterns": "Dialect/Nn/IR",
+    "Dialect/Spmd/Annotations": "Support Plan Dialect/Spmd/IR",
+    "Dialect/Spmd/Deciding": "Sharding Solver Dialect/Spmd/IR",
+    "Dialect/Spmd/Resharding": "Sharding Dialect/Spmd/IR Dialect/Spmd/Deciding",
+    "Dialect/Pipe/Microbatches": "Plan Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR",
+    "Dialect/Pipe/Stages": "Support Plan Schedule Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Cost",
     "EmulatedKernels": "Emulation Support Codegen",
-    "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Spmd/Transforms": "Support Sharding Plan Solver Transforms Dialect/Spmd/IR",
-    "Dialect/Exec/Transforms": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen Dialect/Exec/Memory "
-                               "Dialect/Exec/Rings Dialect/Spmd/Transforms",
-    "Dialect/Pipe/Transforms": "Support Plan Schedule Cost Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Reference "
-                               "Dialect/Nn/Transforms Dialect/Spmd/Transforms",
+    "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Patterns",
+    "Dialect/Spmd/Transforms": "Sharding Transforms Dialect/Spmd/IR Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Spmd/Resharding",
+    "Dialect/Exec/Transforms": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen/Device/Regions.h "
+                               "Codegen/Library/Libraries.h Dialect/Exec/Kernels Dialect/Exec/Memory Dialect/Exec/Rings Dialect/Spmd/Transforms",
+    "Dialect/Pipe/Transforms": "Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Microbatches Dialect/Pipe/Stages "
+                               "Dialect/Nn/Transforms Dialect/Spmd/Annotations",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Reference",
-    "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Transforms",
+    "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Stages",
     "Export": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
-    "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Nn/Transforms Dialect/Spmd/Transforms "
-                 "Dialect/Exec/Transforms Dialect/Pipe/Transforms",
+    "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Stages "
+                 "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
-    "Compiler": "Program Runtime Support Sharding Plan Solver Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
-                "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines "
-                "Assembly",
+    "Compiler": "Program Runtime Support Sharding Plan Search Solver Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
+                "Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Pipe/Stages Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms "
+                "Dialect/Pipe/Transforms Import Annotations Export Pipelines Assembly",
     "Driver": "Program Runtime Runner Support Sharding Plan Schedule Export Pipelines Compiler",
 }
 # TableGen writes into this file what whole classes of ops say of their rules; the library that it is in has both folders.
 GENERATED = {"lib/Dialect/Nn/IR/NnOps.cpp": "Dialect/Nn/ShardingRules"}
-# Libraries that are pure C++: no MLIR header may reach them.
-WITHOUT_MLIR = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", "Emulation", "Support", "Sharding", "Plan", "Solver",
-                "Schedule", "Onnx"]
-# And what the runtime links is the standard library alone: no LLVM header may reach it either.
+# What the runtime links is the standard library alone: no LLVM header may reach it. And libraries that are pure C++: no MLIR header may.
 WITHOUT_LLVM = ["Program", "Arrays", "Cuda", "Runtime", "RuntimeApi", "Runner", "Emulation"]
+WITHOUT_MLIR = WITHOUT_LLVM + ["Support", "Sharding", "Plan", "Solver", "Schedule", "Onnx"]
 # Words that shall not come back: British spellings by their stems (a path can be guessed only with one spelling), and what the field calls otherwise
 # (docs/glossary.md), in messages.
 BRITISH = ("neighbour|linearis|centred|quantis|modelled|normalis|minimis|maximis|recognis|finalis|optimis|canonicalis|synchronis|summaris|colour|"
@@ -107,17 +112,17 @@ def check_include_direction():
     used = collections.defaultdict(set)
     for path in tracked("lib/*.cpp", "lib/*.h", "include/*.h"):
         own = library_of(path)
-        for header in included(path):
-            other = library_of(os.path.normpath(header))
-            used[own].add(other)
-            if own and other and other != own and other not in EDGES[own].split() and GENERATED.get(path) != other:
-                yield f"{path}: includes {os.path.normpath(header)}; {own} may not include {other}"
+        for header in map(os.path.normpath, included(path)):
+            other, name = library_of(header), header.removeprefix("include/cleave/")
+            used[own] |= {other, name}
+            if own and other and other != own and not {other, name} & set(EDGES[own].split()) and GENERATED.get(path) != other:
+                yield f"{path}: includes {header}; {own} may not include {other}"
     order = list(EDGES)
     for name, others in EDGES.items():
         for other in others.split():
             if other not in used[name]:
                 yield f"python/tools/lint.py: {name} may include {other}, but does not"
-            if order.index(other) > order.index(name):
+            if order.index(library_of(other) or other) > order.index(name):
                 yield f"python/tools/lint.py: {other} stands below {name}, which includes it"
 
 
@@ -176,18 +181,21 @@ def passes():
 
 
 def check_passes():
-    """Every pass has a summary, a description, a file of its name and a test of its name."""
+    """Every pass has a summary, a description, a file of its name and a test of its name; Transforms have no other files than passes and their parts."""
     tests = [os.path.basename(path) for path in tracked("test/*")]
     files = {os.path.basename(path) for path in tracked("lib/Dialect/*/Transforms/*.cpp", "lib/Pipelines/*.cpp")}
     for argument, summary, description, path in passes():
         stem = argument.split("-", 1)[1]
-        file = "".join(word.capitalize() for word in stem.split("-")) + ".cpp"
+        file = "".join(map(str.capitalize, stem.split("-"))) + ".cpp"
         if not summary or not description or len(description) < 60:
             yield f"{path}: pass {argument} lacks a summary or a description"
         if file not in files:
             yield f"{path}: pass {argument} has no {file} under Transforms or Pipelines"
         if not any(test.startswith((stem, argument)) for test in tests):
             yield f"{path}: pass {argument} has no test named {stem}*.mlir"
+    names = tuple("".join(map(str.capitalize, argument.split("-")[1:])) for argument, *_ in passes())
+    for path in [path for path in tracked("lib/Dialect/*/Transforms/*") if not os.path.basename(path).startswith(names)]:
+        yield f"{path}: is not named after a pass"
 
 
 def check_labels():

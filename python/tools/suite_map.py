@@ -26,6 +26,7 @@ AREAS = {
     "Dialect/Nn": ["CleaveDialectTests", "CleavePartitionTests", "lit:Dialect/Nn", "lit:Import/", "onnx"],
     "Dialect/Nn/Partition": ["CleavePartitionTests", "CleavePipeTests", "lit:Execute/", "differential"],
     "Dialect/Nn/ShardingRules": ["CleavePartitionTests", "CleavePipeTests", "lit:Nn/Rules", "golden", "differential"],
+    "Dialect/Nn/Patterns": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded"],
     "Dialect/Nn/Transforms": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded", "models-quantized"],
     "Dialect/Pipe": ["CleavePipeTests", "lit:Pipe/", "lit:Driver/pipeline", "lit:Driver/schedule", "lit:Import/devices", "models-stages",
                      "models-pipelines", "pipeline-programs", "annotated"],

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelRunner.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/EmulatedKernels/EmulateDevice.h"
 #include "cleave/Emulation/Kernel.h"
 

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Guards.h"
 #include "KernelRunner.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/IR/IRMapping.h"

@@ -67,6 +67,6 @@ EDITS = [
          "cuts within a node are not written", ["lit:Driver/emit-onnx", "annotated"]),
     Edit("annotate-no-schedule", "lib/Annotations/StageAnnotations.cpp", 'add("schedule", pipeline.schedule)', 'add("schedule", "forward")',
          "every schedule is written as another", ["lit:Driver/emit-onnx", "annotated"]),
-    Edit("annotate-sinking-ops", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "sinks(number) && !isSaid(number)", "sinks(number)",
+    Edit("annotate-sinking-ops", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "sinks(number) && !isSaid(number)", "sinks(number)",
          "collectives go to their use, whatever the model says of them", ["annotated"]),
 ]

@@ -3,8 +3,8 @@ from edit import Edit
 
 SCHEDULE = "CleaveScheduleTests"
 GENERATORS = "lib/Schedule/Generators/"
-MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Transforms/TimeCutter.cpp"
-LOOPS = "lib/Dialect/Pipe/Transforms/CutLoop.cpp"
+MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Microbatches/TimeCutter.cpp"
+LOOPS = "lib/Dialect/Pipe/Microbatches/CutLoop.cpp"
 BOUNDS, EXACT = "lib/Schedule/Bounds.cpp", "lib/Schedule/ExactSearch.cpp"
 
 EDITS = [
@@ -21,7 +21,7 @@ EDITS = [
          "branches are cut as the model has them", [SCHEDULE]),
     Edit("copy-of-a-copy", "lib/Schedule/StageDescribe.cpp", "if (served.insert(options.placement[user]).second)", "",
          "a rank gets a value for each of its stages", [SCHEDULE]),
-    Edit("masks-are-sent", "lib/Dialect/Pipe/Transforms/StageGraph.cpp", "isCheap(op, ns, bytes)", "false",
+    Edit("masks-are-sent", "lib/Dialect/Pipe/Stages/StageGraph.cpp", "isCheap(op, ns, bytes)", "false",
          "what each stage could make by itself is sent", ["lit:Pipe/Transforms/stage-graph"]),
     # ===--- Microbatches ----------------------------------------------------===
     Edit("samples-of-other-microbatches", CUT, "isMade && llvm::none_of(llvm::make_range(first, block->end()), isOfOthers)", "isMade",
@@ -48,20 +48,20 @@ EDITS = [
          "a body that is made anew reads parts of the one before", ["lit:Pipe/Transforms/microbatch-loops", MICROBATCH]),
     Edit("a-loop-is-one-iteration", "lib/Cost/OpCosts.cpp", "static_cast<double>(counted ? counted.getInt() : loop.getCountedTimes())",
          "1.0", "stages are cut as if loops ran once", ["lit:Pipe/Transforms/assign-stages"]),
-    Edit("stages-start-in-bodies", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "isStart ? isFound[line] : int32_t(line) == stage", "true",
+    Edit("stages-start-in-bodies", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "isStart ? isFound[line] : int32_t(line) == stage", "true",
          "a stage that starts in a loop is not said to go through it", ["lit:Pipe/Transforms/stages-by-hand-invalid"]),
     Edit("keys-of-a-step-are-cut", "lib/Dialect/Exec/IR/Exec.cpp", "return llvm::is_contained(keys, factor);", "return false;",
          "the step of a ring may be cut along its keys", ["lit:Exec/IR/rules"]),
     Edit("unread-inputs-are-nowhere", "lib/Dialect/Pipe/Transforms/Lower.cpp", "!read.contains(index)", "false",
          "no rank has what nothing reads", ["lit:Pipe/Transforms/lower"]),
-    Edit("gathers-where-operands-are", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "uses.sinks(number) ? uses.findFirst(number, wanted) : stage", "stage",
+    Edit("gathers-where-operands-are", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "uses.sinks(number) ? uses.findFirst(number, wanted) : stage", "stage",
          "what an annotated model says of collectives is not where readers put them", ["annotated"]),
-    Edit("collectives-are-nodes", "lib/Dialect/Pipe/Transforms/StagesByHand.cpp", "isa<spmd::SpmdDialect>(op->getDialect())", "false",
+    Edit("collectives-are-nodes", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "isa<spmd::SpmdDialect>(op->getDialect())", "false",
          "a slice that a later layer wants starts its stage where it is taken", ["pipelines-by-hand"]),
     Edit("batches-are-padded", "lib/Solver/SearchGraph.cpp", "allowsUneven[factor] && !isKeptEven",
          "allowsUneven[factor]", "microbatches of two sizes are split along axes that no rule gives them to, with padding of one size",
          ["pipelines-by-hand"]),
-    Edit("states-turn", "lib/Dialect/Pipe/Transforms/CutInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
+    Edit("states-turn", "lib/Dialect/Pipe/Microbatches/CutInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
          "a state leaves along another dim than it came", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("smaller-microbatches-start-early", "include/cleave/Dialect/Pipe/IR/Pipe.h", "std::min(microbatch, samples % count)", "0",
          "of two sizes, microbatches do not begin where the one before ends", [MICROBATCH]),
@@ -69,7 +69,7 @@ EDITS = [
          "build.mul(results[0], 1.0 / static_cast<int64_t>(all / own))", "a mean over samples gives microbatches of two sizes one weight", [MICROBATCH]),
     Edit("windows-keep-their-size", CUT, "resize(*value)", "*value",
          "a window along another dim has the samples of another microbatch", ["lit:pipeline-windows"]),
-    Edit("shards-of-half-samples", "lib/Dialect/Pipe/Transforms/CutInTime.cpp", "std::gcd(samples, devices) == 1", "true",
+    Edit("shards-of-half-samples", "lib/Dialect/Pipe/Microbatches/CutInTime.cpp", "std::gcd(samples, devices) == 1", "true",
          "the batch is sharded so that smaller microbatches have no whole samples", ["lit:Pipe/Transforms/microbatch-uneven"]),
     # ===--- Schedules: generators, bounds, search ---------------------------===
     Edit("weights-of-h1-late", GENERATORS + "ZeroBubble.cpp", "++numGradients > rank", "++numGradients > rank + 1",

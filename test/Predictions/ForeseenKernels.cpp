@@ -15,8 +15,8 @@
 #include "Launches.h"
 
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
-#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
 #include "cleave/Pipelines/Registration.h"
 
 #include "mlir/Parser/Parser.h"

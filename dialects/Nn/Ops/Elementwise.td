@@ -36,12 +36,12 @@ class Nn_Compare<string mnemonic, Type type, string formula> : Nn_Binary<mnemoni
 // Unary
 //===----------------------------------------------------------------------===//
 
-def Nn_NegOp : Nn_Unary<"neg", Nn_NumberTensor, "`-x`", kind=Nn_Elementwise>;
+def Nn_NegOp : Nn_Unary<"neg", Nn_NumberTensor, "`-x`", kind=Nn_Elementwise, traits=[Nn_Slope<"Constant">]>;
 def Nn_AbsOp : Nn_Unary<"abs", Nn_NumberTensor, "`|x|`">;
-def Nn_SignOp : Nn_Unary<"sign", Nn_NumberTensor, "-1, 0 or 1 by the sign of `x`">;
-def Nn_SqrtOp : Nn_Unary<"sqrt", Nn_FloatTensor, "square root">;
-def Nn_ReciprocalOp : Nn_Unary<"reciprocal", Nn_FloatTensor, "`1 / x`">;
-def Nn_ExpOp : Nn_Unary<"exp", Nn_FloatTensor, "`e^x`">;
+def Nn_SignOp : Nn_Unary<"sign", Nn_NumberTensor, "-1, 0 or 1 by the sign of `x`", traits=[Nn_Slope<"Zero">]>;
+def Nn_SqrtOp : Nn_Unary<"sqrt", Nn_FloatTensor, "square root", traits=[Nn_Slope<"OfResult">]>;
+def Nn_ReciprocalOp : Nn_Unary<"reciprocal", Nn_FloatTensor, "`1 / x`", traits=[Nn_Slope<"OfResult">]>;
+def Nn_ExpOp : Nn_Unary<"exp", Nn_FloatTensor, "`e^x`", traits=[Nn_Slope<"OfResult">]>;
 def Nn_LogOp : Nn_Unary<"log", Nn_FloatTensor, "natural logarithm">;
 def Nn_ErfOp : Nn_Unary<"erf", Nn_FloatTensor, "error function">;
 def Nn_SinOp : Nn_Unary<"sin", Nn_FloatTensor, "sin">;
@@ -52,15 +52,15 @@ def Nn_AcosOp : Nn_Unary<"acos", Nn_FloatTensor, "acos">;
 def Nn_AtanOp : Nn_Unary<"atan", Nn_FloatTensor, "atan">;
 def Nn_SinhOp : Nn_Unary<"sinh", Nn_FloatTensor, "sinh">;
 def Nn_CoshOp : Nn_Unary<"cosh", Nn_FloatTensor, "cosh">;
-def Nn_TanhOp : Nn_Unary<"tanh", Nn_FloatTensor, "tanh">;
+def Nn_TanhOp : Nn_Unary<"tanh", Nn_FloatTensor, "tanh", traits=[Nn_Slope<"OfResult">]>;
 def Nn_AsinhOp : Nn_Unary<"asinh", Nn_FloatTensor, "asinh">;
 def Nn_AcoshOp : Nn_Unary<"acosh", Nn_FloatTensor, "acosh">;
 def Nn_AtanhOp : Nn_Unary<"atanh", Nn_FloatTensor, "atanh">;
-def Nn_FloorOp : Nn_Unary<"floor", Nn_FloatTensor, "largest integer not above `x`">;
-def Nn_CeilOp : Nn_Unary<"ceil", Nn_FloatTensor, "smallest integer not below `x`">;
-def Nn_RoundOp : Nn_Unary<"round", Nn_FloatTensor, "nearest integer, halves to even">;
-def Nn_ReluOp : Nn_Unary<"relu", Nn_NumberTensor, "`max(x, 0)`", traits=[Nn_OneInstruction]>;
-def Nn_SigmoidOp : Nn_Unary<"sigmoid", Nn_FloatTensor, "`1 / (1 + e^-x)`">;
+def Nn_FloorOp : Nn_Unary<"floor", Nn_FloatTensor, "largest integer not above `x`", traits=[Nn_Slope<"Zero">]>;
+def Nn_CeilOp : Nn_Unary<"ceil", Nn_FloatTensor, "smallest integer not below `x`", traits=[Nn_Slope<"Zero">]>;
+def Nn_RoundOp : Nn_Unary<"round", Nn_FloatTensor, "nearest integer, halves to even", traits=[Nn_Slope<"Zero">]>;
+def Nn_ReluOp : Nn_Unary<"relu", Nn_NumberTensor, "`max(x, 0)`", traits=[Nn_OneInstruction, Nn_Slope<"OfResult">]>;
+def Nn_SigmoidOp : Nn_Unary<"sigmoid", Nn_FloatTensor, "`1 / (1 + e^-x)`", traits=[Nn_Slope<"OfResult">]>;
 def Nn_SiluOp : Nn_Unary<"silu", Nn_FloatTensor, "`x * sigmoid(x)`">;
 def Nn_SoftplusOp : Nn_Unary<"softplus", Nn_FloatTensor, "`log(1 + e^x)`">;
 def Nn_BitwiseNotOp : Nn_Unary<"bitwise_not", Nn_IntegerTensor, "all bits inverted">;
@@ -87,10 +87,10 @@ def Nn_HardSwishOp : Nn_Unary<"hard_swish", Nn_FloatTensor, "`x * hard_sigmoid(x
 // Binary
 //===----------------------------------------------------------------------===//
 
-def Nn_AddOp : Nn_Binary<"add", Nn_NumberTensor, "`x + y`", [Commutative, Nn_OneInstruction, Nn_GentleInSome], kind=Nn_Elementwise>;
-def Nn_SubOp : Nn_Binary<"sub", Nn_NumberTensor, "`x - y`", [Nn_OneInstruction, Nn_GentleInSome], kind=Nn_Elementwise>;
-def Nn_MulOp : Nn_Binary<"mul", Nn_NumberTensor, "`x * y`", [Commutative, Nn_OneInstruction], kind=Nn_Elementwise>;
-def Nn_DivOp : Nn_Binary<"div", Nn_NumberTensor, "`x / y`, toward zero for integers", kind=Nn_Elementwise, partition=Nn_OwnPartition>;
+def Nn_AddOp : Nn_Binary<"add", Nn_NumberTensor, "`x + y`", [Commutative, Nn_OneInstruction, Nn_GentleInSome, Nn_Slope<"Constant">], kind=Nn_Elementwise>;
+def Nn_SubOp : Nn_Binary<"sub", Nn_NumberTensor, "`x - y`", [Nn_OneInstruction, Nn_GentleInSome, Nn_Slope<"Constant">], kind=Nn_Elementwise>;
+def Nn_MulOp : Nn_Binary<"mul", Nn_NumberTensor, "`x * y`", [Commutative, Nn_OneInstruction, Nn_OwnGradientReads], kind=Nn_Elementwise>;
+def Nn_DivOp : Nn_Binary<"div", Nn_NumberTensor, "`x / y`, toward zero for integers", [Nn_OwnGradientReads], kind=Nn_Elementwise, partition=Nn_OwnPartition>;
 def Nn_PowOp : Nn_Binary<"pow", Nn_NumberTensor, "`x ^ y`">;
 def Nn_MinOp : Nn_Binary<"min", Nn_NumberTensor, "the smaller one; NaN wins", [Commutative, Nn_OneInstruction, Nn_Gentle], kind=Nn_Elementwise>;
 def Nn_MaxOp : Nn_Binary<"max", Nn_NumberTensor, "the larger one; NaN wins", [Commutative, Nn_OneInstruction, Nn_Gentle], kind=Nn_Elementwise>;

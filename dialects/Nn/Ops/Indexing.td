@@ -8,7 +8,7 @@
 
 include "NnBase.td"
 
-def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
+def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
   let summary = "slices of a table along a dim, by index";
   let description = [{
     Result dims: those of `input` before `dim`, those of `indices`, those of `input` after.
@@ -22,7 +22,7 @@ def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup
   let assemblyFormat = "$input `,` $indices `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_GatherElementsOp : Nn_Op<"gather_elements", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_GatherElementsOp : Nn_Op<"gather_elements", [Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
   let summary = "one element per index, along a dim";
   let description = [{
     Result element (.., i, ..) is `input[.., indices[.., i, ..], ..]` with the index at `dim`.
@@ -36,7 +36,7 @@ def Nn_GatherElementsOp : Nn_Op<"gather_elements", [Nn_Form<"Movement">, Nn_Infe
   let assemblyFormat = "$input `,` $indices `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_GatherNdOp : Nn_Op<"gather_nd", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_GatherNdOp : Nn_Op<"gather_nd", [Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
   let summary = "slices by index tuples";
   let description = [{
     The last dim of `indices` is a tuple for the dims of `input` from `batchDims` on; the first `batchDims` dims of both

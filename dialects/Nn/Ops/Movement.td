@@ -123,7 +123,7 @@ def Nn_RotateOp : Nn_Op<"rotate", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsN
   let assemblyFormat = "$input `dim` $dim `by` $amount attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_TriluOp : Nn_Op<"trilu", [Nn_Form<"Map">, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_TriluOp : Nn_Op<"trilu", [Nn_Form<"Map">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "upper or lower triangle of the last two dims, zeros elsewhere";
   let description = [{
     Keeps (i, j) with `j - i >= offset` (upper) or `j - i <= offset` (lower).

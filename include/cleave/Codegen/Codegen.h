@@ -11,6 +11,7 @@
 #ifndef CLEAVE_CODEGEN_CODEGEN_H
 #define CLEAVE_CODEGEN_CODEGEN_H
 
+#include "cleave/Codegen/KernelRules.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 #include <cassert>
@@ -78,17 +79,9 @@ enum class OpKind { Elementwise, Movement, Reduction, Fill };
 /// Nothing if no kernel can hold the op; `reason` then says why.
 std::optional<OpKind> getOpKind(mlir::Operation *op, std::string &reason);
 
-/// True if `region` can be one kernel; else `reason` says why not.
-bool canEmit(mlir::Block &region, std::string &reason);
-
 /// The width of panels (exec.pack, interleave 1) in which kernels read weights of `element` fastest: one vector of the type
 /// in which they are computed. Multiples of it do as well.
 int64_t getPanelWidth(const HostTarget &target, mlir::Type element);
-
-/// True if the kernel of `region` may write result number `result` where argument number `argument` lies: they have as many
-/// bytes, and of what is written nothing is read afterwards. Holds for several pairs at once. Where one tensor is passed as
-/// several arguments, it must hold for each. Precondition: `canEmit(region)`.
-bool canBeInPlace(mlir::Block &region, unsigned argument, unsigned result);
 
 /// Registers and loads the dialects that kernels are made of.
 void loadDialects(mlir::MLIRContext &context);

@@ -3,10 +3,14 @@
 #define CLEAVE_COMPILER_RUNPROGRAM_H
 
 #include "cleave/Assembly/Assembly.h"
+#include "cleave/Compiler/CompileOptions.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Runtime/Executor.h"
 
 namespace cleave {
+
+/// How the program that `options` ask for is opened: one for the emulated device on devices that this machine plays.
+runtime::ExecutorOptions getExecutorOptions(const CompileOptions &options);
 
 /// Opens what has been assembled in this process; relative paths of weights are looked up in `folder`. The assembly is not
 /// needed any more then.

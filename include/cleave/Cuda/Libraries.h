@@ -3,6 +3,7 @@
 // The CUDA driver, cuBLASLt and NCCL are opened by name when a program asks for a device, and never closed:
 //
 //   CLEAVE_CUDA_LIBRARY    nothing but this: a library that has all entries (the emulated device), or a folder of libraries
+//   `setLibrary`           else nothing but what the program that opens them says, the same way
 //   else, in this order    the dynamic linker's way; $CUDA_HOME and $CUDA_PATH (lib64, lib); /usr/local/cuda/lib64;
 //                          packages of pip (.../site-packages/nvidia/*/lib) of $VIRTUAL_ENV, of the user, of the system
 //
@@ -19,6 +20,10 @@
 #include "cleave/Program/Error.h"
 
 namespace cleave::cuda {
+
+/// What stands for CUDA's libraries in this process, where the variable says nothing. Without effect on those that are open. May be called from
+/// any thread.
+void setLibrary(const std::string &path);
 
 /// The entries of a library, the same table on every call; an error says which names were tried, or which entry the library
 /// lacks. May be called from any thread.

@@ -70,6 +70,9 @@ struct ExecutorOptions {
   uint64_t memoryLimit = 0;
   /// Holds digests against the program's tables and code and all weights that are read: what has changed since is refused.
   bool verifies = true;
+  /// A library with all entries of CUDA's that stands for them: the emulated device. Empty: those of this machine. CLEAVE_CUDA_LIBRARY
+  /// comes first, and in one process the first program that opens a device decides for all.
+  std::string cudaLibrary;
   /// Told while weights are loaded, how many bytes of how many are there. From any thread, by one at a time.
   std::function<void(uint64_t loaded, uint64_t total)> onLoad;
   /// Tests only: another device than this machine.

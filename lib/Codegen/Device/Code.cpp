@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Codegen/CompileObject.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 
 #include "cleave/Support/Status.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"

@@ -4,7 +4,7 @@
 // that drivers need be no newer than the GPU.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 
 #include "cleave/Support/Status.h"
 #include "llvm/MC/MCSubtargetInfo.h"

@@ -11,7 +11,7 @@
 #define CLEAVE_LIB_CODEGEN_DEVICE_EMITTER_H
 
 #include "../Emitter.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 namespace cleave::codegen {

@@ -13,7 +13,7 @@
 #include "../Expand.h"
 #include "../Scatter.h"
 #include "Templates.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -13,6 +13,7 @@
 
 #include "../Elements.h"
 #include "../View.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -76,7 +77,7 @@ static Strides getRowMajor(ArrayRef<int64_t> shape) {
 /// The number that all elements of a value are.
 static std::optional<double> getNumber(Value value) {
   while (auto *op = value.getDefiningOp()) {
-    if (!isa<nn::ReshapeOp, nn::BroadcastOp, nn::TransposeOp>(op))
+    if (!nn::onlyMoves(op))
       break;
     value = op->getOperand(0);
   }

@@ -12,7 +12,7 @@
 #define CLEAVE_LIB_CODEGEN_LIBRARY_EPILOGUE_H
 
 #include "../Forms.h"
-#include "cleave/Codegen/Libraries.h"
+#include "cleave/Codegen/Library/Libraries.h"
 
 namespace cleave::codegen {
 

@@ -32,7 +32,7 @@ struct World {
   }
   /// Numbers of CUDA_VISIBLE_DEVICES, up to the first that there is not; else all.
   static std::vector<int> listVisible() {
-    int count = int(std::min<uint64_t>(getNumber("CLEAVE_EMULATION_DEVICES", 8), maxDevices));
+    int count = int(std::min<uint64_t>(getNumber("CLEAVE_EMULATION_DEVICES", maxDevices), maxDevices));
     std::vector<int> numbers(static_cast<size_t>(count));
     std::iota(numbers.begin(), numbers.end(), 0);
     const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");

@@ -84,7 +84,7 @@ void GraphBuilder::chooseNames() {
   for (auto [index, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
     std::string name = makeUnique(spmd::getResultName(func, index));
     graph.outputs.push_back({name, getStoredType(value.getType())});
-    if (value.getDefiningOp() && !isa<nn::LoadOp, nn::ConstantOp>(value.getDefiningOp()))
+    if (value.getDefiningOp() && !nn::isData(value.getDefiningOp()))
       wanted.try_emplace(value, name);
   }
   for (auto load : func.getOps<nn::LoadOp>())
@@ -92,7 +92,7 @@ void GraphBuilder::chooseNames() {
       kept.insert(load.getParam());
   for (Operation &op : llvm::reverse(block))
     for (Value result : op.getResults()) {
-      if (isa<nn::LoadOp, nn::ConstantOp>(op) || wanted.contains(result))
+      if (nn::isData(&op) || wanted.contains(result))
         continue;
       for (StringRef name : spmd::getTensorNames(result))
         if (taken.insert(name).second) {

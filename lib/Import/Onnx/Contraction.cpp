@@ -293,7 +293,7 @@ static std::optional<int64_t> findProductRows(NodeContext &node, unsigned operan
 void cleave::onnx::registerContraction(Registry &registry) {
   registry.add("Einsum", 12, {1, Arity::kAny}, importEinsum);
   registry.add("Gemm", 6, {2, 3}, importGemm).follow(findGemmRows);
-  registry.add("MatMul", 1, {2, 2}, importMatMul).follow(findProductRows);
+  registry.add("MatMul", 1, {2, 2}, importMatMul).follow(findProductRows).mix(Mixing::Product);
   registry.add("com.microsoft.QGemm", {6, 9}, importQGemm);
   registry.add("MatMulInteger", 10, {2, 4}, importMatMulInteger);
   registry.add("QLinearMatMul", 10, {8, 8}, importQLinearMatMul);

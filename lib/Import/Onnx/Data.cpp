@@ -167,6 +167,6 @@ void cleave::onnx::registerData(Registry &registry) {
   registry.add("EyeLike", 9, one, importEyeLike);
   registry.add("Identity", {1, 1, 1, /*takesLists=*/true}, importIdentity).follow(findBroadcastRows);
   registry.add("Range", 11, {3, 3}, importRange).sizedBy(1, findRange);
-  registry.add("Shape", one, importShape);
-  registry.add("Size", one, importSize);
+  registry.add("Shape", one, importShape).mix(Mixing::Shape);
+  registry.add("Size", one, importSize).mix(Mixing::Size);
 }

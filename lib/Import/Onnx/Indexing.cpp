@@ -187,10 +187,10 @@ static std::optional<int64_t> findRowsOfElements(NodeContext &node, unsigned ope
 void cleave::onnx::registerIndexing(Registry &registry) {
   Arity two{2, 2}, three{3, 3};
   registry.add("Compress", 9, two, importCompress);
-  registry.add("Gather", two, importGatherLike<nn::GatherOp>).follow(findGatheredRows);
+  registry.add("Gather", two, importGatherLike<nn::GatherOp>).follow(findGatheredRows).mix(Mixing::Lookup);
   registry.add("GatherElements", 11, two, importGatherLike<nn::GatherElementsOp>).follow(findRowsOfElements);
-  registry.add("GatherND", 11, two, importGatherNd).follow(findRowsOfTuples);
-  registry.add("NonZero", 9, {1, 1}, importNonZero);
+  registry.add("GatherND", 11, two, importGatherNd).follow(findRowsOfTuples).mix(Mixing::TupleLookup);
+  registry.add("NonZero", 9, {1, 1}, importNonZero).mix(Mixing::Places);
   registry.add("OneHot", 9, three, importOneHot);
   registry.add("ReverseSequence", 10, two, importReverseSequence);
   registry.add("Scatter", 9, three, importScatterElements);

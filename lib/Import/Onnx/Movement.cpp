@@ -466,7 +466,7 @@ static std::optional<int64_t> findEnd(NodeContext &node, int64_t element) {
 void cleave::onnx::registerMovement(Registry &registry) {
   Arity one{1, 1}, two{2, 2};
   registry.add("CenterCropPad", 18, two, importCenterCropPad);
-  registry.add("Concat", 4, {1, Arity::kAny}, importConcat).follow(findRowsBeside);
+  registry.add("Concat", 4, {1, Arity::kAny}, importConcat).follow(findRowsBeside).mix(Mixing::Concat);
   registry.add("DepthToSpace", one, importDepthToSpace);
   registry.add("Expand", 8, two, importExpand).follow(findBroadcastRows).sizedBy(1, findExpanded);
   registry.add("Flatten", one, importFlatten).follow(findReshapedRows);

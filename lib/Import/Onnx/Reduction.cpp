@@ -225,23 +225,35 @@ static std::optional<int64_t> findSummedRows(NodeContext &node, unsigned operand
 
 void cleave::onnx::registerReduction(Registry &registry) {
   Arity one{1, 1}, reduced{1, 2};
-  registry.add("ArgMax", one, importArg<nn::ReduceKind::Max>).follow(findReducedRows);
-  registry.add("ArgMin", one, importArg<nn::ReduceKind::Min>).follow(findReducedRows);
+  registry.add("ArgMax", one, importArg<nn::ReduceKind::Max>)
+      .follow(findReducedRows)
+      .mix(Mixing::Search, Identity::Least);
+  registry.add("ArgMin", one, importArg<nn::ReduceKind::Min>)
+      .follow(findReducedRows)
+      .mix(Mixing::Search, Identity::Greatest);
   registry.add("CumProd", 26, {2, 2}, importCumProd);
   registry.add("CumSum", 11, {2, 2}, importCumSum).follow(findSummedRows);
   registry.add("Hardmax", one, importHardmax);
-  registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>).follow(findRowsInFront);
-  registry.add("ReduceL1", reduced, importReduceL1).follow(findReducedRows);
-  registry.add("ReduceL2", reduced, importReduceL2).follow(findReducedRows);
-  registry.add("ReduceLogSum", reduced, importReduceLogSum).follow(findReducedRows);
-  registry.add("ReduceLogSumExp", reduced, importReduceLogSumExp).follow(findReducedRows);
-  registry.add("ReduceMax", reduced, importReduce<nn::ReduceKind::Max>).follow(findReducedRows);
-  registry.add("ReduceMean", reduced, importReduce<nn::ReduceKind::Mean>).follow(findReducedRows);
-  registry.add("ReduceMin", reduced, importReduce<nn::ReduceKind::Min>).follow(findReducedRows);
-  registry.add("ReduceProd", reduced, importReduce<nn::ReduceKind::Prod>).follow(findReducedRows);
-  registry.add("ReduceSum", reduced, importReduce<nn::ReduceKind::Sum>).follow(findReducedRows);
-  registry.add("ReduceSumSquare", reduced, importReduceSumSquare).follow(findReducedRows);
-  registry.add("Softmax", one, importSoftmax<nn::SoftmaxOp>).follow(findRowsInFront);
-  registry.add("TopK", 1, {1, 1, 2}, importTopK).follow(findSortedRows);
-  registry.add("TopK", 10, {2, 2, 2}, importTopK).follow(findSortedRows).sizedBy(1, findLargest);
+  registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>).follow(findRowsInFront).mix(Mixing::Row);
+  registry.add("ReduceL1", reduced, importReduceL1).follow(findReducedRows).mix(Mixing::Reduction);
+  registry.add("ReduceL2", reduced, importReduceL2).follow(findReducedRows).mix(Mixing::Reduction);
+  registry.add("ReduceLogSum", reduced, importReduceLogSum).follow(findReducedRows).mix(Mixing::Reduction);
+  registry.add("ReduceLogSumExp", reduced, importReduceLogSumExp)
+      .follow(findReducedRows)
+      .mix(Mixing::Reduction, Identity::Least);
+  registry.add("ReduceMax", reduced, importReduce<nn::ReduceKind::Max>)
+      .follow(findReducedRows)
+      .mix(Mixing::Reduction, Identity::Least);
+  registry.add("ReduceMean", reduced, importReduce<nn::ReduceKind::Mean>).follow(findReducedRows).mix(Mixing::Mean);
+  registry.add("ReduceMin", reduced, importReduce<nn::ReduceKind::Min>)
+      .follow(findReducedRows)
+      .mix(Mixing::Reduction, Identity::Greatest);
+  registry.add("ReduceProd", reduced, importReduce<nn::ReduceKind::Prod>)
+      .follow(findReducedRows)
+      .mix(Mixing::Reduction, Identity::One);
+  registry.add("ReduceSum", reduced, importReduce<nn::ReduceKind::Sum>).follow(findReducedRows).mix(Mixing::Reduction);
+  registry.add("ReduceSumSquare", reduced, importReduceSumSquare).follow(findReducedRows).mix(Mixing::Reduction);
+  registry.add("Softmax", one, importSoftmax<nn::SoftmaxOp>).follow(findRowsInFront).mix(Mixing::Row);
+  registry.add("TopK", 1, {1, 1, 2}, importTopK).follow(findSortedRows).mix(Mixing::Sort);
+  registry.add("TopK", 10, {2, 2, 2}, importTopK).follow(findSortedRows).sizedBy(1, findLargest).mix(Mixing::Sort);
 }

@@ -31,6 +31,26 @@ using FindRowsFn = std::optional<int64_t> (*)(NodeContext &, unsigned operand, i
 /// The dim of the result whose extent an element of the operand `sizes` says, if its rows are the first ones; nothing if not.
 using FindSizedFn = std::optional<int64_t> (*)(NodeContext &, int64_t element);
 
+/// How an op mixes rows of which only the first count. What it reads in place of the others is in Bounded/PaddedMasks.cpp.
+enum class Mixing : uint8_t {
+  None,        ///< not at all, or as nobody can say: then they are refused
+  Reduction,   ///< over reduced dims, to a number that the identity does not change
+  Mean,        ///< the same, of floats, and a division by how many there are
+  Search,      ///< for the place of the least or greatest of a dim
+  Row,         ///< along a dim, of which the result has the same rows (softmax)
+  Sort,        ///< along a dim, of which the result has some rows
+  Lookup,      ///< rows by number
+  TupleLookup, ///< rows by numbers of the first dims
+  Selection,   ///< of boxes by their scores
+  Places,      ///< of what is not zero
+  Product,     ///< a sum of products over them
+  Concat,      ///< one operand after another
+  Shape,       ///< counts them, as a dim
+  Size,        ///< counts all elements
+};
+/// What a reduction or search is not changed by.
+enum class Identity : uint8_t { Zero, One, Least, Greatest };
+
 struct OpImporter {
   unsigned sinceVersion;
   Arity arity;
@@ -43,6 +63,8 @@ struct OpImporter {
   /// Which operand says how large the result is to be; null: none.
   unsigned sizes = 0;
   FindSizedFn findSized = nullptr;
+  Mixing mixing = Mixing::None;
+  Identity identity = Identity::Zero;
 
   OpImporter &follow(FindRowsFn find, bool cuts = false) {
     findRows = find;
@@ -52,6 +74,11 @@ struct OpImporter {
   OpImporter &sizedBy(unsigned operand, FindSizedFn find) {
     sizes = operand;
     findSized = find;
+    return *this;
+  }
+  OpImporter &mix(Mixing how, Identity unchanged = Identity::Zero) {
+    mixing = how;
+    identity = unchanged;
     return *this;
   }
 };

@@ -44,7 +44,7 @@ static std::optional<std::vector<long double>> readNumbers(NodeContext &node, un
 /// Results are those for these values: computed ones are not asked for, though a program of few ops could be run at import.
 static bool isComputed(Value value) {
   Operation *op = value ? value.getDefiningOp() : nullptr;
-  return op && !isa<nn::ConstantOp, nn::LoadOp>(op);
+  return op && !nn::isData(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -278,7 +278,7 @@ static void importTfIdf(NodeContext &node) {
 }
 
 void cleave::onnx::registerSelection(Registry &registry) {
-  registry.add("NonMaxSuppression", 10, {2, 5}, importNonMaxSuppression);
+  registry.add("NonMaxSuppression", 10, {2, 5}, importNonMaxSuppression).mix(Mixing::Selection);
   registry.add("TfIdfVectorizer", 9, {1, 1}, importTfIdf);
   registry.add("Unique", 11, {1, 1, 4}, importUnique);
 }

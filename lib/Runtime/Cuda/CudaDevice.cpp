@@ -57,8 +57,12 @@ static program::Result<int> pickFirst(int count, const std::vector<uint32_t> &ra
   return launch->localRank;
 }
 
-program::Result<std::vector<std::unique_ptr<Device>>>
-cleave::runtime::openCuda(uint32_t size, const std::vector<uint32_t> &ranks, bool isProcess) {
+program::Result<std::vector<std::unique_ptr<Device>>> cleave::runtime::openCuda(uint32_t size,
+                                                                                const std::vector<uint32_t> &ranks,
+                                                                                bool isProcess,
+                                                                                const std::string &library) {
+  if (!library.empty())
+    cuda::setLibrary(library);
   program::Result<const cuda::Driver *> driver = cuda::openDriver();
   if (!driver)
     return driver.getError();
@@ -86,9 +90,9 @@ cleave::runtime::openCuda(uint32_t size, const std::vector<uint32_t> &ranks, boo
 // For who opens this library by name.
 extern "C" {
 const char *cleave_cuda_version() { return CLEAVE_VERSION; }
-void cleave_cuda_open(uint32_t size, const std::vector<uint32_t> &ranks, bool isProcess,
+void cleave_cuda_open(uint32_t size, const std::vector<uint32_t> &ranks, bool isProcess, const std::string &library,
                       program::Result<std::vector<std::unique_ptr<Device>>> &devices) {
-  devices = openCuda(size, ranks, isProcess);
+  devices = openCuda(size, ranks, isProcess, library);
 }
 }
 

@@ -3,7 +3,7 @@
 #define CLEAVE_TEST_UNIT_CODEGEN_HARNESS_H
 
 #include "../../Codegen/KernelRunner.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "gtest/gtest.h"
 
 namespace cleave::codegen {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Harness.h"
 
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "mlir/Parser/Parser.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -3,6 +3,7 @@
 // One set of options for all of them. What is expected of a check is arithmetic: what is added to one element is the error.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Compiler/Bench.h"
 #include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Compiler/Compile.h"
 #include "cleave/Compiler/Run.h"
@@ -100,6 +101,39 @@ TEST_F(LibraryTest, ChecksPrograms) {
   ASSERT_TRUE(checked && checked->outputs.size() == 1);
   EXPECT_TRUE(checked->isRight());
   EXPECT_EQ(checked->outputs.front().tolerance.rtol, 0.25);
+}
+
+// Of a program in memory: as many calls as asked for, and where the time of rank 0 goes, longest first.
+TEST_F(LibraryTest, TimesCalls) {
+  Compilation compilation(write(kChain));
+  std::unique_ptr<Bench> bench = Bench::create(compilation, {/*seed=*/0, /*calls=*/4});
+  ASSERT_TRUE(bench);
+  llvm::Expected<BenchResult> result = bench->run();
+  ASSERT_TRUE(bool(result)) << llvm::toString(result.takeError());
+  EXPECT_EQ(result->ranks, 2u);
+  EXPECT_EQ(result->runs.size(), 4u);
+  EXPECT_GT(result->peakBytes, 0u);
+  ASSERT_FALSE(result->commands.empty());
+  EXPECT_TRUE(llvm::is_sorted(result->commands, [](auto &a, auto &b) { return a.seconds > b.seconds; }));
+  EXPECT_GT(result->commands.back().seconds, 0);
+  EXPECT_EQ(getMedian({3, 1, 2}), 2);
+  EXPECT_EQ(getMedian({4, 1, 2, 3}), 2.5);
+}
+
+// On devices that this machine plays: an option says so, and the environment stays as it is, for the caller's children too.
+TEST_F(LibraryTest, PlaysDevices) {
+  CompileOptions options = write(kChain);
+  options.target = "cuda:emulated";
+  setenv("CLEAVE_CUDA_RUNTIME", CLEAVE_CUDA_RUNTIME, /*overwrite=*/1); // it does not lie beside the test
+  Compilation compilation(options);
+  RunOptions how;
+  how.executor = ExecutorKind::Program;
+  std::optional<CheckResult> checked = checkModel(compilation, how);
+  ASSERT_TRUE(checked) << compilation.getDiagnostics().front().message;
+  EXPECT_TRUE(checked->isRight());
+  EXPECT_EQ(getenv("CLEAVE_CUDA_LIBRARY"), nullptr);
+  EXPECT_EQ(getenv("CLEAVE_EMULATION_DEVICES"), nullptr);
+  unsetenv("CLEAVE_CUDA_RUNTIME");
 }
 
 TEST_F(LibraryTest, ChecksNothingWithoutRanks) {

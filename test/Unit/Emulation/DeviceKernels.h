@@ -3,7 +3,7 @@
 #define CLEAVE_TEST_UNIT_EMULATION_DEVICEKERNELS_H
 
 #include "../Codegen/Harness.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/Device/Device.h"
 #include "cleave/Emulation/Kernel.h"
 
 namespace cleave::codegen {

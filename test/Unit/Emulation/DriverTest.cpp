@@ -373,12 +373,12 @@ TEST_F(DriverTest, SharedMemoryAboveTheDefaultIsAskedFor) {
 TEST_F(DriverTest, DevicesAreDescribed) {
   int devices = 0, major = 0, limit = 0;
   EXPECT_EQ(driver.cuDeviceGetCount(&devices), Result::Success);
-  EXPECT_EQ(devices, 8);
+  EXPECT_EQ(devices, 64);
   EXPECT_EQ(driver.cuDeviceGetAttribute(&major, DeviceAttribute::ComputeCapabilityMajor, 0), Result::Success);
   EXPECT_EQ(major, 9);
-  EXPECT_EQ(driver.cuDeviceGetAttribute(&limit, DeviceAttribute::MaxSharedMemoryPerBlockOptin, 7), Result::Success);
+  EXPECT_EQ(driver.cuDeviceGetAttribute(&limit, DeviceAttribute::MaxSharedMemoryPerBlockOptin, 63), Result::Success);
   EXPECT_EQ(limit, 232448);
-  EXPECT_EQ(driver.cuDeviceGetAttribute(&limit, DeviceAttribute::WarpSize, 8), Result::InvalidDevice);
+  EXPECT_EQ(driver.cuDeviceGetAttribute(&limit, DeviceAttribute::WarpSize, 64), Result::InvalidDevice);
 }
 
 TEST_F(DriverTest, FaultsComeAsPlanned) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
@@ -31,9 +32,7 @@ bool cleave::exec::isAnchor(Operation *op) {
   return form && spmd::isAnchorForm(*form) && isa<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
 }
 
-bool cleave::exec::isView(Operation *op) {
-  return isa<nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op) && !getAliasOffset(op);
-}
+bool cleave::exec::isView(Operation *op) { return nn::onlyMoves(op) && !getAliasOffset(op); }
 
 /// True if `reader` can read through `op`. One transpose undoes another: somebody wants what is between in memory.
 static bool readsThrough(Operation *reader, Operation *op) {

@@ -437,7 +437,7 @@ static bool movesNothing(Operation *op) {
 LogicalResult CommandBuilder::emit(Operation *op) {
   if (auto pack = dyn_cast<PackOp>(op); pack && !isLoaded(pack.getInput()))
     return op->emitOpError("packs what is computed, which programs cannot do yet");
-  if (getAliasOffset(op) || isa<nn::LoadOp, nn::ConstantOp, PackOp>(op) || movesNothing(op))
+  if (getAliasOffset(op) || nn::isData(op) || isa<PackOp>(op) || movesNothing(op))
     return success();
   if (auto launch = dyn_cast<LaunchOp>(op))
     return emit(launch);

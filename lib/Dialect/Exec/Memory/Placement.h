@@ -24,7 +24,7 @@
 #define CLEAVE_LIB_DIALECT_EXEC_MEMORY_PLACEMENT_H
 
 #include "RankTable.h"
-#include "cleave/Codegen/Device.h"
+#include "cleave/Codegen/KernelRules.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Support/MemoryPlan.h"

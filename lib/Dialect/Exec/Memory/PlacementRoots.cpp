@@ -22,7 +22,7 @@ using namespace cleave::exec;
 
 bool cleave::exec::isLoaded(Value value) {
   Operation *op = value.getDefiningOp();
-  if (isa_and_present<nn::LoadOp, nn::ConstantOp, spmd::AxisIndexOp>(op))
+  if (nn::isData(op) || isa_and_present<spmd::AxisIndexOp>(op))
     return true;
   return isa_and_present<PackOp, spmd::LocalSliceOp>(op) && isLoaded(op->getOperand(0)) &&
          !op->getOperand(0).getDefiningOp<PackOp>();

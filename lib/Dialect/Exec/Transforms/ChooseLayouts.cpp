@@ -11,8 +11,8 @@
 // So which values have channels last is decided once: those that convolutions make, and what is made of them.
 //
 //===----------------------------------------------------------------------===//
-#include "Contractions.h"
-#include "Movement.h"
+#include "../Kernels/Contractions.h"
+#include "../Kernels/Movement.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -131,13 +131,11 @@ void LayoutChooser::readTransposed(nn::TransposeOp op) {
 // One op
 //===----------------------------------------------------------------------===//
 
-static bool isWindowed(Operation *op) {
-  if (isa<nn::BatchNormOp>(op))
-    return getTensorType(op->getOperand(0)).getRank() >= 3;
-  auto formed = cast<nn::FormOpInterface>(op);
-  return !isa<nn::ReorderOpInterface>(op) && isAnchor(op) &&
-         (formed.getForm() == nn::Form::Convolution || formed.getForm() == nn::Form::Window);
-}
+/// A batch norm computes element by element.
+static bool isMap(Operation *op) { return cast<nn::FormOpInterface>(op).getForm() == nn::Form::Map; }
+
+/// True for what stays as it is, between two transposes: its channels are dim 1, whatever happens.
+static bool isWindowed(Operation *op) { return op->hasTrait<nn::ChannelsSecond>() && (isMap(op) || isAnchor(op)); }
 
 /// Dims of what `op` works on.
 static int64_t getRank(Operation *op) {
@@ -182,9 +180,8 @@ Value LayoutChooser::convertWindowed(Operation *op) {
     return contractLast(transposed, moved);
   }
   // A batch norm goes on with what is there; a window reads memory with channels last.
-  Value inFirst = isa<nn::BatchNormOp>(op)
-                      ? permute(builder, moved, getFirstOrder(rank))
-                      : nn::TransposeOp::create(builder, op->getLoc(), moved, getFirstOrder(rank)).getResult();
+  Value inFirst = isMap(op) ? permute(builder, moved, getFirstOrder(rank))
+                            : nn::TransposeOp::create(builder, op->getLoc(), moved, getFirstOrder(rank)).getResult();
   Operation *inside = builder.clone(*op);
   inside->setOperand(0, inFirst);
   for (OpOperand &operand : llvm::drop_begin(inside->getOpOperands()))

@@ -10,9 +10,9 @@
 //   4. what nothing reads any more goes
 //
 //===----------------------------------------------------------------------===//
+#include "../Kernels/Contractions.h"
+#include "../Kernels/Movement.h"
 #include "../Memory/KeepStates.h"
-#include "Contractions.h"
-#include "Movement.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"

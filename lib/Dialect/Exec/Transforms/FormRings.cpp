@@ -25,8 +25,8 @@
 #include "cleave/Cost/Memory.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/IR/AttentionRequest.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
-#include "cleave/Dialect/Spmd/Transforms/AttentionRequest.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/Statistic.h"

@@ -87,12 +87,10 @@ static bool isScaling(Operation *op) {
 
 /// How many operands, from the first, `op` multiplies with each other.
 static unsigned countFactors(Operation *op) {
-  if (auto einsum = dyn_cast<nn::EinsumOp>(op))
-    return einsum.getInputs().size();
   // The second stage of attention to parts has no queries, and its values are sums.
   if (auto attention = dyn_cast<nn::AttentionOp>(op))
     return isa_and_present<nn::ConstantOp>(attention.getQuery().getDefiningOp()) ? 0 : 3;
-  return isa<nn::ConvOp, nn::ConvTransposeOp>(op) ? 2 : isa<PartialAttentionOp>(op) ? 3 : 0;
+  return isa<PartialAttentionOp>(op) ? 3 : nn::countFactors(op);
 }
 
 /// True for ops that give the elements that they read, in another order or number.

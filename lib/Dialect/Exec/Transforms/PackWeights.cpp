@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Memory/Placement.h"
-#include "cleave/Codegen/Libraries.h"
+#include "cleave/Codegen/Library/Libraries.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"

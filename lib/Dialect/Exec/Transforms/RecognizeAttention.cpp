@@ -11,7 +11,7 @@
 // attention, whoever made it: factors of queries and keys become its scale, and repeated heads of keys and values go.
 //
 //===----------------------------------------------------------------------===//
-#include "AttentionOperands.h"
+#include "../Kernels/AttentionOperands.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"

@@ -10,8 +10,8 @@
 // would leave most of a device idle is two (`findDeviceStages`).
 //
 //===----------------------------------------------------------------------===//
-#include "KernelParts.h"
-#include "cleave/Codegen/Device.h"
+#include "../Kernels/KernelParts.h"
+#include "cleave/Codegen/Device/Regions.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"

@@ -13,9 +13,9 @@
 // command's, so that the kernel can stand in for it.
 //
 //===----------------------------------------------------------------------===//
-#include "KernelParts.h"
-#include "cleave/Codegen/Device.h"
-#include "cleave/Codegen/Libraries.h"
+#include "../Kernels/KernelParts.h"
+#include "cleave/Codegen/Device/Regions.h"
+#include "cleave/Codegen/Library/Libraries.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
@@ -146,8 +146,7 @@ static FusedOp roundBias(FusedOp fused) {
   SmallVector<BlockArgument> biases;
   for (BlockArgument argument : region.getArguments()) {
     Operation *maker = trial.getInputs()[argument.getArgNumber()].getDefiningOp();
-    if (isa_and_present<nn::LoadOp, nn::ConstantOp>(maker) &&
-        isOf(argument.getType(), [](Type type) { return type.isF32(); }) &&
+    if (nn::isData(maker) && isOf(argument.getType(), [](Type type) { return type.isF32(); }) &&
         cast<RankedTensorType>(argument.getType()).getRank() == 1)
       biases.push_back(argument);
   }

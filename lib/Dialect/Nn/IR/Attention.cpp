@@ -89,3 +89,6 @@ LogicalResult RotaryEmbeddingOp::inferTypes(Adaptor op, TypeInference &infer) {
   }
   return infer.giveLike(op.getInput());
 }
+
+// What is turned is read for the gradient of angles alone, which nobody learns.
+bool RotaryEmbeddingOp::isReadForGradient(unsigned operand, ArrayRef<bool>) { return operand != 0; }

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/IR/Bands.h"
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -153,7 +154,7 @@ static std::optional<Affine> findCount(Value value, Places at, DenseOf getDense,
       return Affine{0, step, start};
     return getShape(value)[dim] == 1 ? std::optional(Affine{0, 0, start}) : std::nullopt;
   }
-  if (isa<ConstantOp, LoadOp>(op))
+  if (isData(op))
     return countConstant(getDense(value), at);
   if (auto cast = dyn_cast<CastOp>(op)) {
     unsigned bits = ::cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
@@ -254,7 +255,7 @@ static std::optional<KeyBand> findBand(Value condition, Places at, bool isHidden
     Affine apart{x->row - y->row, x->column - y->column, x->constant - y->constant};
     return findBound(apart, isa<LtOp, LeOp>(op) != isHidden, isa<LtOp, GtOp>(op) != isHidden);
   }
-  if (isa<ConstantOp, LoadOp>(op)) {
+  if (isData(op)) {
     DenseElementsAttr dense = getDense(condition);
     return dense && dense.getElementType().isInteger(1) ? findConstantBand(dense, at, isHidden) : std::nullopt;
   }
@@ -275,11 +276,11 @@ static double toDouble(APFloat number) {
 /// The number that a float value is everywhere.
 static std::optional<double> getNumber(Value value, DenseOf getDense) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ReshapeOp, BroadcastOp>(op))
+    if (!onlyMoves(op))
       break;
     value = op->getOperand(0);
   }
-  DenseElementsAttr dense = isa_and_present<ConstantOp, LoadOp>(value.getDefiningOp()) ? getDense(value) : nullptr;
+  DenseElementsAttr dense = isData(value.getDefiningOp()) ? getDense(value) : nullptr;
   if (!dense || !dense.isSplat() || !isa<FloatType>(dense.getElementType()))
     return std::nullopt;
   return toDouble(dense.getSplatValue<APFloat>());
@@ -378,7 +379,7 @@ MaskParts Splitter::splitNumbers(Value mask, unsigned steps) {
   Operation *op = mask.getDefiningOp();
   if (!op || steps == 0 || !isa<FloatType>(getElementType(mask)))
     return {{}, mask};
-  if (isa<ConstantOp, LoadOp>(op)) {
+  if (isData(op)) {
     DenseElementsAttr dense = getDense(mask);
     return dense ? splitConstant(mask, dense) : MaskParts{{}, mask};
   }

@@ -56,6 +56,27 @@ Operation *NnDialect::materializeConstant(OpBuilder &builder, Attribute value, T
   return elements ? ConstantOp::create(builder, loc, type, elements) : nullptr;
 }
 
+Slope cleave::nn::getDefaultSlope(Operation *op) {
+  return op->hasTrait<KeepsNumbers>() ? Slope::Constant : Slope::OfOperands;
+}
+
+bool cleave::nn::isReadBySlope(Operation *op, Slope slope, unsigned operand) {
+  return slope == Slope::OfOperands ||
+         (slope == Slope::Constant && !isa<FloatType>(getElementTypeOrSelf(op->getOperand(operand))));
+}
+
+bool cleave::nn::isData(Operation *op) {
+  auto formed = dyn_cast_if_present<FormOpInterface>(op);
+  return formed && formed.getForm() == Form::Data;
+}
+
+unsigned cleave::nn::countFactors(Operation *op) {
+  auto formed = dyn_cast<FormOpInterface>(op);
+  if (!formed || (formed.getForm() != Form::Contraction && formed.getForm() != Form::Convolution))
+    return 0;
+  return formed.getForm() == Form::Contraction ? op->getNumOperands() : 2;
+}
+
 int64_t cleave::nn::countRows(Operation *op, ArrayRef<int64_t> dims) {
   int64_t rows = 1;
   for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(op->getOperand(0).getType()).getShape()))

@@ -101,3 +101,7 @@ Value SoftmaxOp::stack(Composer &compose, ArrayRef<Value> operands, ArrayRef<boo
 }
 
 bool ReduceOp::isGentle(ArrayRef<bool>) { return getKind() == ReduceKind::Max || getKind() == ReduceKind::Min; }
+
+Slope ReduceOp::getSlope() {
+  return getKind() == ReduceKind::Sum || getKind() == ReduceKind::Mean ? Slope::Constant : Slope::OfOperands;
+}

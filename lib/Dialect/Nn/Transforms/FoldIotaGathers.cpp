@@ -16,7 +16,7 @@
 //   gather_nd x [b, s, h], concat (iota [b, 1], i [b, 1])   =>   gather_nd x, i batch_dims 1
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 

@@ -10,7 +10,7 @@
 // Padded values have extents that ranks do not divide (34 rows of 32), and where they are cut edges would be asked for twice.
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"

@@ -3,7 +3,7 @@
 //   x = [ head | tail ]      concat(tail, head) = [ tail | head ]      rotate x by |head|
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {

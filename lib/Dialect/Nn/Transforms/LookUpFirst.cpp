@@ -11,7 +11,7 @@
 // of few, a bound on their number holds off what is shared many times.
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 

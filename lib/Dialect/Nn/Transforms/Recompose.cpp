@@ -4,7 +4,7 @@
 // become dead and are erased with it.
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {

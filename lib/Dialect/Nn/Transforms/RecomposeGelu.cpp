@@ -11,7 +11,7 @@
 // Source of the formulas: Hendrycks and Gimpel, "Gaussian Error Linear Units", arXiv:1606.08415.
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 
 #include <cmath>
 

@@ -9,7 +9,7 @@
 //   x * r + (bias - mean * r),   r = scale / sqrt(variance + epsilon)
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 
 using namespace mlir;
 using namespace cleave::nn;

@@ -6,7 +6,7 @@
 // The scale joins in a second step: it may stand behind a cast that keeps it out. Or it is multiplied into 1/. first.
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 
 using namespace mlir;
 using namespace cleave::nn;

@@ -4,7 +4,7 @@
 //      └───────────────▶──┘
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 
 using namespace mlir;
 using namespace cleave::nn;

@@ -16,7 +16,7 @@
 //   load R [d, g h, k] ─▶ pin ─▶ reshape [d, g, h, k]   =>   load R's gate ─▶ pin ─▶ reshape [d, 1, h, k]  (g times) ─▶ concat
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 

@@ -11,8 +11,8 @@
 // are stacked, and the join is one over the new dim: a sum over it, the dim itself, one update with all rows.
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
-#include "Stacking.h"
+#include "../Patterns/Matching.h"
+#include "../Patterns/Stacking.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"

@@ -14,7 +14,7 @@
 //   group norm        over groups flattened into one dim, as torch exports it: over the channels of each group instead
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 

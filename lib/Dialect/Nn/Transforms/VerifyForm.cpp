@@ -4,7 +4,7 @@
 // before, or a file that claims to be further than it is. One walk, linear in ops.
 //
 //===----------------------------------------------------------------------===//
-#include "Matching.h"
+#include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"

@@ -5,13 +5,13 @@
 // The decision is `splitStages`, on what a StageCutter knows; here is what options say instead of a plan, and what is said about the answer.
 //
 //===----------------------------------------------------------------------===//
-#include "BatchDims.h"
-#include "Table.h"
+#include "../Microbatches/BatchDims.h"
+#include "../Stages/Table.h"
 
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
+#include "cleave/Dialect/Pipe/Stages/StageCutter.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
-#include "cleave/Dialect/Pipe/Transforms/StageCutter.h"
 #include "cleave/Schedule/Schedule.h"
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Support/DebugLog.h"

@@ -10,7 +10,7 @@
 // to the rank of the last stage, which runs what stands behind the loop.
 //
 //===----------------------------------------------------------------------===//
-#include "Staged.h"
+#include "../Stages/Staged.h"
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"

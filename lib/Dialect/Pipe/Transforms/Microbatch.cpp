@@ -9,8 +9,8 @@
 // it is in: the form is the same, of a smaller batch.
 //
 //===----------------------------------------------------------------------===//
-#include "BatchDims.h"
-#include "CutInTime.h"
+#include "../Microbatches/BatchDims.h"
+#include "../Microbatches/CutInTime.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"

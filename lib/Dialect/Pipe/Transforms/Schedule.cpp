@@ -4,10 +4,10 @@
 // global order, and the checker of schedules has the last word, however the table was made.
 //
 //===----------------------------------------------------------------------===//
-#include "Table.h"
+#include "../Stages/Table.h"
 
+#include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
-#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Schedule/Check.h"

@@ -17,11 +17,11 @@
 // All inputs and outputs are cut alike: into as many blocks as the one that is sharded most.
 //
 //===----------------------------------------------------------------------===//
-#include "RestOfLoop.h"
-#include "SplitRemarks.h"
+#include "../Microbatches/RestOfLoop.h"
+#include "../Stages/SplitRemarks.h"
 
+#include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
-#include "cleave/Dialect/Pipe/Transforms/StageGraph.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"

@@ -4,7 +4,7 @@
 // at the table that they were made from: ranks are walked as far as messages let them, two ends of one at a time.
 //
 //===----------------------------------------------------------------------===//
-#include "Table.h"
+#include "../Stages/Table.h"
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"

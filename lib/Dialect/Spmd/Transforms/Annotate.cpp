@@ -8,12 +8,12 @@
 // (PlaceAnnotations.cpp).
 //
 //===----------------------------------------------------------------------===//
-#include "PlanTargets.h"
+#include "../Annotations/PlanTargets.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/PlanPasses.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_ANNOTATE

@@ -10,7 +10,7 @@
 // rule (`RuleMatches`); a reshard becomes the steps of its plan (`EmitReshard`). A loop's body is done like the function's.
 //
 //===----------------------------------------------------------------------===//
-#include "EmitReshard.h"
+#include "../Resharding/EmitReshard.h"
 
 #include "cleave/Dialect/Spmd/IR/Costs.h"
 #include "cleave/Dialect/Spmd/IR/Even.h"

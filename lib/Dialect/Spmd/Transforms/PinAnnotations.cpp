@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
+#include "cleave/Dialect/Spmd/Transforms/PlanPasses.h"
 
 namespace cleave::spmd {
 #define GEN_PASS_DEF_PINANNOTATIONS

@@ -4,7 +4,7 @@
 // the module. A failure is a bug of the phase before, or a file that claims to be further than it is.
 //
 //===----------------------------------------------------------------------===//
-#include "RuleMatches.h"
+#include "../Deciding/RuleMatches.h"
 
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"

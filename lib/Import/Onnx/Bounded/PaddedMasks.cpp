@@ -9,12 +9,13 @@
 //   Gather from rows               indices from the end count from the end of those that there are
 //   Concat of rows                 those that count are brought together, in front
 //
+// Which op is which says its row in the registry (`Mixing`).
+//
 //===----------------------------------------------------------------------===//
 #include "../Families.h"
 #include "../NodeContext.h"
+#include "../Registry.h"
 #include "PaddedRows.h"
-
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -49,23 +50,23 @@ Value PaddedRows::mask(NodeContext &at, Value value, Padding padding, Value rest
   return at.select(isFound(at, NodeContext::shape(value), padding), value, rest);
 }
 
-/// In place of rows that a reduction must not see; null where that is of no reduction.
-static Value makeIdentity(NodeContext &at, StringRef type, Type elementType) {
-  int kind = llvm::StringSwitch<int>(type)
-                 .Cases({"ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceMean", "ReduceLogSum"}, 0)
-                 .Case("ReduceProd", 1)
-                 .Cases({"ReduceMax", "ReduceLogSumExp", "ArgMax"}, 2)
-                 .Cases({"ReduceMin", "ArgMin"}, 3)
-                 .Default(-1);
-  if (kind < 0)
-    return {};
-  return kind < 2 ? at.scalar(elementType, kind) : makeExtreme(at, elementType, /*isLeast=*/kind == 2);
+/// The number that a reduction or search is not changed by.
+static Value makeIdentity(NodeContext &at, Identity identity, Type type) {
+  if (identity == Identity::Zero || identity == Identity::One)
+    return at.scalar(type, identity == Identity::One ? 1 : 0);
+  return makeExtreme(at, type, /*isLeast=*/identity == Identity::Least);
+}
+
+static const OpImporter &getRow(NodeContext &at) {
+  static const OpImporter unknown{};
+  const OpImporter *row = Registry::get().find(at.getNode().domain, at.getOpType(), at.getOpset());
+  return row ? *row : unknown;
 }
 
 void PaddedRows::prepareReduction(NodeContext &at, Padding padding, Step &step) {
+  const OpImporter &row = getRow(at);
   Value x = at.operand(0);
-  StringRef type = at.getOpType();
-  bool isSearch = type.starts_with("Arg");
+  bool isSearch = row.mixing == Mixing::Search, isMean = row.mixing == Mixing::Mean;
   Ints dims = isSearch ? Ints{at.axis(at.intAttr("axis", 0), NodeContext::rank(x))} : readReducedDims(at).dims;
   if (at.failed() || !llvm::is_contained(dims, padding.dim))
     return;
@@ -73,33 +74,32 @@ void PaddedRows::prepareReduction(NodeContext &at, Padding padding, Step &step) 
   if (isSearch && at.getOpset() >= 12 && at.boolAttr("select_last_index", false))
     return;
   Type elementType = NodeContext::elementType(x);
-  Value identity = makeIdentity(at, type, elementType);
-  if (!identity || (type == "ReduceMean" && !isa<FloatType>(elementType)))
+  if (isMean && !isa<FloatType>(elementType))
     return;
-  at.replaceOperand(0, mask(at, x, padding, identity));
-  if (type == "ReduceMean")
+  at.replaceOperand(0, mask(at, x, padding, makeIdentity(at, row.identity, elementType)));
+  if (isMean)
     step.mean = padding;
 }
 
-/// Ops along one dim whose results have rows again.
+/// Ops along one dim whose results have rows again. Of old opsets all dims from the axis on are one row.
 void PaddedRows::prepareAlong(NodeContext &at, Padding padding, Step &step) {
-  StringRef type = at.getOpType();
   Value x = at.operand(0);
-  bool isLargest = type != "TopK" || at.getOpset() < 11 || at.boolAttr("largest", true);
-  bool isOld = type != "TopK" && at.getOpset() < 13;
+  bool isSort = getRow(at).mixing == Mixing::Sort;
+  bool isLargest = !isSort || at.getOpset() < 11 || at.boolAttr("largest", true);
+  bool isOld = !isSort && at.getOpset() < 13;
   int64_t axis = at.axis(at.intAttr("axis", isOld ? 1 : -1), NodeContext::rank(x));
   if (at.failed() || axis != padding.dim || (isOld && axis + 1 != NodeContext::rank(x)))
     return;
   at.replaceOperand(0, mask(at, x, padding, makeExtreme(at, NodeContext::elementType(x), isLargest)));
   step.results = padding;
-  step.isCut = type == "TopK";
+  step.isCut = isSort;
 }
 
 /// Rows are read by their places. An index from the end counts from the last one that counts: `room - count` further.
 void PaddedRows::prepareGather(NodeContext &at, Padding padding, Step &step) {
   nn::Composer &f = at;
   Value indices = at.operand(1);
-  bool isNd = at.getOpType() == "GatherND";
+  bool isNd = getRow(at).mixing == Mixing::TupleLookup;
   int64_t rank = NodeContext::rank(indices), depth = isNd && rank > 0 ? NodeContext::shape(indices).back() : 0;
   bool isAlong = isNd ? (at.getOpset() < 12 || at.intAttr("batch_dims", 0) == 0) && padding.dim < depth
                       : at.axis(at.intAttr("axis", 0), NodeContext::rank(at.operand(0))) == padding.dim;
@@ -120,35 +120,59 @@ void PaddedRows::prepareGather(NodeContext &at, Padding padding, Step &step) {
   step.settled.push_back(0);
 }
 
-void PaddedRows::prepareOperand(NodeContext &at, unsigned index, Padding padding, Step &step) {
-  StringRef type = at.getOpType();
+/// What is not chosen may be anything.
+void PaddedRows::prepareSelection(NodeContext &at, unsigned index, Padding padding, Step &step) {
+  if (index > 1 || padding.dim != (index == 0 ? 1 : 2))
+    return;
+  Value scores = at.operand(1), least = at.scalarLike(scores, -INFINITY);
+  at.replaceOperand(1, mask(at, scores, {2, padding.source}, least));
+  step.settled.push_back(index);
+}
+
+/// 0 times what is there: both sides, as padding may be no number.
+void PaddedRows::prepareProduct(NodeContext &at, unsigned index, Padding padding) {
   Value value = at.operand(index);
   int64_t rank = NodeContext::rank(value);
-  if (index == 0 && (type.starts_with("Reduce") || type.starts_with("Arg")))
-    return prepareReduction(at, padding, step);
-  if (index == 0 && (type == "TopK" || type == "Softmax" || type == "LogSoftmax"))
-    return prepareAlong(at, padding, step);
-  if (index == 0 && (type == "Gather" || type == "GatherND"))
-    return prepareGather(at, padding, step);
-  if (index == 0 && (type == "Shape" || type == "Size"))
-    return step.settled.push_back(0);
-  // What is not chosen may be anything.
-  if (type == "NonMaxSuppression" && index < 2 && padding.dim == (index == 0 ? 1 : 2)) {
-    Value scores = at.operand(1), least = at.scalarLike(scores, -INFINITY);
-    at.replaceOperand(1, mask(at, scores, {2, padding.source}, least));
-    return step.settled.push_back(index);
-  }
-  if (type == "NonZero")
-    return at.replaceOperand(0, mask(at, value, padding, at.scalarLike(value, 0)));
-  // 0 times what is there: both sides, as padding may be no number.
-  if (type == "MatMul" && rank >= 2 && padding.dim == (index == 0 ? rank - 1 : rank - 2))
+  if (rank >= 2 && padding.dim == (index == 0 ? rank - 1 : rank - 2))
     at.replaceOperand(index, mask(at, value, padding, at.scalarLike(value, 0)));
+}
+
+void PaddedRows::prepareOperand(NodeContext &at, unsigned index, Padding padding, Step &step) {
+  Mixing mixing = getRow(at).mixing;
+  if (mixing == Mixing::Selection)
+    return prepareSelection(at, index, padding, step);
+  if (mixing == Mixing::Product)
+    return prepareProduct(at, index, padding);
+  if (index != 0)
+    return;
+  switch (mixing) {
+  case Mixing::Reduction:
+  case Mixing::Mean:
+  case Mixing::Search:
+    return prepareReduction(at, padding, step);
+  case Mixing::Row:
+  case Mixing::Sort:
+    return prepareAlong(at, padding, step);
+  case Mixing::Lookup:
+  case Mixing::TupleLookup:
+    return prepareGather(at, padding, step);
+  case Mixing::Places:
+    return at.replaceOperand(0, mask(at, at.operand(0), padding, at.scalarLike(at.operand(0), 0)));
+  case Mixing::Shape:
+  case Mixing::Size:
+    return step.settled.push_back(0);
+  case Mixing::Selection:
+  case Mixing::Product:
+  case Mixing::Concat:
+  case Mixing::None:
+    return;
+  }
 }
 
 PaddedRows::Step PaddedRows::prepare(NodeContext &at) {
   Step step;
   sized.clear();
-  if (sources.empty() || !at.getNode().domain.empty())
+  if (sources.empty())
     return step;
   for (unsigned index = 0; index < at.getNumOperands() && !at.failed(); ++index)
     if (std::optional<Padding> padding = find(at.operand(index)))
@@ -181,9 +205,8 @@ void PaddedRows::join(NodeContext &at, int64_t axis) {
 /// True where that is all.
 bool PaddedRows::finish(NodeContext &at, const Step &step) {
   nn::Composer &f = at;
-  StringRef type = at.getOpType();
-  if (at.getNode().domain.empty() && type == "Concat" &&
-      llvm::any_of(at.getOperands(), [&](Value v) { return contains(v); })) {
+  Mixing mixing = getRow(at).mixing;
+  if (mixing == Mixing::Concat && llvm::any_of(at.getOperands(), [&](Value v) { return contains(v); })) {
     int64_t axis = at.axis(at.intAttr("axis"), NodeContext::rank(at.operand(0)));
     auto isAlong = [&](Value v) { return find(v) && find(v)->dim == axis; };
     if (!at.failed() && llvm::any_of(at.getOperands(), isAlong))
@@ -196,10 +219,10 @@ bool PaddedRows::finish(NodeContext &at, const Step &step) {
     at.result(0, f.div(sum, at.cast(source.count, NodeContext::elementType(result))));
   }
   std::optional<Padding> padding = find(at.operand(0));
-  if (!padding || !at.getNode().domain.empty() || (type != "Shape" && type != "Size"))
+  if (!padding || (mixing != Mixing::Shape && mixing != Mixing::Size))
     return false;
   const Source &source = sources[padding->source];
-  if (type == "Size") {
+  if (mixing == Mixing::Size) {
     int64_t each = ShapedType::getNumElements(NodeContext::shape(at.operand(0))) / std::max<int64_t>(source.room, 1);
     at.result(0, f.mul(source.count, double(each)));
     return true;

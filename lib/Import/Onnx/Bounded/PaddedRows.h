@@ -83,6 +83,8 @@ private:
   void prepareReduction(NodeContext &at, Padding padding, Step &step);
   void prepareAlong(NodeContext &at, Padding padding, Step &step);
   void prepareGather(NodeContext &at, Padding padding, Step &step);
+  void prepareSelection(NodeContext &at, unsigned index, Padding padding, Step &step);
+  void prepareProduct(NodeContext &at, unsigned index, Padding padding);
   Value mask(NodeContext &at, Value value, Padding padding, Value rest);
   Value isFound(NodeContext &at, Shape shape, Padding padding);
   bool finish(NodeContext &at, const Step &step);

@@ -141,7 +141,7 @@ static bool differentiateBinary(Derivative &d, Operation *op) {
 bool cleave::onnx::differentiateElementwise(Derivative &d, Operation *op) {
   nn::Composer &f = d.f;
   Value g = d.gradient();
-  if (isa<nn::SignOp, nn::FloorOp, nn::CeilOp, nn::RoundOp>(op))
+  if (cast<nn::SlopeOpInterface>(op).getSlope() == nn::Slope::Zero)
     return true;
   if (isa<nn::NegOp>(op))
     return d.give(0, f.neg(g)), true;

@@ -172,16 +172,23 @@ func.func @replaced(%q: tensor<8x6x8xf32>, %k: tensor<8x6x8xf32>, %v: tensor<8x6
   return %4 : tensor<8x6x8xf32>
 }
 
-// One key for all heads, repeated without a dim of its own; heads apart before they are brought in front.
+// One key for all heads, repeated without a dim of its own; heads apart before they are brought in front. Queries are scaled with others,
+// which are in one tensor with them.
 // CHECK-LABEL: @one_key(
 func.func @one_key(%q: tensor<2x4x6x8xf32>, %k: tensor<2x1x6x8xf32>, %v: tensor<2x6x1x8xf32>) -> tensor<2x4x6x8xf32> {
-  // CHECK: nn.attention %arg0, %arg1, %{{.*}} scale 1.000000e+00 : (tensor<2x4x6x8xf32>, tensor<2x1x6x8xf32>, tensor<2x1x6x8xf32>)
+  // CHECK: %[[WIDE:.*]] = nn.concat %arg0, %arg0
+  // CHECK: %[[Q:.*]] = nn.slice %[[WIDE]] starts [0, 0, 0, 0]
+  // CHECK: nn.attention %[[Q]], %arg1, %{{.*}} scale 5.000000e-01 : (tensor<2x4x6x8xf32>, tensor<2x1x6x8xf32>, tensor<2x1x6x8xf32>)
+  %half = nn.constant dense<0.5> : tensor<f32> -> tensor<f32>
+  %all = nn.concat %q, %q dim 1 : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x8x6x8xf32>
+  %scaled = nn.mul %all, %half : (tensor<2x8x6x8xf32>, tensor<f32>) -> tensor<2x8x6x8xf32>
+  %q0 = nn.slice %scaled starts [0, 0, 0, 0] sizes [2, 4, 6, 8] steps [1, 1, 1, 1] : (tensor<2x8x6x8xf32>) -> tensor<2x4x6x8xf32>
   %k0 = nn.broadcast %k : (tensor<2x1x6x8xf32>) -> tensor<2x4x6x8xf32>
   %v0 = nn.reshape %v : (tensor<2x6x1x8xf32>) -> tensor<2x6x1x1x8xf32>
   %v1 = nn.broadcast %v0 : (tensor<2x6x1x1x8xf32>) -> tensor<2x6x1x4x8xf32>
   %v2 = nn.reshape %v1 : (tensor<2x6x1x4x8xf32>) -> tensor<2x6x4x8xf32>
   %v3 = nn.transpose %v2 [0, 2, 1, 3] : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
-  %0 = nn.einsum %q, %k0 "bhid,bhjd->bhij" : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x6xf32>
+  %0 = nn.einsum %q0, %k0 "bhid,bhjd->bhij" : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x6xf32>
   %1 = nn.softmax %0 dim 3 : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
   %2 = nn.einsum %1, %v3 "bhij,bhjd->bhid" : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
   return %2 : tensor<2x4x6x8xf32>

@@ -21,6 +21,28 @@ using spmd::Form;
 /// Trait of ops that say their form by themselves.
 template <typename ConcreteType> class Formed : public mlir::OpTrait::TraitBase<ConcreteType, Formed> {};
 
+/// How the result of an op rises with an operand, which says what gradients are computed of.
+enum class Slope : uint8_t {
+  OfOperands, ///< as its operands say
+  OfResult,   ///< as its result says: e^x
+  Constant,   ///< linear in each operand of floats; other operands say which elements are meant
+  Zero,       ///< in steps: nothing comes through
+};
+
+/// Trait of ops that say their slope by themselves.
+template <typename ConcreteType> class Sloped : public mlir::OpTrait::TraitBase<ConcreteType, Sloped> {};
+
+/// The slope of ops that do not: a constant of those that keep numbers, else of the operands.
+Slope getDefaultSlope(mlir::Operation *op);
+/// True if a gradient is computed of this operand, where the slope alone says so.
+bool isReadBySlope(mlir::Operation *op, Slope slope, unsigned operand);
+
+/// True for constants and weights: data that the program holds. `op` may be null.
+bool isData(mlir::Operation *op);
+/// How many operands of `op`, from the first, a contraction or convolution multiplies with each other: a bias is none of them. 0 for
+/// other ops.
+unsigned countFactors(mlir::Operation *op);
+
 /// Rows of the first operand of `op`, if all of `dims` lie in one row.
 int64_t countRows(mlir::Operation *op, llvm::ArrayRef<int64_t> dims);
 /// `dim` and all dims of `value` behind it.
@@ -32,6 +54,10 @@ template <typename ConcreteType> class KeepsNumbers : public mlir::OpTrait::Trai
 /// Trait of ops whose result holds the numbers of their first operand in a type to compute with.
 template <typename ConcreteType>
 class ConvertsNumbers : public mlir::OpTrait::TraitBase<ConcreteType, ConvertsNumbers> {};
+
+/// Trait of ops that find the channels of their first operand in dim 1.
+template <typename ConcreteType>
+class ChannelsSecond : public mlir::OpTrait::TraitBase<ConcreteType, ChannelsSecond> {};
 
 /// Trait of elementwise ops of which one instruction makes a vector.
 template <typename ConcreteType>

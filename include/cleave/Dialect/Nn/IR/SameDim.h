@@ -7,6 +7,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_SAMEDIM_H
 #define CLEAVE_DIALECT_NN_IR_SAMEDIM_H
 
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -15,6 +16,12 @@
 #include <utility>
 
 namespace cleave::nn {
+
+/// True for ops that move elements of their operand, repeat or drop them, and change none: what is the same everywhere, or is only
+/// multiplied, is so behind them.
+inline bool onlyMoves(mlir::Operation *op) {
+  return mlir::isa<MovesDimsOpInterface>(op) && !op->hasTrait<Elementwise>();
+}
 
 /// The dim of `to`, a reshape of `from`, that has the extent of `dim` with as many elements before it; nothing where there is none.
 inline std::optional<int64_t> findReshapedDim(llvm::ArrayRef<int64_t> from, int64_t dim, llvm::ArrayRef<int64_t> to) {

@@ -6,7 +6,7 @@
 #ifndef CLEAVE_DIALECT_PIPE_TRANSFORMS_PLANPASSES_H
 #define CLEAVE_DIALECT_PIPE_TRANSFORMS_PLANPASSES_H
 
-#include "cleave/Dialect/Spmd/Transforms/Annotations.h"
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "mlir/Pass/Pass.h"
 
 namespace cleave::pipe {

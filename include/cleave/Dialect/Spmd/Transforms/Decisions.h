@@ -7,7 +7,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_TRANSFORMS_DECISIONS_H
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_DECISIONS_H
 
-#include "cleave/Dialect/Spmd/Transforms/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 
 namespace cleave::spmd {

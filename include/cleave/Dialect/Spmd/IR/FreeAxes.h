@@ -1,0 +1,27 @@
+//===- FreeAxes.h - axes that may cut whatever they can ---------*- C++ -*-===//
+//
+// What a plan says (`free: [data, model]`) stands on the module from where the plan is placed until shardings are decided, so that a file
+// written in between keeps it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_DIALECT_SPMD_IR_FREEAXES_H
+#define CLEAVE_DIALECT_SPMD_IR_FREEAXES_H
+
+#include "cleave/Sharding/Mesh.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace cleave::spmd {
+
+class MeshAtoms;
+
+/// Of a module: names of axes of its mesh.
+inline constexpr llvm::StringLiteral kFreeAttr = "spmd.free";
+
+void setFreeAxes(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> axes);
+
+/// The atoms of the free axes, ascending. Fails after an error where the attribute is no list of axes of the mesh.
+mlir::FailureOr<AtomList> getFreeAtoms(mlir::ModuleOp module, const MeshAtoms &atoms);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_DIALECT_SPMD_IR_FREEAXES_H

@@ -1,0 +1,26 @@
+//===- Contractions.h - products, before kernels are formed -----*- C++ -*-===//
+#ifndef CLEAVE_LIB_DIALECT_EXEC_KERNELS_CONTRACTIONS_H
+#define CLEAVE_LIB_DIALECT_EXEC_KERNELS_CONTRACTIONS_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "mlir/IR/OperationSupport.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace cleave::exec {
+
+/// Transposed convolutions whose windows lie side by side become contractions.
+void contractConvolutions(mlir::Block &block);
+/// True for one of those.
+bool isBoxes(nn::ConvTransposeOp op);
+/// As a contraction of `last`, its input with channels last; so is the result.
+mlir::Value contractLast(nn::ConvTransposeOp op, mlir::Value last);
+
+/// Lets contractions read and write in the order of the transposes around them.
+void foldTransposes(mlir::Block &block);
+
+/// A remark on each kind of op that is left to a kernel which is right, and slow; `told` are those that had theirs.
+void remarkSlow(mlir::Block &block, llvm::DenseSet<mlir::OperationName> &told);
+
+} // namespace cleave::exec
+
+#endif // CLEAVE_LIB_DIALECT_EXEC_KERNELS_CONTRACTIONS_H

@@ -1,0 +1,33 @@
+//===- Movement.h - movement where it costs nothing -------------*- C++ -*-===//
+#ifndef CLEAVE_LIB_DIALECT_EXEC_KERNELS_MOVEMENT_H
+#define CLEAVE_LIB_DIALECT_EXEC_KERNELS_MOVEMENT_H
+
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace cleave::exec {
+
+/// Transposes that are not looked through.
+using Stops = llvm::DenseSet<mlir::Value>;
+
+/// The value that `value` is a chain of transposes of; `permutation` becomes that of the whole chain.
+mlir::Value skipTransposes(mlir::Value value, llvm::SmallVectorImpl<int64_t> &permutation, const Stops &stops = {});
+
+/// `value` with its dims in the order of `permutation`: the value itself, or one transpose of what it is a transpose of,
+/// dims of size 1 put in or dropped on the way.
+mlir::Value permute(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> permutation,
+                    const Stops &stops = {});
+
+/// `value` in another shape: a reshape, or the value itself.
+mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
+
+/// Lets elementwise ops behind the anchor of a kernel's body work in the shape of its result, with transposes and reshapes
+/// behind them. Other operands are brought into that shape: they are read in another order.
+///
+///     relu(transpose x)          transpose(relu x)
+///     add(reshape x, %r)         reshape(add(x, reshape %r))
+void sinkMovement(mlir::Block &body);
+
+} // namespace cleave::exec
+
+#endif // CLEAVE_LIB_DIALECT_EXEC_KERNELS_MOVEMENT_H

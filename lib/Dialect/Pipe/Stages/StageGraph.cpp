@@ -1,0 +1,259 @@
+//===- StageGraph.cpp - a function as a problem of stages -----------------===//
+//
+// One walk in program order. What depends on arguments and constants alone is followed on the way: its time, all that it
+// is made of included, against that of a message.
+//
+// A state stays in a rank between calls, so that who reads it and who makes its next value are in one stage, and with them
+// what lies between:
+//
+//   past ──▶ concat ──▶ slice ──▶ present        all three, and nothing that only reads what they make
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Pipe/Stages/StageGraph.h"
+
+#include "StageParts.h"
+#include "cleave/Cost/OpCosts.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Pipe/IR/NodeOrder.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Stages/Spans.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Plan/ClusterFile.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+/// What the body of a loop captures is what stands outside.
+static Value getCaptured(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<nn::LoopOp>(argument.getOwner()->getParentOp()) : nn::LoopOp();
+  unsigned numCarried = loop ? loop.getInitial().size() : 0;
+  if (!loop || argument.getArgNumber() < numCarried)
+    return value;
+  return getCaptured(loop.getCaptured()[argument.getArgNumber() - numCarried]);
+}
+
+/// Of one microbatch; of a parameter or constant all, since each microbatch reads all.
+static int64_t countBytes(Value value, const DeviceRates &rates) {
+  value = getCaptured(value);
+  int64_t bytes = spmd::getBytes(value.getType());
+  return isOfEveryStage(value.getDefiningOp()) ? bytes : (bytes + rates.microbatches - 1) / rates.microbatches;
+}
+
+/// What a microbatch passes through. Each stage has parameters and constants by itself, and what is the same in all
+/// microbatches, or runs behind them, is of no stage.
+static bool isOfOneStage(Operation &op, const Spans &spans) {
+  return !isOfEveryStage(&op) && !isa<PartOp>(op) && !op.hasTrait<OpTrait::IsTerminator>() &&
+         spans.get(&op) == Span::Each;
+}
+
+// Before the mesh is looked up: a plan for a schedule alone may have none, and then all links are the nearest.
+DeviceRates DeviceRates::get(const spmd::Plan *plan) {
+  DeviceRates rates;
+  if (!plan || !plan->cluster)
+    return rates;
+  rates.cluster = *plan->cluster;
+  rates.link = spmd::findLink(rates.cluster, spmd::getClusterMesh(*plan), plan->pipeline ? plan->pipeline->axis : "");
+  return rates;
+}
+
+/// The mesh of stages, in which collectives are, and that of the machine. A file of stages may have neither.
+static cost::OpTimes makeTimes(func::FuncOp func, const DeviceRates &rates) {
+  auto inner = spmd::getMesh(func);
+  auto module = func->getParentOfType<ModuleOp>();
+  if (!inner)
+    inner = spmd::MeshAttr::get(func.getContext(), {"device"}, {1}, {});
+  auto whole = module->getAttrOfType<spmd::MeshAttr>(PipeDialect::kMeshAttr);
+  return cost::OpTimes(rates.cluster, inner, whole ? whole : inner);
+}
+
+/// Of one op, or of one collective, for one part of the batch.
+static double getNs(Operation &op, cost::OpCosts &costs, const DeviceRates &rates) {
+  return costs.get(op, {rates.microbatches, [&](Value value) { return countBytes(value, rates); }}).getNs();
+}
+
+double cleave::pipe::getOpNs(Operation &op, const DeviceRates &rates) {
+  cost::OpTimes times = makeTimes(op.getParentOfType<func::FuncOp>(), rates);
+  cost::OpCosts costs(&times);
+  return getNs(op, costs, rates);
+}
+
+namespace {
+class GraphMaker {
+public:
+  GraphMaker(func::FuncOp func, const DeviceRates &rates, const Spans &spans, StageGraph &graph)
+      : rates(rates), times(makeTimes(func, rates)), costs(&times), spans(spans), graph(graph) {}
+
+  void add(Operation &op);
+  void findStates(func::FuncOp func);
+  void keepStates(func::FuncOp func);
+
+private:
+  void addNumbers(Value value, SmallVectorImpl<uint32_t> &members);
+  void closeBetween(SmallVectorImpl<uint32_t> &members);
+  void addOperands(Operation &op, schedule::SplitOp &made);
+  bool isCheap(Operation &op, double ns, int64_t bytes);
+
+  const DeviceRates &rates;
+  const cost::OpTimes times;
+  cost::OpCosts costs;
+  const Spans &spans;
+  StageGraph &graph;
+  DenseMap<Operation *, uint32_t> numbers;
+  DenseMap<Value, uint32_t> valueNumbers;
+  /// By symbol and part: a parameter that is loaded twice is one.
+  DenseMap<Attribute, uint32_t> parameters;
+  /// What is made of arguments and constants alone, and how long that takes in all.
+  DenseMap<Operation *, double> nsFromArguments;
+  DenseSet<Value> states;
+};
+} // namespace
+
+/// True if every rank had better compute the results again.
+bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
+  double total = ns;
+  // Only one rank has a state.
+  if (llvm::any_of(op.getOperands(), [&](Value operand) { return states.contains(operand); }))
+    return false;
+  for (Value operand : op.getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    if (!producer || isa<nn::ConstantOp, PartOp>(producer) ||
+        (spans.get(producer) == Span::Whole && !isa<nn::LoadOp>(producer)))
+      continue;
+    auto found = nsFromArguments.find(producer);
+    if (found == nsFromArguments.end())
+      return false;
+    total += found->second;
+  }
+  auto collective = dyn_cast<spmd::CollectiveOpInterface>(op);
+  if ((collective && collective.communicates()) || total > rates.getMessageNs(bytes))
+    return false;
+  nsFromArguments[&op] = total;
+  return true;
+}
+
+/// An argument is neither: every rank is given it.
+void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
+  for (Value operand : op.getOperands()) {
+    made.temporaryBytes += countBytes(operand, rates);
+    Operation *producer = operand.getDefiningOp();
+    if (auto load = dyn_cast_or_null<nn::LoadOp>(producer)) {
+      Builder builder(op.getContext());
+      Attribute key = builder.getArrayAttr(
+          {load.getParamAttr(), builder.getDenseI64ArrayAttr(load.getStarts().value_or(ArrayRef<int64_t>())),
+           builder.getDenseI64ArrayAttr(load.getSizes().value_or(ArrayRef<int64_t>()))});
+      auto [found, isNew] = parameters.try_emplace(key, static_cast<uint32_t>(graph.problem.parameterBytes.size()));
+      if (isNew)
+        graph.parameterNames.push_back(load.getParam().str());
+      if (isNew)
+        graph.problem.parameterBytes.push_back(countBytes(operand, rates));
+      made.parameters.push_back(found->second);
+    } else if (auto value = valueNumbers.find(operand); value != valueNumbers.end()) {
+      graph.problem.values[value->second].users.push_back(numbers[&op]);
+    }
+  }
+}
+
+void GraphMaker::add(Operation &op) {
+  uint32_t number = static_cast<uint32_t>(graph.ops.size());
+  numbers[&op] = number;
+  graph.ops.push_back(&op);
+  double ns = getNs(op, costs, rates);
+  schedule::SplitOp &made = graph.problem.ops.emplace_back();
+  made.ns = std::llround(ns);
+  made.name = spmd::describeNode(&op);
+  addOperands(op, made);
+  int64_t bytes = 0;
+  for (Value result : op.getResults())
+    bytes += countBytes(result, rates);
+  made.temporaryBytes += bytes;
+  bool isFree = isCheap(op, ns, bytes);
+  for (Value result : op.getResults()) {
+    valueNumbers[result] = static_cast<uint32_t>(graph.problem.values.size());
+    auto names = spmd::getTensorNames(result);
+    graph.problem.values.push_back(
+        {isFree ? 0 : countBytes(result, rates), number, {}, names.empty() ? "" : names[0].str()});
+  }
+}
+
+void GraphMaker::findStates(func::FuncOp func) {
+  for (unsigned result = 0; result < func.getNumResults(); ++result)
+    if (std::optional<unsigned> argument = spmd::findStateArgument(func, result))
+      states.insert(func.getArgument(*argument));
+}
+
+/// Who makes a value, or, of an argument, who reads it.
+void GraphMaker::addNumbers(Value value, SmallVectorImpl<uint32_t> &members) {
+  auto addOp = [&](Operation *op) {
+    if (auto number = numbers.find(op); number != numbers.end())
+      members.push_back(number->second);
+  };
+  if (Operation *producer = value.getDefiningOp())
+    return addOp(producer);
+  llvm::for_each(value.getUsers(), addOp);
+}
+
+/// Whatever depends on one of the ops and leads to another is one of them, too: a stage cannot be left and come back to.
+void GraphMaker::closeBetween(SmallVectorImpl<uint32_t> &members) {
+  auto [first, last] = std::minmax_element(members.begin(), members.end());
+  uint32_t begin = *first, end = *last + 1;
+  std::vector<bool> isBehind(end - begin), isBefore(end - begin);
+  for (uint32_t member : members)
+    isBehind[member - begin] = isBefore[member - begin] = true;
+  auto visitEdges = [&](uint32_t number, auto visit) {
+    for (Value operand : graph.ops[number]->getOperands())
+      if (auto producer = numbers.find(operand.getDefiningOp()); producer != numbers.end() && producer->second >= begin)
+        visit(producer->second - begin);
+  };
+  for (uint32_t number = begin; number < end; ++number)
+    visitEdges(number,
+               [&](uint32_t producer) { isBehind[number - begin] = isBehind[number - begin] || isBehind[producer]; });
+  for (uint32_t number = end; number-- > begin;)
+    visitEdges(number, [&](uint32_t producer) { isBefore[producer] = isBefore[producer] || isBefore[number - begin]; });
+  members.clear();
+  for (uint32_t number = begin; number < end; ++number)
+    if (isBehind[number - begin] && isBefore[number - begin])
+      members.push_back(number);
+}
+
+void GraphMaker::keepStates(func::FuncOp func) {
+  Operation *ret = func.getBody().front().getTerminator();
+  llvm::EquivalenceClasses<uint32_t> clusters;
+  for (unsigned result = 0; result < func.getNumResults(); ++result) {
+    std::optional<unsigned> argument = spmd::findStateArgument(func, result);
+    if (!argument)
+      continue;
+    SmallVector<uint32_t> members;
+    addNumbers(func.getArgument(*argument), members);
+    addNumbers(ret->getOperand(result), members);
+    if (members.empty())
+      continue;
+    closeBetween(members);
+    for (uint32_t member : members)
+      clusters.unionSets(members.front(), member);
+  }
+  for (const auto *entry : clusters)
+    graph.problem.ops[entry->getData()].cluster = static_cast<int32_t>(clusters.getLeaderValue(entry->getData()));
+}
+
+StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &rates) {
+  StageGraph graph;
+  Spans spans(func);
+  GraphMaker maker(func, rates, spans, graph);
+  maker.findStates(func);
+  for (Operation &op : func.getBody().front())
+    if (isOfOneStage(op, spans))
+      maker.add(op);
+  maker.keepStates(func);
+  if (auto nodes = func->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(kNodesAttr))
+    for (auto name : nodes.getAsRange<StringAttr>())
+      graph.nodes.push_back(name.str());
+  return graph;
+}

@@ -1,0 +1,66 @@
+//===- StageParts.h - what each stage is made of ----------------*- C++ -*-===//
+//
+// The program of one microbatch, taken apart: which ops each stage has, what it reads from whom, what it hands on.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_DIALECT_PIPE_STAGES_STAGEPARTS_H
+#define CLEAVE_LIB_DIALECT_PIPE_STAGES_STAGEPARTS_H
+
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Stages/Spans.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace cleave::pipe {
+
+using Values = llvm::SmallSetVector<mlir::Value, 8>;
+
+struct StageParts {
+  /// Its own, what it computes again because sending is more expensive, its parameters and constants; not in order.
+  llvm::SetVector<mlir::Operation *> ops;
+  /// What it reads: parts of arguments and of whole values; whole values; what earlier stages made.
+  Values parts, wholes, received;
+  /// What later stages, or the caller, get of it. A value that is passed on is among `received` too.
+  Values given;
+  /// Whole values to be made before the loop: those that it reads whole, or in parts, and does not get; and what others get of it.
+  Values before;
+};
+
+struct ModelParts {
+  std::vector<StageParts> stages;
+  /// Operands of pipe.accumulate, in order.
+  llvm::SmallVector<AccumulateOp> sums;
+  /// Values that are returned and made in the loop.
+  Values outputs;
+  /// Ops behind the loop, and whole ones that these or the caller need; and what they read: results of pipe.accumulate, whole arguments.
+  llvm::SetVector<mlir::Operation *> after;
+  Values afterReads, afterGives;
+  /// The stage that makes a value of the loop.
+  llvm::DenseMap<mlir::Operation *, int64_t> stageOf;
+  /// The stage that makes the results of a whole op for all who need them; the others are made by each.
+  llvm::DenseMap<mlir::Operation *, int64_t> makers;
+
+  /// Who makes a whole value that `stage` needs.
+  int64_t getMaker(int64_t stage, mlir::Value value) const {
+    auto found = makers.find(value.getDefiningOp());
+    return found == makers.end() ? stage : found->second;
+  }
+};
+
+struct SharedWhole;
+/// Of the whole values that each stage reads, those that several need (SharedWholes.h).
+using FindShared = llvm::function_ref<std::vector<SharedWhole>(llvm::ArrayRef<Values> wanted)>;
+
+/// True for what every stage has by itself.
+inline bool isOfEveryStage(mlir::Operation *op) { return nn::isData(op); }
+
+/// Ops go where `pipe.stage` says, those without one where the last of their producers is. `again`: ops whose results
+/// each stage makes by itself. `relays`: a value for a later stage passes all between. `findShared`: which whole values go
+/// from one stage to others.
+/// Fails after an error: a stage without ops; an edge that goes backward; a value of one microbatch that is read behind the loop.
+mlir::FailureOr<ModelParts> findParts(mlir::func::FuncOp func, const Spans &spans,
+                                      llvm::DenseSet<mlir::Operation *> again, bool relays, FindShared findShared);
+
+} // namespace cleave::pipe
+
+#endif // CLEAVE_LIB_DIALECT_PIPE_STAGES_STAGEPARTS_H

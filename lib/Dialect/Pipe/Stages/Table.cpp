@@ -1,0 +1,196 @@
+//===- Table.cpp - a schedule in the IR -----------------------------------===//
+//
+// A row is what a table of torch has as a row, one action behind the other with commas. A message to or from a stage that
+// is no neighbor says which: `0SEND_F1>3` goes to stage 3, and `3RECV_F1<0` is what stage 3 gets from stage 0.
+//
+//===----------------------------------------------------------------------===//
+#include "Table.h"
+
+#include "cleave/Dialect/Pipe/Stages/StageGraph.h"
+#include "cleave/Schedule/Text.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+
+MicrobatchesOp cleave::pipe::findLoop(func::FuncOp func) {
+  auto loops = func.getOps<MicrobatchesOp>();
+  return loops.empty() ? MicrobatchesOp() : *loops.begin();
+}
+
+SmallVector<func::CallOp> cleave::pipe::getStageCalls(Region &body) {
+  assert(body.hasOneBlock() && "not a loop of pipe-split");
+  return llvm::to_vector(body.front().getOps<func::CallOp>());
+}
+
+/// Where the value of a body comes from: an argument's number, or the result's of a call, numbered too.
+static std::pair<int64_t, unsigned> getSource(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return {-1, cast<BlockArgument>(value).getArgNumber()};
+  Block *block = result.getOwner()->getBlock();
+  return {std::distance(block->begin(), result.getOwner()->getIterator()), result.getResultNumber()};
+}
+
+LogicalResult cleave::pipe::checkBodies(MicrobatchesOp loop) {
+  if (loop.getRest().empty())
+    return success();
+  Block &body = loop.getBody().front(), &rest = loop.getRest().front();
+  if (body.getOperations().size() != rest.getOperations().size())
+    return loop.emitOpError("calls other stages in its second body than in its first");
+  for (auto [a, b] : llvm::zip_equal(body, rest)) {
+    auto sources = [](Operation &op) { return llvm::map_to_vector(op.getOperands(), getSource); };
+    if (a.getNumResults() != b.getNumResults() || sources(a) != sources(b))
+      return b.emitOpError("does not read in the second body what its counterpart reads in the first");
+  }
+  return success();
+}
+
+std::vector<schedule::Channel> cleave::pipe::findChannels(MicrobatchesOp loop) {
+  llvm::DenseMap<Operation *, int32_t> stageOf;
+  std::set<std::pair<int32_t, int32_t>> pairs;
+  for (func::CallOp call : getStageCalls(loop.getBody())) {
+    int32_t stage = static_cast<int32_t>(stageOf.size());
+    for (Value operand : call.getOperands())
+      if (auto producer = operand.getDefiningOp<func::CallOp>())
+        pairs.insert({stage, stageOf.lookup(producer)});
+    stageOf[call] = stage;
+  }
+  std::vector<schedule::Channel> channels;
+  for (auto [to, from] : pairs)
+    channels.push_back({from, to, 0, 0, {}});
+  return channels;
+}
+
+//===----------------------------------------------------------------------===//
+// Where tables come from
+//===----------------------------------------------------------------------===//
+
+/// A table that somebody wrote, as CSV or as a report.
+static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
+  auto buffer = readWhole(path);
+  if (!buffer)
+    return makeError("cannot read schedule '{0}': {1}", path, buffer.getError().message());
+  if (path.ends_with(".csv"))
+    return schedule::readCsv((*buffer)->getBuffer(), path);
+  llvm::Expected<schedule::CostedSchedule> read = schedule::readJson((*buffer)->getBuffer(), path);
+  return read ? llvm::Expected<schedule::Schedule>(std::move(read->schedule)) : read.takeError();
+}
+
+/// `forward`, or `circular` where ranks have several stages, is what is left of any schedule without gradients.
+StringRef cleave::pipe::getRunSchedule(StringRef name, schedule::Shape shape,
+                                       const schedule::PlacementRequest &request) {
+  if (!name.empty() && name != "auto")
+    return name;
+  bool areSeveral = shape.chunks > 1 || request.ranks.size() > static_cast<size_t>(shape.ranks);
+  return areSeveral ? "circular" : "forward";
+}
+
+llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, schedule::Shape shape,
+                                                           const schedule::PlacementRequest &request) {
+  name = getRunSchedule(name, shape, request);
+  bool isFile = name.ends_with(".csv") || name.ends_with(".json");
+  llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, request);
+  if (!table)
+    return table;
+  if (!table->isForwardOnly)
+    return makeError("schedule \"{0}\" needs gradients; forward-only schedules are: forward, circular", name);
+  if (table->numRanks != shape.ranks || table->numMicrobatches != shape.microbatches)
+    return makeError("schedule '{0}' is of {1} ranks and {2} microbatches, the model of {3} and {4}", name,
+                     table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
+  if (table->replicas.size() != 1)
+    return makeError("schedule '{0}' runs two ways through the ranks", name);
+  if (llvm::Error error = schedule::numberRanks(*table, request))
+    return std::move(error);
+  return table;
+}
+
+InFlightDiagnostic cleave::pipe::emitNoPlacement(ModuleOp module, StringRef word) {
+  return mlir::emitError(module.getLoc()) << "'" << word << "' is not a placement: linear, loop, v, wave";
+}
+
+//===----------------------------------------------------------------------===//
+// Text of actions
+//===----------------------------------------------------------------------===//
+
+static bool isForward(schedule::ActionKind kind) {
+  return kind == schedule::ActionKind::F || kind == schedule::ActionKind::SendF || kind == schedule::ActionKind::RecvF;
+}
+
+static std::string format(const schedule::Action &action) {
+  std::string text = schedule::getText(action);
+  bool sends = schedule::isSend(action.kind);
+  if (!schedule::isMessage(action.kind) || action.other == action.stage + (sends ? 1 : -1))
+    return text;
+  return text + (sends ? ">" : "<") + std::to_string(action.other);
+}
+
+/// Nothing for what is no action of a program without gradients.
+static std::optional<schedule::Action> parse(StringRef text) {
+  schedule::Action action;
+  auto [own, other] = text.split(text.contains('>') ? '>' : '<');
+  bool isTold = own.size() != text.size();
+  StringRef word = own.trim().ltrim("0123456789");
+  StringRef kind = word.rtrim("0123456789");
+  std::optional<schedule::ActionKind> known = schedule::parseActionKind(kind);
+  if (!known || !isForward(*known) || own.drop_back(word.size()).getAsInteger(10, action.stage) ||
+      word.drop_front(kind.size()).getAsInteger(10, action.microbatch))
+    return std::nullopt;
+  action.kind = *known;
+  bool sends = action.kind == schedule::ActionKind::SendF;
+  if (schedule::isMessage(action.kind))
+    action.other = action.stage + (sends ? 1 : -1);
+  if (isTold && (!schedule::isMessage(action.kind) || text[own.size()] != (sends ? '>' : '<') ||
+                 other.getAsInteger(10, action.other)))
+    return std::nullopt;
+  return action;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+ScheduleOp cleave::pipe::writeTable(OpBuilder &builder, Location loc, StringRef name, const schedule::Schedule &table) {
+  assert(table.replicas.size() == 1 && "the op has one replica");
+  SmallVector<int64_t> placement(table.replicas.front().placement.begin(), table.replicas.front().placement.end());
+  SmallVector<int64_t> channels;
+  for (const schedule::Channel &channel : table.channels)
+    channels.append({channel.from, channel.to});
+  auto op = ScheduleOp::create(builder, loc, name, static_cast<int64_t>(table.numRanks),
+                               static_cast<int64_t>(table.numStages), static_cast<int64_t>(table.numMicrobatches),
+                               placement, channels);
+  OpBuilder inner = OpBuilder::atBlockEnd(&op.getBody().emplaceBlock());
+  for (auto [rank, program] : llvm::enumerate(table.programs))
+    RankOp::create(inner, loc, static_cast<int64_t>(rank), llvm::join(llvm::map_range(program, format), ","));
+  return op;
+}
+
+FailureOr<schedule::Schedule> cleave::pipe::readTable(ScheduleOp op) {
+  schedule::Schedule table =
+      schedule::makeSchedule(op.getSymName(), std::vector<int32_t>(op.getPlacement().begin(), op.getPlacement().end()),
+                             static_cast<int32_t>(op.getRanks()), static_cast<int32_t>(op.getMicrobatches()));
+  table.isForwardOnly = true;
+  table.channels.clear();
+  for (size_t i = 0; i + 1 < op.getChannels().size(); i += 2)
+    table.channels.push_back(
+        {static_cast<int32_t>(op.getChannels()[i]), static_cast<int32_t>(op.getChannels()[i + 1]), 0, 0, {}});
+  for (auto row : op.getBody().front().getOps<RankOp>()) {
+    SmallVector<StringRef> cells;
+    row.getActions().split(cells, ',', -1, /*KeepEmpty=*/false);
+    for (StringRef cell : cells) {
+      std::optional<schedule::Action> action = parse(cell);
+      if (!action || action->stage >= table.numStages || action->other >= table.numStages ||
+          action->microbatch >= table.numMicrobatches)
+        return row.emitOpError() << "has '" << cell << "', which is not an action of " << table.numStages
+                                 << " stages and " << table.numMicrobatches << " microbatches without gradients (P6)";
+      table.programs[row.getNumber()].push_back(*action);
+    }
+  }
+  return table;
+}

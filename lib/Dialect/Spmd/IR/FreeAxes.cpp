@@ -1,0 +1,34 @@
+//===- FreeAxes.cpp - axes that may cut whatever they can -----------------===//
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
+
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+void cleave::spmd::setFreeAxes(ModuleOp module, ArrayRef<StringRef> axes) {
+  module->setAttr(kFreeAttr, Builder(module.getContext()).getStrArrayAttr(axes));
+}
+
+FailureOr<AtomList> cleave::spmd::getFreeAtoms(ModuleOp module, const MeshAtoms &atoms) {
+  AtomList free;
+  Attribute attribute = module->getAttr(kFreeAttr);
+  if (!attribute)
+    return free;
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  if (!list)
+    return module.emitError() << "'" << kFreeAttr << "' must be a list of axes of the mesh";
+  for (Attribute entry : list) {
+    auto name = dyn_cast<StringAttr>(entry);
+    const auto *axis = name ? llvm::find(atoms.getAxisNames(), name.getValue()) : atoms.getAxisNames().end();
+    if (axis == atoms.getAxisNames().end())
+      return module.emitError() << "'" << kFreeAttr << "' names " << entry << ", which is no axis of the mesh";
+    llvm::append_range(free, atoms.getAtoms().atomsOf(axis - atoms.getAxisNames().begin()));
+  }
+  llvm::sort(free);
+  free.erase(llvm::unique(free), free.end());
+  return free;
+}
