@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -82,13 +83,14 @@ class Tidy:
     def divide(self, batch):
         """One part, the whole batch, if its files as one have no finding; else two, the files that findings name and the
         rest (halves where they name none)."""
-        path = os.path.join(self.notes, f"{self.get_key(batch[0])}.cpp")
-        with open(path, "w") as file:
-            file.writelines(f'#include "{command["file"]}"\n' for command in batch)
         flags = list(dict.fromkeys(flag for command in batch for flag in get_flags(command)))
-        done = subprocess.run([TIDY, "--quiet", "--warnings-as-errors=*", f"--header-filter={ANY_FILE}", path, "--",
-                               *shlex.split(" ".join(flags))], cwd=self.build, capture_output=True, text=True)
-        os.remove(path)
+        # A folder of its own: two runs at once on one build do not take each other's files away.
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "batch.cpp")
+            with open(path, "w") as file:
+                file.writelines(f'#include "{command["file"]}"\n' for command in batch)
+            done = subprocess.run([TIDY, "--quiet", "--warnings-as-errors=*", f"--header-filter={ANY_FILE}", path, "--",
+                                   *shlex.split(" ".join(flags))], cwd=self.build, capture_output=True, text=True)
         if not done.returncode:
             return [batch]
         places = set(re.findall(r"^([^\s:]+):\d+:\d+: (?:error|warning):", done.stdout + done.stderr, re.M))

@@ -1,7 +1,6 @@
 // In builds with assertions, the passes that are named note what they decide, and no others do; other builds have no such option.
 //
 // RUN: cleave-opt %s --spmd-shard --debug-only=spmd-partition,spmd-insert-reshards -o /dev/null 2>&1 | FileCheck %s
-// REQUIRES: asserts
 
 // CHECK-NOT: spmd-propagate
 // CHECK: [spmd-insert-reshards InsertReshards.cpp:{{[0-9]+}} 1] for 1 users: {{.*}}spmd.reshard
