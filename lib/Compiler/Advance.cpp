@@ -211,6 +211,8 @@ bool Compilation::advance(Phase last) {
       return false;
     if (step.phase == Phase::Partitioned)
       state->keepRanges();
+    if (step.phase == getLastPhase() && !state->checkExpectations(makeReport()))
+      return false;
     if (llvm::Error error = state->dump(step.phase))
       return fail(std::move(error));
   }

@@ -9,11 +9,11 @@
 
 #include "State.h"
 
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
-#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
-#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
-#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Search/AxisNames.h"
@@ -98,6 +98,7 @@ static StringRef getPlanName(Value value) {
   return "";
 }
 
+/// A part of an axis is a digit of it, as plans write sub-axes; a dim that is cut by nothing is closed.
 static std::vector<PlanDim> makeDims(const State &state, const AtomMesh &mesh, ArrayRef<MeshAxis> axes) {
   std::vector<PlanDim> dims;
   for (const AtomList &list : state.dims) {
@@ -139,6 +140,7 @@ std::vector<PlanRule> Cell::makeRules(const Decision &decision, const AtomMesh &
   return makePlanRules(tensors, names);
 }
 
+/// Atoms keep their numbers: axes are runs of them, so that states say the same over the new mesh.
 Plan Cell::makePlan(const CellAnswer &answer, const Plan &given, std::optional<ArrayRef<unsigned>> borders) const {
   const Problem &problem = source->getProblem();
   Plan plan = given;
@@ -178,8 +180,11 @@ private:
   ShardOptions getOptions(const Plan &plan) const;
   void look(const Candidate &candidate);
   bool take(Cell &cell, const CellAnswer &met, const Plan &from, const Candidate &candidate, PlanCell &entry);
+  void takeOthers(Cell &cell, const CellAnswer &met, const Plan &plan, const Candidate &candidate, PlanCell &entry);
+  void takeAsRules(Cell &cell, const CellAnswer &met, const Plan &from, const Candidate &candidate, PlanCell &entry);
+  const CellAnswer *searchCell(Cell &cell, const Plan &plan, const Candidate &candidate, PlanCell &entry);
   void tryPlan(std::shared_ptr<Plan> plan, int64_t storedBytes, PlanCell &entry);
-  State::Prediction predictAsTaken(const std::shared_ptr<Plan> &plan);
+  State::Prediction predictAsTaken(const std::shared_ptr<Plan> &plan, double least);
   void dropEqual();
   void writeText(PlanCell &entry, const Plan &plan) const;
   bool failWithout();
@@ -223,6 +228,7 @@ bool Compilation::PlanFinder::prepare() {
   return true;
 }
 
+/// The mesh that is given, or all of so many devices; axes of these get their names when it is known what they cut.
 bool Compilation::PlanFinder::listMeshes() {
   if (request.devices == 0) {
     if (given.mesh.empty())
@@ -248,6 +254,7 @@ bool Compilation::PlanFinder::listMeshes() {
   return true;
 }
 
+/// Costs are those of the plan's own mesh: which links an axis has follows from where it stands.
 ShardOptions Compilation::PlanFinder::getOptions(const Plan &plan) const {
   ShardOptions sharding = state.options.sharding;
   ClusterMesh mesh = getClusterMesh(plan);
@@ -265,11 +272,14 @@ static std::string formatMesh(ArrayRef<MeshAxis> mesh) {
   return text;
 }
 
-/// By whatever objective `chooseObjective` would take: it looks at all where no axis is free.
-Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std::shared_ptr<Plan> &plan) {
+/// By whatever objective `chooseObjective` would take: it looks at all where no axis is free. That saves little, so what takes far more
+/// than `least` by time is left at that.
+Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std::shared_ptr<Plan> &plan,
+                                                                       double least) {
+  constexpr double kClose = 1.1;
   ShardOptions sharding = getOptions(*plan);
   State::Prediction best = state.predict(plan, sharding, State::Trial::WithKernels);
-  if (!plan->hasFree() && state.isSmall())
+  if (!plan->hasFree() && best.ns < kClose * least && state.isSmall())
     state.compareObjectives(
         plan, sharding,
         [&](Optimize optimize) {
@@ -280,14 +290,15 @@ Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std
   return best;
 }
 
-/// Predicts a plan, and keeps it where it fits and takes less than the best of its cell.
+/// Predicts a plan, and keeps it where it fits and takes less than the best of its cell: less time, or memory where that is asked for.
 void Compilation::PlanFinder::tryPlan(std::shared_ptr<Plan> plan, int64_t storedBytes, PlanCell &entry) {
-  State::Prediction taken = predictAsTaken(plan);
+  State::Prediction taken = predictAsTaken(plan, entry.text.empty() ? kNever : entry.ns);
   bool isPossible = taken.ns < kNever, fits = isPossible && (limit == 0 || taken.peakBytes <= limit);
   if (isPossible)
     leastBytes = std::min(leastBytes, taken.peakBytes);
   bool hasAnswer = !entry.text.empty();
-  bool isBetter = fits ? !hasAnswer || taken.ns < entry.ns : !hasAnswer && isPossible;
+  bool isLess = request.takesLeast ? taken.peakBytes < entry.peakBytes : taken.ns < entry.ns;
+  bool isBetter = fits ? !hasAnswer || isLess : !hasAnswer && isPossible;
   if (!isBetter)
     return;
   entry = {formatMesh(plan->mesh),
@@ -302,21 +313,57 @@ void Compilation::PlanFinder::tryPlan(std::shared_ptr<Plan> plan, int64_t stored
   found.back().second = *plan;
 }
 
-/// With axes free, and, of styles that people know, as rules alone. True if something fits.
+/// With axes free. True if something fits.
 bool Compilation::PlanFinder::take(Cell &cell, const CellAnswer &met, const Plan &from, const Candidate &candidate,
                                    PlanCell &entry) {
-  auto plan = std::make_shared<Plan>(cell.makePlan(met, from, candidate.borders));
-  tryPlan(plan, met.storedBytes, entry);
-  if (!request.isQuick) {
-    auto closed = std::make_shared<Plan>(*plan);
-    closed->areAllFree = false;
-    closed->isByTime = true;
-    tryPlan(closed, met.storedBytes, entry);
-  }
+  tryPlan(std::make_shared<Plan>(cell.makePlan(met, from, candidate.borders)), met.storedBytes, entry);
   return !entry.text.empty();
 }
 
-/// First what time alone decides; where that does not fit, what stores less, as much less as it takes beside what is stored.
+/// As rules alone, as people write plans: what they bring is another way down.
+void Compilation::PlanFinder::takeAsRules(Cell &cell, const CellAnswer &met, const Plan &from,
+                                          const Candidate &candidate, PlanCell &entry) {
+  auto plan = std::make_shared<Plan>(cell.makePlan(met, from, candidate.borders));
+  plan->areAllFree = false;
+  plan->isByTime = true;
+  tryPlan(std::move(plan), met.storedBytes, entry);
+}
+
+/// First what time alone decides; where that does not fit, what stores less, as much less as it is too much, with a price on what passes
+/// through memory too, in the share that the last answer had of it at its peak. The answer that fits, or else stores least.
+const CellAnswer *Compilation::PlanFinder::searchCell(Cell &cell, const Plan &plan, const Candidate &candidate,
+                                                      PlanCell &entry) {
+  constexpr unsigned kMostTries = 5;
+  CellSearch &search = cell.getSearch();
+  bool isLimited = limit != 0 || request.takesLeast;
+  const CellAnswer *smallest = isLimited ? search.findSmallest() : nullptr;
+  int64_t most = limit ? limit : std::numeric_limits<int64_t>::max();
+  if (request.takesLeast && smallest)
+    most = smallest->storedBytes;
+  for (unsigned round = 0; round < kMostTries; ++round) {
+    const CellAnswer *met = search.find(most);
+    if (!met)
+      break;
+    if (take(cell, *met, plan, candidate, entry))
+      return met;
+    auto beside = static_cast<double>(entry.peakBytes - entry.storedBytes);
+    search.setValueShare(std::max(beside, 0.0) / std::max(search.countValues(met->getDecision()), 1.0));
+    most = met->storedBytes - (entry.peakBytes - limit);
+  }
+  return isLimited ? search.findSmallest() : smallest;
+}
+
+/// Other answers count as long as they are not far above by the costs of the solver, which leave out launches.
+void Compilation::PlanFinder::takeOthers(Cell &cell, const CellAnswer &met, const Plan &plan,
+                                         const Candidate &candidate, PlanCell &entry) {
+  constexpr double kFar = 1.3;
+  for (const CellAnswer *one : cell.getSearch().findOthers(met))
+    if (one->ns < kFar * met.ns || entry.text.empty()) {
+      take(cell, *one, plan, candidate, entry);
+      takeAsRules(cell, *one, plan, candidate, entry);
+    }
+}
+
 void Compilation::PlanFinder::look(const Candidate &candidate) {
   Plan plan = given;
   plan.mesh = candidate.mesh;
@@ -333,40 +380,25 @@ void Compilation::PlanFinder::look(const Candidate &candidate) {
   std::unique_ptr<Cell> cell = copy ? Cell::create(std::move(copy), plan, std::move(options)) : nullptr;
   if (!cell)
     return;
-  constexpr unsigned kMostTries = 5;
-  const CellAnswer *smallest = limit || request.takesLeast ? cell->getSearch().findSmallest() : nullptr;
-  int64_t most = request.takesLeast && smallest ? smallest->storedBytes
-                 : limit                        ? limit
-                                                : std::numeric_limits<int64_t>::max();
-  CellSearch &search = cell->getSearch();
-  auto takeAll = [&](const CellAnswer &met) {
-    for (const CellAnswer *one : request.isQuick ? std::vector{&met} : search.findOthers(met))
-      take(*cell, *one, plan, candidate, entry);
-    return !entry.text.empty();
-  };
-  for (unsigned round = 0; round < kMostTries; ++round) {
-    const CellAnswer *met = search.find(most);
-    if (!met || takeAll(*met))
-      break;
-    auto beside = static_cast<double>(entry.peakBytes - entry.storedBytes);
-    search.setValueShare(std::max(beside, 0.0) / std::max(search.countValues(met->getDecision()), 1.0));
-    most = met->storedBytes - (entry.peakBytes - limit);
-  }
-  if (entry.text.empty() && smallest)
-    takeAll(*search.findSmallest());
-  if (entry.text.empty() && smallest)
-    takeAll(*smallest);
-  answer.solves += search.countSolves();
+  const CellAnswer *met = searchCell(*cell, plan, candidate, entry);
+  if (met && (!request.isQuick || entry.text.empty()))
+    takeOthers(*cell, *met, plan, candidate, entry);
+  answer.solves += cell->getSearch().countSolves();
 }
 
+/// Sizes of dims come along, for the plan is about them, too: of another batch another plan may be best.
 void Compilation::PlanFinder::writeText(PlanCell &entry, const Plan &plan) const {
   std::vector<std::string> comments;
   comments.push_back(llvm::formatv(
       "found by cleave plan: {0} a call predicted on {1}, {2} a rank, of them {3} weights and states; sends {4}",
       formatTime(entry.ns), plan.cluster->name, formatBytes(entry.peakBytes), formatBytes(entry.storedBytes),
       formatBytes(entry.sentBytes)));
-  comments.push_back(
-      "axes are free: what no rule names is decided by time. A rule may be changed, taken away or added.");
+  comments.push_back(plan.areAllFree ? "axes are free: what no rule names is decided by time"
+                                     : "what no rule names follows from the rules, decided by time");
+  comments.push_back("a rule may be changed, taken away or added");
+  if (plan.clusterFile.empty() && given.clusterPlace.line != 0)
+    comments.push_back(
+        "it is for the cluster that the given plan describes: copy that section here, or give --cluster");
   Plan file = plan;
   for (const auto &[name, size] : state.options.dims)
     file.dims.try_emplace(name, size);
@@ -380,6 +412,7 @@ void Compilation::PlanFinder::dropEqual() {
                  [&](const auto &one) { return !one.first.text.empty() && !texts.insert(one.first.text).second; });
 }
 
+/// The least that was met is told, so that a user knows what to ask for.
 bool Compilation::PlanFinder::failWithout() {
   if (leastBytes == std::numeric_limits<int64_t>::max())
     return fail(makeError("{0}: no mesh of these devices has a program; cleave shard with --mesh and --free says why",
@@ -397,7 +430,10 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   for (const Candidate &candidate : candidates)
     look(candidate);
   dropEqual();
-  auto order = [](const auto &one) { return std::pair(one.first.text.empty(), one.first.ns); };
+  auto order = [&](const auto &one) {
+    const PlanCell &cell = one.first;
+    return std::pair(cell.text.empty(), request.takesLeast ? static_cast<double>(cell.peakBytes) : cell.ns);
+  };
   llvm::stable_sort(found, [&](const auto &lhs, const auto &rhs) { return order(lhs) < order(rhs); });
   if (found.front().first.text.empty()) {
     failWithout();
@@ -421,6 +457,12 @@ const FoundPlan *Compilation::getFoundPlan() const { return state->foundPlan.get
 
 /// The plan becomes that of the compilation, as if it had been given.
 bool Compilation::takeFoundPlan() {
+  if (!state->options.variants.empty())
+    return state->fail(
+        makeError(
+            "--devices finds a plan for one size of each dim: give one, or find a plan with cleave plan and take it "
+            "with --plan for all"),
+        Blame::Options);
   PlanRequest request;
   request.devices = static_cast<int64_t>(state->options.devices);
   request.isQuick = true;

@@ -50,6 +50,8 @@ struct Compilation::State {
   /// That cluster is large enough for that mesh. False after an error.
   bool checkCluster();
   bool checkFit(const std::optional<Report> &report);
+  /// What the plan expects of its program. False after an error.
+  bool checkExpectations(const std::optional<Report> &report);
   /// Costs of an objective, on that cluster, if there is one.
   spmd::CostModel makeCosts(spmd::Optimize optimize);
   /// From now on costs are those of that cluster, which the module names. False after an error.

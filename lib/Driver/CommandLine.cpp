@@ -71,6 +71,7 @@ static std::string read(NamedNumbers &field, StringRef text) {
   return "";
 }
 
+/// A size, or numbers behind names: which of both a command takes is known later.
 static std::string read(MemoryOption &field, StringRef text) {
   field.isLeast = text == "least";
   if (field.isLeast)
@@ -294,7 +295,8 @@ public:
     options.remarks |= options.verbose;
     options.timePhases |= options.verbose;
     options.schedule.memory = options.memory.actions;
-    // Who looks for plans names devices of that search; others take the plan that it finds.
+    // Who looks for plans names devices of that search; others take the plan that it finds. What is found leaves axes free.
+    options.compile.sharding.free |= options.command == "plan";
     if (options.command == "plan")
       options.plan = {static_cast<int64_t>(std::exchange(options.compile.devices, 0)), options.memory.bytes,
                       options.memory.isLeast};

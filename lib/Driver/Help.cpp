@@ -21,7 +21,7 @@ static constexpr std::pair<ExitCode, llvm::StringLiteral> kExitCodes[] = {
     {kDone, "done"},
     {kBadInput, "the model, plan or data is wrong"},
     {kBadCommandLine, "the command line is wrong"},
-    {kDifference, "--check found a difference"},
+    {kDifference, "--check found a difference, or the program is not what the plan expects"},
     {kRunFault, "a fault while running"},
     {kInternalError, "a bug of ours (a reproducer file is written and named)"}};
 

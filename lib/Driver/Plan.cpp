@@ -60,6 +60,7 @@ static void printCells(llvm::raw_ostream &os, const FoundPlan &found) {
     os << "and " << found.cells.size() - kMostLines << " more\n";
 }
 
+/// A cell without an answer has no figures.
 static llvm::json::Object toJson(const PlanCell &cell) {
   llvm::json::Object object{{"mesh", cell.mesh}, {"why", getWord(cell.verdict)}};
   if (cell.verdict == PlanCell::Verdict::Impossible)
@@ -70,6 +71,7 @@ static llvm::json::Object toJson(const PlanCell &cell) {
   return object;
 }
 
+/// Keys are fixed in docs/report.md.
 static llvm::Error writeReport(const Options &options, const FoundPlan &found) {
   llvm::json::Array cells;
   for (const PlanCell &cell : found.cells)
@@ -93,14 +95,15 @@ static llvm::Error writeReport(const Options &options, const FoundPlan &found) {
   });
 }
 
-std::string cleave::driver::summarize(const FoundPlan &found) {
+std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
   const PlanCell &best = found.getBest();
-  return llvm::formatv("{0}: {1} a call predicted on {2}, {3} on one device; a rank takes {4}, of them {5} weights and "
-                       "states, and sends {6}",
-                       best.mesh, formatTime(best.ns), found.plan->cluster->name, formatTime(found.oneDeviceNs),
-                       formatBytes(best.peakBytes), formatBytes(best.storedBytes), formatBytes(best.sentBytes));
+  return {llvm::formatv("{0} on {1}: a call is predicted to take {2}, {3} on one device", best.mesh,
+                        found.plan->cluster->name, formatTime(best.ns), formatTime(found.oneDeviceNs)),
+          llvm::formatv("a rank takes {0}, of them {1} weights and states, and sends {2}", formatBytes(best.peakBytes),
+                        formatBytes(best.storedBytes), formatBytes(best.sentBytes))};
 }
 
+/// What is written is written before anything is printed: a table for a plan that is not there would be none.
 ExitCode cleave::driver::planCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
@@ -123,7 +126,8 @@ ExitCode cleave::driver::planCommand(Session &session) {
   llvm::raw_ostream &os = isShown ? llvm::errs() : llvm::outs();
   if (!options.quiet) {
     printCells(os, *found);
-    os << "found: " << summarize(*found) << '\n';
+    for (const std::string &line : summarize(*found))
+      os << "found: " << line << '\n';
   }
   if (isShown)
     llvm::outs() << found->text;

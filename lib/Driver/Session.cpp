@@ -70,6 +70,8 @@ ExitCode Session::getExitCode() const {
     return kBadInput;
   case Blame::Options:
     return kBadCommandLine;
+  case Blame::Expectation:
+    return kDifference;
   case Blame::Run:
     return kRunFault;
   case Blame::Bug:
@@ -92,9 +94,11 @@ bool Session::load() {
   if (!checkFiles(files))
     return false;
   warnOfIdle();
-  if (const FoundPlan *found = getFoundPlan(); found && !options.quiet)
-    llvm::errs() << "cleave: " << summarize(*found)
-                 << "\ncleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
+  if (const FoundPlan *found = getFoundPlan(); found && !options.quiet) {
+    for (const std::string &line : summarize(*found))
+      llvm::errs() << "cleave: " << line << '\n';
+    llvm::errs() << "cleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
+  }
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "cleave/Support/File.h"
 
 #include "ClusterReader.h"
+#include "PlanExpect.h"
 #include "PlanPipeline.h"
 #include "PlanText.h"
 #include "YamlReader.h"
@@ -71,6 +72,8 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readFlag(value, plan.uneven);
     if (key == "free")
       return readFree(value, plan);
+    if (key == "expect")
+      return readExpect(*this, value, plan.bounds);
     if (key == "attention")
       return readAttention(value, plan);
     if (key == "cluster") {
@@ -82,8 +85,9 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
   if (failed(readMapping(
-          root, "a mapping with mesh, devices, dims, shard, free, uneven, attention, state, pipeline or cluster",
-          {"mesh", "devices", "dims", "shard", "free", "uneven", "attention", "state", "pipeline", "cluster"},
+          root,
+          "a mapping with mesh, devices, dims, shard, free, uneven, attention, state, pipeline, expect or cluster",
+          {"mesh", "devices", "dims", "shard", "free", "uneven", "attention", "state", "pipeline", "expect", "cluster"},
           readEntry)))
     return failure();
   return close();

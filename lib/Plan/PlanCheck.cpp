@@ -369,6 +369,13 @@ static LogicalResult checkFree(const Plan &plan, PlanError &error) {
   return success();
 }
 
+static LogicalResult checkBounds(const Plan &plan, PlanError &error) {
+  for (const PlanBound &bound : plan.bounds)
+    if (!bound.axis.empty() && failed(checkAxis(plan, {bound.axis, 1, 0, bound.place}, error)))
+      return failure();
+  return success();
+}
+
 /// The mesh comes first, as all other checks ask it.
 LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   if (failed(checkMesh(plan, error)) || failed(checkAuto(plan, error)))
@@ -376,7 +383,8 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
   for (const PlanRule &rule : plan.rules)
     if (failed(checkAxesOfRule(plan, rule, error)))
       return failure();
-  if (failed(checkSubAxes(plan, error)) || failed(checkFree(plan, error)) || failed(checkPipeline(plan, error)))
+  if (failed(checkSubAxes(plan, error)) || failed(checkFree(plan, error)) || failed(checkBounds(plan, error)) ||
+      failed(checkPipeline(plan, error)))
     return failure();
   return checkCluster(plan, error);
 }

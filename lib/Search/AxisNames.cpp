@@ -1,4 +1,9 @@
 //===- AxisNames.cpp - what found axes are called -------------------------===//
+//
+// An atom is called by the class of what it cuts in ops with floating-point operations, these weighed; neighbors that are called alike are
+// one axis.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Search/AxisNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -33,6 +38,7 @@ static DimTag findTag(const Problem &problem, const DimClasses &classes, const D
   return static_cast<DimTag>(std::max_element(counts.begin(), counts.end()) - counts.begin());
 }
 
+/// Where an axis of the same name has been, the next has a number.
 std::vector<NamedAxis> cleave::spmd::nameAxes(const Problem &problem, const DimClasses &classes,
                                               const Decision &decision, ArrayRef<unsigned> borders) {
   const AtomMesh &mesh = problem.getMesh();

@@ -1,4 +1,9 @@
 //===- CellSearch.cpp - one mesh, all prices of memory --------------------===//
+//
+// Prices are raised by steps of ten until an answer fits, and then bisected by their logarithm, for the front is far from even in them.
+// Whatever was solved is kept.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Search/CellSearch.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -23,6 +28,7 @@ CellSearch::CellSearch(const Problem &problem, SolverOptions options, std::vecto
   assert(this->options.costs.isTime() && "memory is held against time");
 }
 
+/// Parameters whose storage an annotation says count as well: a limit is one of all.
 int64_t CellSearch::countStored(const Decision &decision) const {
   int64_t bytes = 0;
   for (ValueId value = 0; value < problem.numValues(); ++value)
@@ -47,6 +53,7 @@ double CellSearch::countValues(const Decision &decision) const {
   return bytes;
 }
 
+/// What has been solved before is looked up. Prices are costs of the solver for as long as it searches, and no part of the time of an answer.
 const CellAnswer *CellSearch::solve(double price, int style) {
   for (const auto &answer : answers)
     if (answer->price == price && answer->style == style && answer->valueShare == valueShare)

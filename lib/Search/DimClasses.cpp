@@ -43,6 +43,7 @@ void DimClasses::unite(Element a, Element b) {
   parents[std::max(a, b)] = std::min(a, b);
 }
 
+/// Joins factors of a dim as it is made with those of the dim as it is read: those before which equally many positions have been passed.
 void DimClasses::joinDims(const ShardingRule &from, Element fromFirst, const DimFactors &made, const ShardingRule &to,
                           Element toFirst, const DimFactors &read) {
   int64_t before = 1;
@@ -68,6 +69,7 @@ static ShardingRule identityOf(ArrayRef<int64_t> shape) {
   return rule;
 }
 
+/// Loops hand on values to their next iteration: their ops have an operand that is made behind them, which is joined all the same.
 void DimClasses::joinUses() {
   for (OpId op = 0; op < problem.numOps(); ++op) {
     const ShardingRule &rule = problem.rule(problem.ruleOf(op));
@@ -87,6 +89,7 @@ void DimClasses::joinUses() {
 // What classes are
 //===----------------------------------------------------------------------===//
 
+/// In any dim, alone or with others.
 static bool standsIn(const TensorFactors &dims, FactorId factor) {
   return any_of(dims, [&](const DimFactors &factors) { return is_contained(factors, factor); });
 }

@@ -1,8 +1,11 @@
 //===- MeshCells.cpp - the meshes of so many devices ----------------------===//
+//
+// Devices fill the groups of each level, the nearest first; what is used of a level is then written as a product in every way.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Search/MeshCells.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
-
 
 using namespace cleave::spmd;
 using namespace llvm;
@@ -17,8 +20,8 @@ static Expected<std::vector<int64_t>> fillLevels(const Cluster &cluster, int64_t
     bool isLast = level.devices == 0 || left <= level.devices;
     if (!isLast && left % level.devices != 0) {
       int64_t nodes = group * level.devices;
-      return cleave::makeError("{0} devices do not fill nodes of {1} of '{2}': {3} or {4} would", devices, nodes, cluster.name,
-                               devices / nodes * nodes, (devices / nodes + 1) * nodes);
+      return cleave::makeError("{0} devices do not fill nodes of {1} of '{2}': {3} or {4} would", devices, nodes,
+                               cluster.name, devices / nodes * nodes, (devices / nodes + 1) * nodes);
     }
     sizes.insert(sizes.begin(), isLast ? left : level.devices);
     left = isLast ? 1 : left / level.devices;
@@ -27,7 +30,8 @@ static Expected<std::vector<int64_t>> fillLevels(const Cluster &cluster, int64_t
       break;
   }
   if (left > 1)
-    return cleave::makeError("'{0}' has {1} devices, {2} are asked for", cluster.name, cluster.getNumDevices(), devices);
+    return cleave::makeError("'{0}' has {1} devices, {2} are asked for", cluster.name, cluster.getNumDevices(),
+                             devices);
   return sizes;
 }
 
@@ -67,6 +71,7 @@ Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &clust
     cells = std::move(longer);
   }
   erase_if(cells, [&](const MeshCell &cell) { return cell.sizes.size() > std::max(kMostAxes, levels->size()); });
+  // One device has an axis of one rank.
   for (MeshCell &cell : cells)
     if (cell.sizes.empty())
       cell.sizes.push_back(1);

@@ -28,6 +28,7 @@ struct Group {
 };
 } // namespace
 
+/// Every number is a place in which names of layers may differ.
 static Numbered splitNumbers(StringRef name) {
   Numbered split;
   while (!name.empty()) {
@@ -77,6 +78,7 @@ static std::string listNumbers(const Group &group) {
   return text;
 }
 
+/// True if a pattern picks no tensor beside those of the group, cut or not: what no rule names stays free.
 static bool picksOnly(StringRef text, const Group &group, ArrayRef<StringRef> names) {
   Expected<NamePattern> pattern = NamePattern::create(text);
   if (!pattern) {

@@ -35,7 +35,8 @@ SLACK = 1.005
 DEARER = {
     "bert-fsdp cpu-threads": 1.05, "swin-fsdp cpu-threads": 1.03, "swin-megatron cpu-threads": 1.03, "vit-megatron cpu-threads": 1.03,
     "llama-fsdp cpu-threads": 1.02, "gpt2-fsdp cpu-threads": 1.05, "gpt2-megatron-sequence 8xH100-nvlink": 2.1,
-    "llama-megatron-sequence 8xH100-nvlink": None,
+    "llama-megatron-sequence 8xH100-nvlink": None, "moe-groups-expert 8xH100-nvlink": 1.3,
+    "gpt2-megatron 8xH100-nvlink": 1.03, "unet-fsdp 8xH100-nvlink": 1.2,
 }
 
 

@@ -24,7 +24,7 @@ OPSETS = "lit:Import/opsets"
 
 EDITS = [
     # ===--- Attention in rings ------------------------------------------------===
-    Edit("held-queries-move", "lib/Solver/Candidates.cpp", "factor < 0 ? 0 : base(node, factor)", "0",
+    Edit("held-queries-move", "lib/Solver/Candidates.cpp", "factor < 0 ? 0 : annotated(node, factor)", "0",
          "who asks for a ring gets an exchange for heads", ["lit:Execute/rings"]),
     Edit("steps-weigh-alike", "lib/Dialect/Exec/Rings/Rings.cpp", "div(other, sum)", "div(weight, sum)",
          "a step of a ring is added with the weight of those before", ["lit:Execute/rings"]),

@@ -196,4 +196,16 @@ EDITS = [
          "links of an axis over several kinds are not stored", ["CleaveDialectTests"]),
     Edit("objective-fits-nowhere", "lib/Compiler/ChooseObjective.cpp", "taken.peakBytes > most", "false",
          "what takes less time is taken though no device has the memory", ["lit:Driver/decided-as"]),
+    # ===--- Free axes, and plans that are found ------------------------------===
+    Edit("free-for-nothing", "lib/Solver/Candidates.cpp", "priority == priorities.back()", "false", "free axes cut nothing", [SOLVER]),
+    Edit("stored-for-nothing", "lib/Solver/Objective.cpp", "perStoredByte * bytes", "0 * bytes", "memory has no price", [SOLVER]),
+    Edit("ties-that-part", "lib/Solver/Sweep.cpp", "strategies.resultState(strategy, 0) == strategies.operandState(other, 0) ? 0 : kForbidden",
+         "0", "a state is returned otherwise than it is stored", [SOLVER]),
+    Edit("limit-of-none", "lib/Search/CellSearch.cpp", "answer->storedBytes <= mostBytes", "true", "what stores too much is found", ["CleaveSearchTests"]),
+    Edit("stars-pick-all", "lib/Search/PlanRules.cpp", "own.contains(name) || !pattern->matches(name)", "true",
+         "a rule picks tensors that are cut otherwise", ["CleaveSearchTests"]),
+    Edit("devices-left-over", "lib/Search/MeshCells.cpp", "!isLast && left % level.devices != 0", "false", "devices do not fill nodes", ["CleaveSearchTests"]),
+    Edit("too-much-fits", "lib/Compiler/FindPlan.cpp", "limit == 0 || taken.peakBytes <= limit", "true", "a plan takes more than there is",
+         ["lit:Driver/plan"]),
+    Edit("all-is-expected", "lib/Compiler/Expect.cpp", "*has <= number", "true", "what a plan expects is not held", ["lit:Driver/expect"]),
 ]

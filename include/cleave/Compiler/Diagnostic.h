@@ -10,10 +10,11 @@ namespace cleave {
 
 /// Whose failure an error is, from the least to the worst.
 enum class Blame {
-  Input,   ///< the model, the plan or the data is wrong
-  Options, ///< what is asked for does not go together, or not with this model
-  Run,     ///< a fault while running
-  Bug,     ///< ours: what passed all checks failed later
+  Input,       ///< the model, the plan or the data is wrong
+  Options,     ///< what is asked for does not go together, or not with this model
+  Expectation, ///< the program is not what the plan expects
+  Run,         ///< a fault while running
+  Bug,         ///< ours: what passed all checks failed later
 };
 
 struct Diagnostic {

@@ -22,7 +22,7 @@ struct PlanRequest {
   int64_t devices = 0;
   /// Bytes that a rank may take; 0: what the device of the cluster has, or any number where that is not said.
   int64_t memoryBytes = 0;
-  /// As little memory as any plan of the space needs.
+  /// The answer is the one of those found that takes least memory.
   bool takesLeast = false;
   /// Looks at one mesh only: an axis for each kind of link.
   bool isQuick = false;

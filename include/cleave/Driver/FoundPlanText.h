@@ -6,8 +6,8 @@
 
 namespace cleave::driver {
 
-/// In one line: the mesh, what a call takes, what a rank stores and sends.
-std::string summarize(const FoundPlan &found);
+/// Two lines: the mesh and what a call takes; what a rank stores and sends.
+std::vector<std::string> summarize(const FoundPlan &found);
 
 } // namespace cleave::driver
 

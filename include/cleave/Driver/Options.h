@@ -25,7 +25,7 @@ enum ExitCode {
   kDone = 0,
   kBadInput = 1,       ///< the model, the plan or the data is wrong
   kBadCommandLine = 2, ///< the command line is wrong
-  kDifference = 3,     ///< --check found a difference
+  kDifference = 3,     ///< --check found a difference, or the program is not what the plan expects
   kRunFault = 4,       ///< a fault while running
   kInternalError = 70, ///< a bug of ours; a reproducer was written
 };

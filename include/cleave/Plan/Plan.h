@@ -14,6 +14,7 @@
 #ifndef CLEAVE_PLAN_PLAN_H
 #define CLEAVE_PLAN_PLAN_H
 
+#include "cleave/Plan/Expect.h"
 #include "cleave/Plan/Pipeline.h"
 #include "cleave/Sharding/AttentionForm.h"
 #include "cleave/Sharding/Cluster.h"
@@ -140,6 +141,7 @@ struct Plan {
   /// All rules are uneven.
   bool uneven = false;
   std::vector<PlanState> states;
+  std::vector<PlanBound> bounds;
   /// Axes that may cut whatever they can where no rule says otherwise: what takes least time. All of the mesh, or those listed.
   bool areAllFree = false;
   std::vector<PlanAxis> free;

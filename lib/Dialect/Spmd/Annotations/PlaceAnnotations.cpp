@@ -16,9 +16,9 @@
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Dialect/Spmd/IR/AttentionRequest.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/ProgramDialect.h"
-#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"

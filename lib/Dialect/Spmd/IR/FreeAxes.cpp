@@ -1,4 +1,8 @@
 //===- FreeAxes.cpp - axes that may cut whatever they can -----------------===//
+//
+// The attribute may be written by hand, so what it names is looked up where it is read.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -25,7 +29,7 @@ FailureOr<AtomList> cleave::spmd::getFreeAtoms(ModuleOp module, const MeshAtoms 
     auto name = dyn_cast<StringAttr>(entry);
     const auto *axis = name ? llvm::find(atoms.getAxisNames(), name.getValue()) : atoms.getAxisNames().end();
     if (axis == atoms.getAxisNames().end())
-      return module.emitError() << "'" << kFreeAttr << "' names " << entry << ", which is no axis of the mesh";
+      return module.emitError() << "'" << kFreeAttr << "' names " << entry << ", which the mesh does not have";
     llvm::append_range(free, atoms.getAtoms().atomsOf(axis - atoms.getAxisNames().begin()));
   }
   llvm::sort(free);

@@ -9,12 +9,12 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/AttentionRequest.h"
 #include "cleave/Dialect/Spmd/IR/Costs.h"
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
-#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "cleave/Sharding/ServeWants.h"
 #include "mlir/IR/TypeUtilities.h"
