@@ -63,7 +63,9 @@ static void addCauses(InFlightDiagnostic &error, const PlanBound &bound, const R
   for (const CollectiveReport &one : report.collectives)
     if (isMeant(bound, one))
       meant.push_back(&one);
-  llvm::stable_sort(meant, [](const auto *lhs, const auto *rhs) { return lhs->wireBytes > rhs->wireBytes; });
+  llvm::sort(meant, [](const CollectiveReport *lhs, const CollectiveReport *rhs) {
+    return std::pair(-lhs->wireBytes, lhs) < std::pair(-rhs->wireBytes, rhs); // those of one list
+  });
   for (const CollectiveReport *one : ArrayRef(meant).take_front(kMostNotes))
     error.attachNote() << one->kind << " over " << llvm::join(one->axes, ", ") << " of " << formatBytes(one->wireBytes)
                        << (one->node.empty() ? "" : " at '" + one->node + "'")

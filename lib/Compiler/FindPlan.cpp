@@ -432,9 +432,10 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   dropEqual();
   auto order = [&](const auto &one) {
     const PlanCell &cell = one.first;
-    return std::pair(cell.text.empty(), request.takesLeast ? static_cast<double>(cell.peakBytes) : cell.ns);
+    return std::tuple(cell.text.empty(), request.takesLeast ? static_cast<double>(cell.peakBytes) : cell.ns,
+                      StringRef(cell.mesh), StringRef(cell.text));
   };
-  llvm::stable_sort(found, [&](const auto &lhs, const auto &rhs) { return order(lhs) < order(rhs); });
+  llvm::sort(found, [&](const auto &lhs, const auto &rhs) { return order(lhs) < order(rhs); });
   if (found.front().first.text.empty()) {
     failWithout();
     return std::nullopt;

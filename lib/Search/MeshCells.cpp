@@ -75,6 +75,9 @@ Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &clust
   for (MeshCell &cell : cells)
     if (cell.sizes.empty())
       cell.sizes.push_back(1);
-  stable_sort(cells, [](const MeshCell &lhs, const MeshCell &rhs) { return lhs.sizes.size() < rhs.sizes.size(); });
+  // Few axes first, and of as many, large ones first.
+  llvm::sort(cells, [](const MeshCell &lhs, const MeshCell &rhs) {
+    return lhs.sizes.size() != rhs.sizes.size() ? lhs.sizes.size() < rhs.sizes.size() : lhs.sizes > rhs.sizes;
+  });
   return cells;
 }
