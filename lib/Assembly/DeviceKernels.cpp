@@ -119,8 +119,10 @@ LogicalResult ProgramTables::addDeviceCode(ArrayRef<exec::KernelOp> added, progr
     FailureOr<std::string> ptx = codegen::compilePtx(*code, *target);
     if (failed(ptx))
       return failure();
-    if (std::optional<std::string> cubin = codegen::assemblePtx(*ptx, *target))
+    if (llvm::Expected<std::string> cubin = codegen::assemblePtx(*ptx, *target))
       addObject(library, index, program::Format::Cubin, std::move(*cubin));
+    else
+      llvm::consumeError(cubin.takeError()); // PTX is there for that
     addObject(library, index, program::Format::Ptx, std::move(*ptx));
   }
   return success();

@@ -94,7 +94,8 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
 }
 
 bool Compilation::State::hasFreeAxes() {
-  return (handed.plan && handed.plan->hasFree()) || (*module)->hasAttr(spmd::kFreeAttr);
+  auto free = (*module)->getAttrOfType<ArrayAttr>(spmd::kFreeAttr);
+  return (handed.plan && handed.plan->hasFree()) || (free && !free.empty());
 }
 
 /// A plan that is still to be placed goes before the module, which may have no mesh yet.
@@ -146,7 +147,7 @@ bool Compilation::State::useCluster() {
       return false;
     options.sharding.cluster = *kept;
   }
-  if (hasFreeAxes() || (handed.plan && handed.plan->isByTime)) {
+  if ((handed.plan && handed.plan->isByTime) || (*module)->hasAttr(spmd::kFreeAttr)) {
     if (options.sharding.optimize == spmd::Optimize::Bytes)
       return fail(makeError("--optimize=bytes leaves nothing to decide where axes are free: a model that is not "
                             "sharded sends nothing; "

@@ -18,11 +18,14 @@
 using namespace mlir;
 using namespace cleave;
 
-/// As that list of devices in the plan would be.
-static ShardOptions withMachine(const spmd::Plan &candidate, ShardOptions sharding) {
-  spmd::ClusterMesh mesh = spmd::getClusterMesh(candidate);
-  sharding.costs = spmd::makeCostModel(*candidate.cluster, mesh, mesh.names, sharding.optimize);
-  sharding.cluster = *candidate.cluster;
+spmd::CostModel cleave::makeCosts(const spmd::Plan &plan, spmd::Optimize optimize) {
+  spmd::ClusterMesh mesh = spmd::getClusterMesh(plan);
+  return spmd::makeCostModel(*plan.cluster, mesh, mesh.names, optimize);
+}
+
+ShardOptions cleave::withMachine(const spmd::Plan &plan, ShardOptions sharding) {
+  sharding.costs = makeCosts(plan, sharding.optimize);
+  sharding.cluster = *plan.cluster;
   return sharding;
 }
 

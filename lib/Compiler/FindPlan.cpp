@@ -41,7 +41,7 @@ namespace {
 class Cell {
 public:
   /// Null after an error: the model cannot be sharded.
-  static std::unique_ptr<Cell> create(OwningOpRef<ModuleOp> module, const Plan &plan, SolverOptions options);
+  static std::unique_ptr<Cell> create(OwningOpRef<ModuleOp> module, SolverOptions options);
 
   CellSearch &getSearch() { return *search; }
   /// The plan that says what was decided: axes with names, where the cell's have none (`borders`: see `nameAxes`), and a rule for each
@@ -59,7 +59,7 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Cell> Cell::create(OwningOpRef<ModuleOp> module, const Plan &plan, SolverOptions options) {
+std::unique_ptr<Cell> Cell::create(OwningOpRef<ModuleOp> module, SolverOptions options) {
   auto cell = std::make_unique<Cell>();
   cell->module = std::move(module);
   llvm::Expected<func::FuncOp> func = findEntry(*cell->module);
@@ -174,19 +174,30 @@ private:
     /// See `nameAxes`; nothing: axes have names.
     std::optional<std::vector<unsigned>> borders;
   };
+  /// The best of a mesh so far, and its plan.
+  struct Found {
+    PlanCell cell;
+    Plan plan;
+  };
+  /// A mesh while it is looked at.
+  struct Look {
+    const Candidate &candidate;
+    /// What is given, on that mesh.
+    Plan plan;
+    Cell &cell;
+    Found &best;
+  };
 
   bool prepare();
   bool listMeshes();
   ShardOptions getOptions(const Plan &plan) const;
-  void look(const Candidate &candidate);
-  bool take(Cell &cell, const CellAnswer &met, const Plan &from, const Candidate &candidate, PlanCell &entry);
-  void takeOthers(Cell &cell, const CellAnswer &met, const Plan &plan, const Candidate &candidate, PlanCell &entry);
-  void takeAsRules(Cell &cell, const CellAnswer &met, const Plan &from, const Candidate &candidate, PlanCell &entry);
-  const CellAnswer *searchCell(Cell &cell, const Plan &plan, const Candidate &candidate, PlanCell &entry);
-  void tryPlan(std::shared_ptr<Plan> plan, int64_t storedBytes, PlanCell &entry);
+  Found look(const Candidate &candidate);
+  const CellAnswer *searchCell(Look &look);
+  void takeOthers(Look &look, const CellAnswer &met);
+  void tryPlan(Plan plan, int64_t storedBytes, Found &best);
   State::Prediction predictAsTaken(const std::shared_ptr<Plan> &plan, double least);
   void dropEqual();
-  void writeText(PlanCell &entry, const Plan &plan) const;
+  std::string writeText(const PlanCell &cell, const Plan &plan) const;
   bool failWithout();
   bool fail(llvm::Error error, Blame blame = Blame::Input) { return state.fail(std::move(error), blame); }
 
@@ -195,7 +206,7 @@ private:
   /// What is given, with all axes free, on the machine that counts.
   Plan given;
   std::vector<Candidate> candidates;
-  std::vector<std::pair<PlanCell, Plan>> found;
+  std::vector<Found> found;
   int64_t limit = 0;
   /// The least that any answer took.
   int64_t leastBytes = std::numeric_limits<int64_t>::max();
@@ -215,7 +226,7 @@ bool Compilation::PlanFinder::prepare() {
   given = state.plan ? *state.plan : Plan();
   if (given.pipeline)
     return fail(makeError("a plan is found for one stage: the plan that is given has a pipeline"), Blame::Options);
-  given.areAllFree = true;
+  given.areAllFree = given.isByTime = true;
   if (!given.cluster && state.options.target == "host") {
     given.cluster = getHostCluster();
     given.clusterFile = given.cluster->name;
@@ -254,22 +265,11 @@ bool Compilation::PlanFinder::listMeshes() {
   return true;
 }
 
-/// Costs are those of the plan's own mesh: which links an axis has follows from where it stands.
 ShardOptions Compilation::PlanFinder::getOptions(const Plan &plan) const {
   ShardOptions sharding = state.options.sharding;
-  ClusterMesh mesh = getClusterMesh(plan);
   sharding.optimize = Optimize::Time;
-  sharding.costs = makeCostModel(*plan.cluster, mesh, mesh.names, Optimize::Time);
-  sharding.cluster = *plan.cluster;
   sharding.decidingCosts.reset();
-  return sharding;
-}
-
-static std::string formatMesh(ArrayRef<MeshAxis> mesh) {
-  std::string text;
-  for (const MeshAxis &axis : mesh)
-    text += (text.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
-  return text;
+  return withMachine(plan, std::move(sharding));
 }
 
 /// By whatever objective `chooseObjective` would take: it looks at all where no axis is free. That saves little, so what takes far more
@@ -280,119 +280,100 @@ Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std
   ShardOptions sharding = getOptions(*plan);
   State::Prediction best = state.predict(plan, sharding, State::Trial::WithKernels);
   if (!plan->hasFree() && best.ns < kClose * least && state.isSmall())
-    state.compareObjectives(
-        plan, sharding,
-        [&](Optimize optimize) {
-          ClusterMesh mesh = getClusterMesh(*plan);
-          return makeCostModel(*plan->cluster, mesh, mesh.names, optimize);
-        },
-        best);
+    state.compareObjectives(plan, sharding, [&](Optimize optimize) { return makeCosts(*plan, optimize); }, best);
   return best;
 }
 
-/// Predicts a plan, and keeps it where it fits and takes less than the best of its cell: less time, or memory where that is asked for.
-void Compilation::PlanFinder::tryPlan(std::shared_ptr<Plan> plan, int64_t storedBytes, PlanCell &entry) {
-  State::Prediction taken = predictAsTaken(plan, entry.text.empty() ? kNever : entry.ns);
+/// Predicts a plan, and keeps it where it fits and takes less than the best of its mesh: less time, or memory where that is asked for.
+void Compilation::PlanFinder::tryPlan(Plan plan, int64_t storedBytes, Found &best) {
+  bool hasAnswer = !best.cell.text.empty();
+  State::Prediction taken = predictAsTaken(std::make_shared<Plan>(plan), hasAnswer ? best.cell.ns : kNever);
   bool isPossible = taken.ns < kNever, fits = isPossible && (limit == 0 || taken.peakBytes <= limit);
   if (isPossible)
     leastBytes = std::min(leastBytes, taken.peakBytes);
-  bool hasAnswer = !entry.text.empty();
-  bool isLess = request.takesLeast ? taken.peakBytes < entry.peakBytes : taken.ns < entry.ns;
-  bool isBetter = fits ? !hasAnswer || isLess : !hasAnswer && isPossible;
-  if (!isBetter)
+  bool isLess = request.takesLeast ? taken.peakBytes < best.cell.peakBytes : taken.ns < best.cell.ns;
+  if (!isPossible || (hasAnswer && !(fits && isLess)))
     return;
-  entry = {formatMesh(plan->mesh),
-           fits ? PlanCell::Verdict::Worse : PlanCell::Verdict::Memory,
-           taken.ns,
-           taken.peakBytes,
-           storedBytes,
-           taken.sentBytes,
-           ""};
+  best.cell = {formatMesh(plan.mesh),
+               fits ? PlanCell::Verdict::Worse : PlanCell::Verdict::Memory,
+               taken.ns,
+               taken.peakBytes,
+               storedBytes,
+               taken.sentBytes,
+               ""};
   if (fits)
-    writeText(entry, *plan);
-  found.back().second = *plan;
-}
-
-/// With axes free. True if something fits.
-bool Compilation::PlanFinder::take(Cell &cell, const CellAnswer &met, const Plan &from, const Candidate &candidate,
-                                   PlanCell &entry) {
-  tryPlan(std::make_shared<Plan>(cell.makePlan(met, from, candidate.borders)), met.storedBytes, entry);
-  return !entry.text.empty();
-}
-
-/// As rules alone, as people write plans: what they bring is another way down.
-void Compilation::PlanFinder::takeAsRules(Cell &cell, const CellAnswer &met, const Plan &from,
-                                          const Candidate &candidate, PlanCell &entry) {
-  auto plan = std::make_shared<Plan>(cell.makePlan(met, from, candidate.borders));
-  plan->areAllFree = false;
-  plan->isByTime = true;
-  tryPlan(std::move(plan), met.storedBytes, entry);
+    best.cell.text = writeText(best.cell, plan);
+  best.plan = std::move(plan);
 }
 
 /// First what time alone decides; where that does not fit, what stores less, as much less as it is too much, with a price on what passes
-/// through memory too, in the share that the last answer had of it at its peak. The answer that fits, or else stores least.
-const CellAnswer *Compilation::PlanFinder::searchCell(Cell &cell, const Plan &plan, const Candidate &candidate,
-                                                      PlanCell &entry) {
+/// through memory too, in the share that the last answer had of it at its peak. The answer that fits, or else stores least; null: there is
+/// none.
+const CellAnswer *Compilation::PlanFinder::searchCell(Look &look) {
   constexpr unsigned kMostTries = 5;
-  CellSearch &search = cell.getSearch();
-  bool isLimited = limit != 0 || request.takesLeast;
-  const CellAnswer *smallest = isLimited ? search.findSmallest() : nullptr;
+  CellSearch &search = look.cell.getSearch();
+  const PlanCell &best = look.best.cell;
   int64_t most = limit ? limit : std::numeric_limits<int64_t>::max();
-  if (request.takesLeast && smallest)
+  if (const CellAnswer *smallest = request.takesLeast ? search.findSmallest() : nullptr)
     most = smallest->storedBytes;
   for (unsigned round = 0; round < kMostTries; ++round) {
     const CellAnswer *met = search.find(most);
     if (!met)
       break;
-    if (take(cell, *met, plan, candidate, entry))
+    tryPlan(look.cell.makePlan(*met, look.plan, look.candidate.borders), met->storedBytes, look.best);
+    if (!best.text.empty() || best.verdict == PlanCell::Verdict::Impossible)
       return met;
-    auto beside = static_cast<double>(entry.peakBytes - entry.storedBytes);
+    auto beside = static_cast<double>(best.peakBytes - best.storedBytes);
     search.setValueShare(std::max(beside, 0.0) / std::max(search.countValues(met->getDecision()), 1.0));
-    most = met->storedBytes - (entry.peakBytes - limit);
+    most = met->storedBytes - (best.peakBytes - limit);
   }
-  return isLimited ? search.findSmallest() : smallest;
+  return search.findSmallest();
 }
 
-/// Other answers count as long as they are not far above by the costs of the solver, which leave out launches.
-void Compilation::PlanFinder::takeOthers(Cell &cell, const CellAnswer &met, const Plan &plan,
-                                         const Candidate &candidate, PlanCell &entry) {
+/// Other answers count as long as they are not far above by the costs of the solver, which leave out launches. They do with axes free for
+/// the rest, and as rules alone, as people write plans: what these bring is another way down.
+void Compilation::PlanFinder::takeOthers(Look &look, const CellAnswer &met) {
   constexpr double kFar = 1.3;
-  for (const CellAnswer *one : cell.getSearch().findOthers(met))
-    if (one->ns < kFar * met.ns || entry.text.empty()) {
-      take(cell, *one, plan, candidate, entry);
-      takeAsRules(cell, *one, plan, candidate, entry);
-    }
+  for (const CellAnswer *one : look.cell.getSearch().findOthers(met)) {
+    if (one->ns >= kFar * met.ns && !look.best.cell.text.empty())
+      continue;
+    Plan plan = look.cell.makePlan(*one, look.plan, look.candidate.borders);
+    tryPlan(plan, one->storedBytes, look.best);
+    plan.areAllFree = false;
+    tryPlan(std::move(plan), one->storedBytes, look.best);
+  }
 }
 
-void Compilation::PlanFinder::look(const Candidate &candidate) {
+Compilation::PlanFinder::Found Compilation::PlanFinder::look(const Candidate &candidate) {
+  Found best;
+  best.cell.mesh = formatMesh(candidate.mesh);
+  best.cell.verdict = PlanCell::Verdict::Impossible;
   Plan plan = given;
   plan.mesh = candidate.mesh;
-  found.emplace_back();
-  PlanCell &entry = found.back().first;
-  entry.mesh = formatMesh(candidate.mesh);
-  entry.verdict = PlanCell::Verdict::Impossible;
   ShardOptions sharding = getOptions(plan);
   OwningOpRef<ModuleOp> copy = state.advanceCopy(std::make_shared<Plan>(plan), sharding, Phase::Annotated);
   SolverOptions options;
   options.costs = sharding.getCosts();
   options.keepParameters = sharding.keepPlan;
   ScopedDiagnosticHandler quiet(state.context.get(), [](mlir::Diagnostic &) { return success(); });
-  std::unique_ptr<Cell> cell = copy ? Cell::create(std::move(copy), plan, std::move(options)) : nullptr;
+  std::unique_ptr<Cell> cell = copy ? Cell::create(std::move(copy), std::move(options)) : nullptr;
   if (!cell)
-    return;
-  const CellAnswer *met = searchCell(*cell, plan, candidate, entry);
-  if (met && (!request.isQuick || entry.text.empty()))
-    takeOthers(*cell, *met, plan, candidate, entry);
+    return best;
+  Look look{candidate, std::move(plan), *cell, best};
+  const CellAnswer *met = searchCell(look);
+  if (met && (!request.isQuick || best.cell.text.empty()))
+    takeOthers(look, *met);
   answer.solves += cell->getSearch().countSolves();
+  return best;
 }
 
 /// Sizes of dims come along, for the plan is about them, too: of another batch another plan may be best.
-void Compilation::PlanFinder::writeText(PlanCell &entry, const Plan &plan) const {
+std::string Compilation::PlanFinder::writeText(const PlanCell &cell, const Plan &plan) const {
   std::vector<std::string> comments;
   comments.push_back(llvm::formatv(
       "found by cleave plan: {0} a call predicted on {1}, {2} a rank, of them {3} weights and states; sends {4}",
-      formatTime(entry.ns), plan.cluster->name, formatBytes(entry.peakBytes), formatBytes(entry.storedBytes),
-      formatBytes(entry.sentBytes)));
+      formatTime(cell.ns), plan.cluster->name, formatBytes(cell.peakBytes), formatBytes(cell.storedBytes),
+      formatBytes(cell.sentBytes)));
   comments.push_back(plan.areAllFree ? "axes are free: what no rule names is decided by time"
                                      : "what no rule names follows from the rules, decided by time");
   comments.push_back("a rule may be changed, taken away or added");
@@ -402,14 +383,14 @@ void Compilation::PlanFinder::writeText(PlanCell &entry, const Plan &plan) const
   Plan file = plan;
   for (const auto &[name, size] : state.options.dims)
     file.dims.try_emplace(name, size);
-  entry.text = formatPlanFile(file, state.options.sharding.attention, comments);
+  return formatPlanFile(file, state.options.sharding.attention, comments);
 }
 
 /// Meshes of other axes in which the same was found.
 void Compilation::PlanFinder::dropEqual() {
   llvm::StringSet<> texts;
   llvm::erase_if(found,
-                 [&](const auto &one) { return !one.first.text.empty() && !texts.insert(one.first.text).second; });
+                 [&](const Found &one) { return !one.cell.text.empty() && !texts.insert(one.cell.text).second; });
 }
 
 /// The least that was met is told, so that a user knows what to ask for.
@@ -428,23 +409,22 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
     return std::nullopt;
   Telling telling(state.onProgress, "plan");
   for (const Candidate &candidate : candidates)
-    look(candidate);
+    found.push_back(look(candidate));
   dropEqual();
-  auto order = [&](const auto &one) {
-    const PlanCell &cell = one.first;
+  auto order = [&](const PlanCell &cell) {
     return std::tuple(cell.text.empty(), request.takesLeast ? static_cast<double>(cell.peakBytes) : cell.ns,
                       StringRef(cell.mesh), StringRef(cell.text));
   };
-  llvm::sort(found, [&](const auto &lhs, const auto &rhs) { return order(lhs) < order(rhs); });
-  if (found.front().first.text.empty()) {
+  llvm::sort(found, [&](const Found &lhs, const Found &rhs) { return order(lhs.cell) < order(rhs.cell); });
+  Found &best = found.front();
+  if (best.cell.text.empty()) {
     failWithout();
     return std::nullopt;
   }
-  found.front().first.verdict = PlanCell::Verdict::Best;
-  answer.plan = std::make_shared<Plan>(found.front().second);
-  answer.text = found.front().first.text;
-  for (auto &[cell, plan] : found)
-    answer.cells.push_back(std::move(cell));
+  best.cell.verdict = PlanCell::Verdict::Best;
+  answer.plan = std::make_shared<Plan>(std::move(best.plan));
+  for (Found &one : found)
+    answer.cells.push_back(std::move(one.cell));
   answer.memoryBytes = limit;
   Plan alone = given;
   alone.rules.clear();

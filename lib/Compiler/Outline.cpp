@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Packed.h"
+#include "cleave/Support/NumberedName.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -119,66 +120,16 @@ std::optional<Outline> cleave::makeOutline(Compilation &compilation) {
 
 namespace {
 
-/// Text and the numbers in it, one text more than numbers. A number behind `#` is an operand's, and part of the text.
-struct Numbered {
-  explicit Numbered(StringRef name);
-  std::vector<std::string> texts, numbers;
-};
-
 /// Parameters that share a line.
 struct Group {
   const TensorOutline *first;
-  Numbered name, nodes;
-  std::vector<Numbered> otherNames, otherNodes;
+  NumberedName name, nodes;
+  std::vector<NumberedName> otherNames, otherNodes;
   /// The number of the name that differs; nothing for one parameter.
   std::optional<size_t> differing;
 };
 
 } // namespace
-
-/// Digits in a row are one number; all between two numbers is one text.
-Numbered::Numbered(StringRef name) : texts(1) {
-  for (size_t i = 0; i < name.size();) {
-    size_t digits = name.substr(i).find_if_not(llvm::isDigit);
-    digits = std::min(digits, name.size() - i);
-    if (digits && !(i && name[i - 1] == '#')) {
-      numbers.push_back(name.substr(i, digits).str());
-      texts.emplace_back();
-    } else {
-      digits = std::max<size_t>(digits, 1);
-      texts.back() += name.substr(i, digits);
-    }
-    i += digits;
-  }
-}
-
-/// The only place where two names of equal texts differ; nothing if there are more, or none.
-static std::optional<size_t> findDifference(const Numbered &a, const Numbered &b) {
-  std::optional<size_t> found;
-  for (size_t i = 0; i < a.numbers.size(); ++i)
-    if (a.numbers[i] != b.numbers[i]) {
-      if (found)
-        return std::nullopt;
-      found = i;
-    }
-  return found;
-}
-
-/// `layer.{0,1}.weight`.
-static std::string join(const Numbered &first, ArrayRef<Numbered> others) {
-  constexpr size_t longest = 16;
-  std::string text = first.texts.front();
-  for (size_t i = 0; i < first.numbers.size(); ++i) {
-    std::vector<std::string> numbers{first.numbers[i]};
-    for (const Numbered &other : others)
-      if (!llvm::is_contained(numbers, other.numbers[i]))
-        numbers.push_back(other.numbers[i]);
-    std::string list = llvm::join(numbers, ",");
-    text += numbers.size() == 1 ? list : list.size() <= longest ? "{" + list + "}" : "*";
-    text += first.texts[i + 1];
-  }
-  return text;
-}
 
 /// A group grows along one number. What differs elsewhere too begins a group of its own, so that a line never hides
 /// which parameters there are.
@@ -186,7 +137,7 @@ std::vector<ParameterGroup> cleave::groupParameters(ArrayRef<TensorOutline> para
   std::vector<Group> groups;
   llvm::StringMap<std::vector<size_t>> byText; // groups that are alike but for numbers
   for (const TensorOutline &parameter : parameters) {
-    Numbered name(parameter.name), nodes(llvm::join(parameter.nodes, " "));
+    NumberedName name(parameter.name), nodes(llvm::join(parameter.nodes, " "));
     std::vector<size_t> &alike = byText[llvm::join(name.texts, "\n") + "\n\n" + parameter.type + parameter.holds +
                                         "\n\n" + llvm::join(nodes.texts, "\n")];
     auto found = llvm::find_if(alike, [&](size_t index) {
@@ -203,9 +154,11 @@ std::vector<ParameterGroup> cleave::groupParameters(ArrayRef<TensorOutline> para
     group.otherNames.push_back(std::move(name));
     group.otherNodes.push_back(std::move(nodes));
   }
+  constexpr size_t longest = 16;
   std::vector<ParameterGroup> lines;
   for (const Group &group : groups)
-    lines.push_back({join(group.name, group.otherNames), group.first->type, join(group.nodes, group.otherNodes),
-                     group.otherNames.size() + 1, group.first->bytes, group.first->holds});
+    lines.push_back({listNumbers(group.name, group.otherNames, longest), group.first->type,
+                     listNumbers(group.nodes, group.otherNodes, longest), group.otherNames.size() + 1,
+                     group.first->bytes, group.first->holds});
   return lines;
 }

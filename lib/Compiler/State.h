@@ -133,6 +133,12 @@ struct Compilation::State {
 /// What is said of inputs (`InputRanges`), on modules that are cut: shards of weights do not tell it any more.
 constexpr llvm::StringLiteral kRangesAttr = "nn.ranges";
 
+/// Costs on the cluster and the mesh of a plan, which has no pipeline: which links an axis has follows from where it stands. Precondition:
+/// the plan has a cluster, on which its mesh fits.
+spmd::CostModel makeCosts(const spmd::Plan &plan, spmd::Optimize optimize);
+/// The options of a trial with that plan. Precondition: the same.
+ShardOptions withMachine(const spmd::Plan &plan, ShardOptions sharding);
+
 /// Tells what is being done while it lives.
 class Telling {
 public:

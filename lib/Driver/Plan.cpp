@@ -18,20 +18,6 @@
 using namespace cleave;
 using namespace cleave::driver;
 
-static llvm::StringRef getWord(PlanCell::Verdict verdict) {
-  switch (verdict) {
-  case PlanCell::Verdict::Best:
-    return "best";
-  case PlanCell::Verdict::Worse:
-    return "worse";
-  case PlanCell::Verdict::Memory:
-    return "memory";
-  case PlanCell::Verdict::Impossible:
-    return "impossible";
-  }
-  return "";
-}
-
 /// A line for each mesh, the best first.
 static void printCells(llvm::raw_ostream &os, const FoundPlan &found) {
   constexpr size_t kMostLines = 10;
@@ -62,7 +48,7 @@ static void printCells(llvm::raw_ostream &os, const FoundPlan &found) {
 
 /// A cell without an answer has no figures.
 static llvm::json::Object toJson(const PlanCell &cell) {
-  llvm::json::Object object{{"mesh", cell.mesh}, {"why", getWord(cell.verdict)}};
+  llvm::json::Object object{{"mesh", cell.mesh}, {"why", kVerdictWords[static_cast<int>(cell.verdict)]}};
   if (cell.verdict == PlanCell::Verdict::Impossible)
     return object;
   object["seconds"] = cell.ns * 1e-9;
@@ -77,7 +63,7 @@ static llvm::Error writeReport(const Options &options, const FoundPlan &found) {
   for (const PlanCell &cell : found.cells)
     cells.push_back(toJson(cell));
   llvm::json::Object best = toJson(found.getBest());
-  best["plan"] = found.text;
+  best["plan"] = found.getBest().text;
   llvm::json::Object report{{"version", 1},
                             {"kind", "plan"},
                             {"model", options.compile.model},
@@ -113,7 +99,7 @@ ExitCode cleave::driver::planCommand(Session &session) {
     return session.getExitCode();
   if (!options.output.empty() && options.output != "-") {
     llvm::Error error = writeFileAtomically(options.output, [&](llvm::raw_ostream &os) {
-      os << found->text;
+      os << found->getBest().text;
       return llvm::Error::success();
     });
     if (error)
@@ -130,6 +116,6 @@ ExitCode cleave::driver::planCommand(Session &session) {
       os << "found: " << line << '\n';
   }
   if (isShown)
-    llvm::outs() << found->text;
+    llvm::outs() << found->getBest().text;
   return kDone;
 }

@@ -8,6 +8,7 @@
 
 #include "OptionTable.h"
 #include "cleave/Driver/FoundPlanText.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
@@ -51,6 +52,10 @@ void Session::warnOfIdle() {
       reason = llvm::formatv("the file is {0} already", toString(getPhase()));
     else if ((option.hasFlag(UntilPropagated) || option.hasFlag(UntilOptimized)) && !hasMesh())
       reason = "no mesh is given, over which something could be split";
+    bool isByTime = options.compile.devices > 0 || (getPlan() && getPlan()->isByTime);
+    if (reason.empty() && option.getID() == OPT_optimize && isByTime &&
+        options.compile.sharding.optimize == spmd::Optimize::Balanced)
+      reason = "where axes are free, time decides";
     if (reason.empty())
       continue;
     Diagnostic warning;

@@ -13,6 +13,11 @@
 using namespace llvm;
 using namespace cleave::spmd;
 
+std::string cleave::spmd::formatMesh(ArrayRef<MeshAxis> mesh, StringRef separator) {
+  return join(map_range(mesh, [](const MeshAxis &axis) { return axis.name + "=" + std::to_string(axis.size); }),
+              separator);
+}
+
 static std::string quoteText(StringRef text) { return "\"" + yaml::escape(text) + "\""; }
 
 /// `[a, b]` of the texts that `format` makes of what is in a list.

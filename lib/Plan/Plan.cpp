@@ -130,7 +130,6 @@ LogicalResult PlanReader::readSymbols(yaml::Node *node, Plan &plan) {
 
 /// `true`, or a list of whole axes, which may be empty: what rules leave open is then decided by time.
 LogicalResult PlanReader::readFree(yaml::Node *node, Plan &plan) {
-  plan.freePlace = placeOf(node);
   plan.isByTime = true;
   if (!isa_and_nonnull<yaml::SequenceNode>(node))
     return readFlag(node, plan.areAllFree);

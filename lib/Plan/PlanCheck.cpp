@@ -8,6 +8,7 @@
 #include "PlanPipeline.h"
 #include "PlanText.h"
 #include "cleave/Plan/ClusterFile.h"
+#include "cleave/Plan/FormatPlan.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Sharding/Mesh.h"
 #include "cleave/Sharding/MeshLimits.h"
@@ -264,13 +265,6 @@ static LogicalResult checkMesh(const Plan &plan, PlanError &error) {
   return success();
 }
 
-static std::string formatMesh(const Plan &plan) {
-  std::string text;
-  for (const MeshAxis &axis : plan.mesh)
-    text += (text.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
-  return text;
-}
-
 /// The axis is one of the mesh, and a sub-axis is a digit of it: what lies on either side divides.
 static LogicalResult checkAxis(const Plan &plan, const PlanAxis &axis, PlanError &error) {
   const MeshAxis *whole = plan.findAxis(axis.name);
@@ -283,7 +277,7 @@ static LogicalResult checkAxis(const Plan &plan, const PlanAxis &axis, PlanError
       return failAt(error, axis.place, unknown + ": there is no mesh" + hintAtUnsharded(axis.name));
     StringRef hint = hintAtUnsharded(axis.name);
     return failAt(error, axis.place,
-                  unknown + ", the mesh is " + formatMesh(plan) +
+                  unknown + ", the mesh is " + formatMesh(plan.mesh, ", ") +
                       (hint.empty() ? suggestNames(axis.name, names) : hint.str()));
   }
   bool fits = axis.preSize <= whole->size && axis.size <= whole->size;
@@ -395,10 +389,8 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
     return failure();
   if (failed(parseMeshOption(source.mesh, plan, error)))
     return failure();
-  if (source.free) {
+  if (source.free)
     plan.areAllFree = plan.isByTime = true;
-    plan.freePlace = {"--free", 1, 1};
-  }
   for (const std::string &rule : source.shard)
     if (failed(parseShardOption(rule, plan, error)))
       return failure();

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/AxisNames.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 
 #include <array>
 #include <map>
@@ -14,13 +13,9 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
-namespace {
-constexpr size_t kNumTags = static_cast<size_t>(DimTag::Batch) + 1;
-} // namespace
-
 /// What the atom cuts of most flops; of a program without flops, or an atom that cuts none, of most ops.
 static DimTag findTag(const Problem &problem, const DimClasses &classes, const Decision &decision, AtomId atom) {
-  std::array<double, kNumTags> flops{}, ops{};
+  std::array<double, std::size(kDimTags)> flops{}, ops{};
   for (OpId op = 0; op < problem.numOps(); ++op) {
     const ShardingRule &rule = problem.rule(problem.ruleOf(op));
     if (problem.isConstraint(op))
@@ -51,7 +46,7 @@ std::vector<NamedAxis> cleave::spmd::nameAxes(const Problem &problem, const DimC
     for (AtomId atom : mesh.atomsOf(axis)) {
       DimTag tag = findTag(problem, classes, decision, atom);
       if (last != tag) {
-        std::string name = getAxisName(tag).str();
+        std::string name = kTagAxes[static_cast<int>(tag)].str();
         if (unsigned before = used[name]++)
           name += std::to_string(before + 1);
         axes.push_back({std::move(name), 1});

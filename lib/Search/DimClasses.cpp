@@ -13,22 +13,6 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
-StringRef cleave::spmd::getAxisName(DimTag tag) {
-  switch (tag) {
-  case DimTag::Expert:
-    return "expert";
-  case DimTag::Weight:
-    return "model";
-  case DimTag::Picture:
-    return "rows";
-  case DimTag::Token:
-    return "context";
-  case DimTag::Batch:
-    return "data";
-  }
-  return "";
-}
-
 /// Paths are halved on the way.
 DimClasses::Element DimClasses::find(Element element) const {
   while (parents[element] != element)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/PlanRules.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Support/NumberedName.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,67 +16,26 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 namespace {
-/// A name cut into text and numbers: "h." "12" "/mlp".
-struct Numbered {
-  std::string skeleton; ///< with `*` for each number
-  SmallVector<std::string> numbers;
-};
-
 struct Group {
   std::vector<PlanDim> dims;
   std::vector<std::string> names;
-  std::vector<Numbered> numbered;
+  std::vector<cleave::NumberedName> numbered;
 };
 } // namespace
-
-/// Every number is a place in which names of layers may differ.
-static Numbered splitNumbers(StringRef name) {
-  Numbered split;
-  while (!name.empty()) {
-    StringRef number = name.take_while(isDigit);
-    if (number.empty()) {
-      split.skeleton += name.front();
-      name = name.drop_front();
-      continue;
-    }
-    split.skeleton += '*';
-    split.numbers.push_back(number.str());
-    name = name.drop_front(number.size());
-  }
-  return split;
-}
 
 /// Text that a pattern would read as more than itself.
 static bool hasPatternWords(StringRef name) {
   return name.find_first_of("*?[]{}\\,") != StringRef::npos || name.starts_with("re:");
 }
 
-/// The one number in which the names of a group differ as a list of alternatives; empty where they differ in several.
-static std::string listNumbers(const Group &group) {
-  const Numbered &first = group.numbered.front();
-  std::optional<size_t> differs;
-  for (size_t place = 0; place < first.numbers.size(); ++place)
-    if (any_of(group.numbered, [&](const Numbered &other) { return other.numbers[place] != first.numbers[place]; })) {
-      if (differs)
-        return "";
-      differs = place;
-    }
-  if (!differs)
-    return "";
-  std::string text;
-  size_t place = 0;
-  for (char letter : first.skeleton) {
-    if (letter != '*') {
-      text += letter;
-      continue;
-    }
-    if (place == *differs)
-      text += "{" + join(map_range(group.numbered, [&](const Numbered &one) { return one.numbers[place]; }), ",") + "}";
-    else
-      text += first.numbers[place];
-    ++place;
-  }
-  return text;
+/// With a list of the numbers that there are; empty where names differ in several.
+static std::string listAlternatives(const Group &group) {
+  const cleave::NumberedName &first = group.numbered.front();
+  ArrayRef<cleave::NumberedName> others = ArrayRef(group.numbered).drop_front();
+  std::optional<size_t> place = cleave::findDifference(first, others.front());
+  bool isOne =
+      place && all_of(others, [&](const auto &other) { return cleave::findDifference(first, other) == place; });
+  return isOne ? cleave::listNumbers(first, others) : "";
 }
 
 /// True if a pattern picks no tensor beside those of the group, cut or not: what no rule names stays free.
@@ -103,9 +63,9 @@ std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, 
   for (const TensorDims &tensor : tensors) {
     PlanRule asRule;
     asRule.dims = tensor.dims;
-    Numbered numbered = splitNumbers(tensor.name);
-    bool isPlain = !hasPatternWords(tensor.name);
-    Group &group = groups[{isPlain ? numbered.skeleton : tensor.name, asRule.formatDims()}];
+    cleave::NumberedName numbered(tensor.name);
+    std::string starred = hasPatternWords(tensor.name) ? tensor.name : join(numbered.texts, "*");
+    Group &group = groups[{std::move(starred), asRule.formatDims()}];
     group.dims = tensor.dims;
     group.names.push_back(tensor.name);
     group.numbered.push_back(std::move(numbered));
@@ -116,7 +76,7 @@ std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, 
       rules.push_back(makeRule(group, group.names.front()));
       continue;
     }
-    std::string listed = listNumbers(group);
+    std::string listed = listAlternatives(group);
     if (picksOnly(key.first, group, names))
       rules.push_back(makeRule(group, key.first));
     else if (!listed.empty() && picksOnly(listed, group, names))

@@ -13,8 +13,8 @@ using namespace llvm;
 
 static bool isValueNode(const SearchNode &node) { return node.kind != NodeKind::Op; }
 
-Candidates::Candidates(const SearchGraph &graph, bool keepParameters, std::function<bool(OpId, FactorId)> offers)
-    : graph(graph), mesh(graph.getProblem().getMesh()), keepParameters(keepParameters), offers(std::move(offers)),
+Candidates::Candidates(const SearchGraph &graph, bool keepParameters, std::function<bool(OpId, FactorId)> mayCut)
+    : graph(graph), mesh(graph.getProblem().getMesh()), keepParameters(keepParameters), mayCut(std::move(mayCut)),
       numAtoms(mesh.numAtoms()), baseMasks(graph.numFactors(), 0), allMasks(graph.numFactors(), 0),
       causes(graph.numFactors() * numAtoms, kNone), isLate(graph.numNodes(), 0), partials(graph.numNodes()),
       splits(graph.numNodes(), 1), wides(graph.numNodes(), 1), calms(graph.numNodes(), 0),
@@ -268,14 +268,14 @@ void Candidates::offerFree() {
   isOffering = true;
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     int32_t kept = graph.node(node).kind == NodeKind::Input ? problem.keptDimOfInput(graph.valueOf(node)) : -1;
-    bool isOp = offers && graph.node(node).kind == NodeKind::Op;
-    auto mayCut = [&](FactorId factor) {
-      return isOp ? offers(graph.node(node).id, factor)
-                  : kept < 0 || graph.dimOfFactor(node, factor) != static_cast<unsigned>(kept);
+    bool isAsked = mayCut && graph.node(node).kind == NodeKind::Op;
+    auto isOffered = [&](FactorId factor) {
+      return isAsked ? mayCut(graph.node(node).id, factor)
+                     : kept < 0 || graph.dimOfFactor(node, factor) != static_cast<unsigned>(kept);
     };
     for (const Choice &choice : graph.ruleOf(node).rule->choices)
       for (FactorId factor : choice.factors)
-        if (mayCut(factor))
+        if (isOffered(factor))
           for (AtomId atom : problem.getFreeAtoms())
             put(node, factor, atom, causeOfFree());
   }

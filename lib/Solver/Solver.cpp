@@ -146,8 +146,9 @@ Signature Solver::Search::makeSignature(NodeId node) {
   return signature;
 }
 
-/// Inputs are as annotated, unless it is decided how they are stored. Annotated values inside append to open dims what propagation brings, outputs that nobody names
-/// take what it brings, or are cut by that along another dim. Both are partial over what is annotated, and nothing else.
+/// Inputs are as annotated, unless it is decided how they are stored. Annotated values inside append to open dims what propagation brings,
+/// outputs that nobody names take what it brings, or are cut by that along another dim. Both are partial over what is annotated, and nothing
+/// else.
 void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
   const SearchNode &info = graph.node(node);
   const ShardingRule &rule = *graph.ruleOf(node).rule;

@@ -246,9 +246,9 @@ static int emitForDevice(StringRef file, const CudaTarget &target, Emit emit, ML
   llvm::errs() << llvm::formatv("compiling, ms a kernel\t{0:F1}\n", (getSeconds() - start) * 1e3 / launches.size());
   if (emit == Emit::Ptx)
     return llvm::outs() << *ptx, 0;
-  std::optional<std::string> cubin = assemblePtx(*ptx, target);
+  llvm::Expected<std::string> cubin = assemblePtx(*ptx, target);
   if (!cubin)
-    return fail("there is no ptxas, or it refuses");
+    return fail(llvm::toString(cubin.takeError()));
   return llvm::outs() << *cubin, 0;
 }
 

@@ -33,10 +33,9 @@ SLACK = 1.005
 # The same in the memory of the plan by hand, where activations are most of it: the search has a price on what is stored, and only a rough
 # one on what passes through. None: nothing is found in so little.
 DEARER = {
-    "bert-fsdp cpu-threads": 1.05, "swin-fsdp cpu-threads": 1.03, "swin-megatron cpu-threads": 1.03, "vit-megatron cpu-threads": 1.03,
-    "llama-fsdp cpu-threads": 1.02, "gpt2-fsdp cpu-threads": 1.05, "gpt2-megatron-sequence 8xH100-nvlink": 2.1,
-    "llama-megatron-sequence 8xH100-nvlink": None, "moe-groups-expert 8xH100-nvlink": 1.3,
-    "gpt2-megatron 8xH100-nvlink": 1.03, "unet-fsdp 8xH100-nvlink": 1.2,
+    "bert-fsdp cpu-threads": 1.02, "gpt2-fsdp cpu-threads": 1.036, "gpt2-megatron 8xH100-nvlink": 1.023, "llama-fsdp cpu-threads": 1.006,
+    "moe-groups-expert 8xH100-nvlink": 1.28, "swin-fsdp cpu-threads": 1.009, "unet-fsdp 8xH100-nvlink": 1.154, "vit-megatron cpu-threads": 1.019,
+    "llama-megatron-sequence 8xH100-nvlink": None,
 }
 
 

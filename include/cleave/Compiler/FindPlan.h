@@ -4,7 +4,7 @@
 //   std::optional<cleave::FoundPlan> found = cleave::findPlan(compilation, {.devices = 8});
 //   if (!found)
 //     return complainAbout(compilation.getDiagnostics());
-//   writeFile("plan.yaml", found->text);
+//   writeFile("plan.yaml", found->getBest().text);
 //
 // Candidates are *cells*: meshes of so many devices, all of whose axes are free. In each the solver finds what takes least time within the
 // memory of a device, and the program of that is predicted as a report predicts it, kernels formed; the least counts (docs/finding-plans.md).
@@ -30,7 +30,12 @@ struct PlanRequest {
 
 /// A mesh that was looked at.
 struct PlanCell {
-  enum class Verdict { Best, Worse, Memory, Impossible };
+  enum class Verdict {
+    Best,
+    Worse,
+    Memory,     ///< nothing fits
+    Impossible, ///< the model cannot be sharded so
+  };
   /// `data=2,model=4`; of a cell without an answer the sizes alone.
   std::string mesh;
   Verdict verdict = Verdict::Worse;
@@ -38,14 +43,16 @@ struct PlanCell {
   double ns = 0;
   /// At once, and of them what parameters and states take; sent by the busiest rank.
   int64_t peakBytes = 0, storedBytes = 0, sentBytes = 0;
-  /// The plan as a file; empty without an answer.
+  /// The plan as a file that a person can edit, with comments; empty without an answer.
   std::string text;
 };
 
+/// In the order of the enum.
+inline constexpr llvm::StringLiteral kVerdictWords[] = {"best", "worse", "memory", "impossible"};
+
 struct FoundPlan {
+  /// The best cell's.
   std::shared_ptr<const spmd::Plan> plan;
-  /// As a file that a person can edit, with comments.
-  std::string text;
   /// The least time first, those without an answer last.
   std::vector<PlanCell> cells;
   /// On one device.

@@ -6,6 +6,9 @@
 
 namespace cleave::spmd {
 
+/// `data=2,model=4`, as --mesh has it.
+std::string formatMesh(llvm::ArrayRef<MeshAxis> mesh, llvm::StringRef separator = ",");
+
 /// What `plan` asks of tensors, as the text of a plan that asks for the same: mesh, devices, rules, `uneven`, and
 /// attention in the given form. `pipeline`: the text of that section; empty: there is none. What is no part of it: sizes of dims, states, the cluster.
 std::string formatPlan(const Plan &plan, AttentionForm attention, llvm::StringRef pipeline);

@@ -145,9 +145,8 @@ struct Plan {
   /// Axes that may cut whatever they can where no rule says otherwise: what takes least time. All of the mesh, or those listed.
   bool areAllFree = false;
   std::vector<PlanAxis> free;
-  /// Decided by time, as where axes are free: `free` is there, and may be empty.
+  /// Decided by time: `free` is there, and may be empty.
   bool isByTime = false;
-  PlanPlace freePlace;
   /// How attention reaches keys of other ranks where its queries are cut.
   AttentionForm attention = AttentionForm::Auto;
   std::optional<PlanPipeline> pipeline;

@@ -8,7 +8,6 @@
 //           └─ variants, one per set of input shapes
 //                ── inputs, outputs, states: where callers' tensors lie
 //                └─ lists: one per role, its commands (Command.h)
-//
 // Tables refer to each other by number. Bytes are not owned: whoever made or mapped them keeps them.
 //
 //===----------------------------------------------------------------------===//

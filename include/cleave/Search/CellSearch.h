@@ -24,6 +24,7 @@ struct CellAnswer {
   double price = 0;
   /// Which of the styles it keeps to; -1: none.
   int style = -1;
+  /// See `CellSearch::setValueShare`.
   double valueShare = 0;
   /// What a rank takes by the costs of the solver, the price of memory apart: launches that there are in any case are not in it.
   double ns = 0;
@@ -62,12 +63,12 @@ private:
   static constexpr double kMostPrice = 1e3;
 
   const CellAnswer *solve(double price, int style = -1);
-  double valueShare = 0;
   int64_t countStored(const Decision &decision) const;
 
   const Problem &problem;
   SolverOptions options;
   std::vector<SearchStyle> styles;
+  double valueShare = 0;
   std::vector<std::unique_ptr<CellAnswer>> answers;
 };
 

@@ -24,9 +24,8 @@ namespace cleave::spmd {
 enum class DimTag : uint8_t { Expert, Weight, Picture, Token, Batch };
 
 constexpr DimTag kDimTags[] = {DimTag::Expert, DimTag::Weight, DimTag::Picture, DimTag::Token, DimTag::Batch};
-
-/// What an axis is called that cuts such dims.
-llvm::StringRef getAxisName(DimTag tag);
+/// What an axis is called that cuts such dims, in the order of the enum.
+inline constexpr llvm::StringLiteral kTagAxes[] = {"expert", "model", "rows", "context", "data"};
 
 using DimClassId = uint32_t;
 

@@ -43,7 +43,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Linker/Linker.h"
-#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -55,8 +54,6 @@
 
 using namespace mlir;
 using namespace cleave::codegen;
-
-#define DEBUG_TYPE "device-code"
 
 void cleave::codegen::loadDeviceDialects(MLIRContext &context) {
   loadDialects(context);
@@ -291,15 +288,15 @@ struct Scratch {
 };
 } // namespace
 
-std::optional<std::string> cleave::codegen::assemblePtx(StringRef ptx, const CudaTarget &target) {
+llvm::Expected<std::string> cleave::codegen::assemblePtx(StringRef ptx, const CudaTarget &target) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
-    return std::nullopt;
+    return cleave::makeError("there is no ptxas");
   Scratch source("ptx"), object("cubin"), messages("log");
   std::error_code failed;
   llvm::raw_fd_ostream(source.path, failed) << ptx;
   if (failed)
-    return std::nullopt;
+    return cleave::makeError("{0}: {1}", source.path, failed.message());
   std::string architecture = "-arch=" + target.getArchitecture();
   StringRef arguments[] = {ptxas, architecture, source.path, "-o", object.path};
   std::optional<StringRef> streams[] = {StringRef(), StringRef(messages.path), StringRef(messages.path)};
@@ -307,6 +304,5 @@ std::optional<std::string> cleave::codegen::assemblePtx(StringRef ptx, const Cud
   auto file = llvm::MemoryBuffer::getFile(isDone ? object.path : messages.path);
   if (isDone && file)
     return (*file)->getBuffer().str();
-  LDBG() << "ptxas refuses: " << (file ? (*file)->getBuffer().trim() : "");
-  return std::nullopt;
+  return cleave::makeError("ptxas refuses: {0}", file ? (*file)->getBuffer().trim() : "");
 }

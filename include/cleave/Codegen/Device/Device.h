@@ -86,9 +86,9 @@ struct PtxOptions {
 mlir::FailureOr<std::string> compilePtx(mlir::ModuleOp kernels, const CudaTarget &target,
                                         const PtxOptions &options = {});
 
-/// Machine code for `target` by `ptxas`, looked for on PATH and where CUDA is installed; nothing where there is none, or where it
-/// refuses: the driver assembles PTX by itself.
-std::optional<std::string> assemblePtx(llvm::StringRef ptx, const CudaTarget &target);
+/// Machine code for `target` by `ptxas`, looked for on PATH and where CUDA is installed; an error where there is none, or where it
+/// refuses. Nobody needs it: the driver assembles PTX by itself.
+llvm::Expected<std::string> assemblePtx(llvm::StringRef ptx, const CudaTarget &target);
 
 } // namespace cleave::codegen
 

@@ -8,6 +8,7 @@
 #include "AttentionOperands.h"
 
 #include "cleave/Dialect/Nn/IR/SameDim.h"
+#include "cleave/Dialect/Nn/IR/Splat.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/Builders.h"
@@ -15,17 +16,6 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
-
-std::optional<double> cleave::exec::getSplatNumber(Value value) {
-  auto constant = value.getDefiningOp<nn::ConstantOp>();
-  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!elements || !elements.isSplat() || !isa<FloatType>(elements.getElementType()))
-    return std::nullopt;
-  APFloat number = elements.getSplatValue<APFloat>();
-  bool losesInfo;
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-  return number.convertToDouble();
-}
 
 static SmallVector<int64_t> getIdentity(Value value) {
   return llvm::to_vector(llvm::seq<int64_t>(0, getTensorType(value).getRank()));
@@ -40,7 +30,7 @@ static Value getMultiplied(Operation *op, double &factor) {
   if (!isa_and_present<nn::MulOp, nn::DivOp>(op))
     return {};
   for (unsigned other : {1, 0}) {
-    std::optional<double> number = getSplatNumber(op->getOperand(other));
+    std::optional<double> number = nn::getSplatNumber(op->getOperand(other));
     Value kept = op->getOperand(1 - other);
     if (!number || kept.getType() != op->getResult(0).getType() || (isa<nn::DivOp>(op) && (other == 0 || *number == 0)))
       continue;

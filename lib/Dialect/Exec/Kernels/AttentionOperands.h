@@ -6,9 +6,6 @@
 
 namespace cleave::exec {
 
-/// The number in a floating-point constant whose elements are all equal, or nothing.
-std::optional<double> getSplatNumber(mlir::Value value);
-
 /// `value` without the factors of one number that stand in front of its movement; `factor` is multiplied by them.
 mlir::Value dropFactor(mlir::OpBuilder &builder, mlir::Value value, double &factor);
 

@@ -17,6 +17,7 @@
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Splat.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "llvm/ADT/Statistic.h"
@@ -107,7 +108,7 @@ static Value skipGuard(Value probabilities) {
     auto select = dyn_cast<nn::SelectOp>(user);
     auto test = select ? select.getCondition().getDefiningOp<nn::IsNanOp>() : nn::IsNanOp();
     bool isGuard = test && test->getOperand(0) == probabilities && test->hasOneUse() &&
-                   select.getRhs() == probabilities && getSplatNumber(select.getLhs()) == 0.0 &&
+                   select.getRhs() == probabilities && nn::getSplatNumber(select.getLhs()) == 0.0 &&
                    select.getType() == probabilities.getType();
     if (isGuard && std::distance(probabilities.use_begin(), probabilities.use_end()) == 2)
       return select;
@@ -172,8 +173,8 @@ bool Recognizer::walkBack(Value value, unsigned steps) {
     return walkSelect(select, steps - 1);
   if (!isa<nn::MulOp, nn::DivOp>(op))
     return false;
-  unsigned other = getSplatNumber(op->getOperand(1)) || isa<nn::DivOp>(op) ? 1 : 0;
-  std::optional<double> number = getSplatNumber(op->getOperand(other));
+  unsigned other = nn::getSplatNumber(op->getOperand(1)) || isa<nn::DivOp>(op) ? 1 : 0;
+  std::optional<double> number = nn::getSplatNumber(op->getOperand(other));
   if (!number || (isa<nn::DivOp>(op) && *number == 0))
     return fail("scores are scaled by more than a number");
   match.scale = isa<nn::DivOp>(op) ? match.scale / *number : match.scale * *number;
@@ -195,7 +196,7 @@ bool Recognizer::walkAdd(nn::AddOp add, unsigned steps) {
 
 /// What is excluded must get a number that no score can raise.
 bool Recognizer::walkSelect(nn::SelectOp select, unsigned steps) {
-  std::optional<double> number = getSplatNumber(select.getRhs());
+  std::optional<double> number = nn::getSplatNumber(select.getRhs());
   if (match.scale != 1 || !number || *number > kExcluded)
     return fail("excluded scores get a number that does not exclude them");
   match.masks.push_back({{}, select.getCondition(), select.getRhs()});
@@ -311,7 +312,7 @@ Value Recognizer::getMask(OpBuilder &builder) {
       Value &made = known[{mask.condition, mask.otherwise}];
       added = made = made ? made : getAdded(builder, mask);
     }
-    if (getSplatNumber(added) == 0.0)
+    if (nn::getSplatNumber(added) == 0.0)
       continue;
     if (all) {
       Value &sum = known[{all, added}];

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "TypeInference.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
+#include "cleave/Dialect/Nn/IR/Splat.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -165,6 +166,17 @@ LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
                                      << (isPart() ? "the part of " : "") << "parameter @" << getParam() << " is "
                                      << *type << " (C2)";
   return success();
+}
+
+std::optional<double> cleave::nn::getSplatNumber(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!elements || !elements.isSplat() || !isa<FloatType>(elements.getElementType()))
+    return std::nullopt;
+  APFloat number = elements.getSplatValue<APFloat>();
+  bool losesInfo;
+  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.convertToDouble();
 }
 
 StringRef LoadOp::getParameterName() { return getParam(); }

@@ -16,21 +16,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
 
-static DenseElementsAttr getDense(Value value) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-}
-
-std::optional<double> cleave::nn::getSplatNumber(Value value) {
-  DenseElementsAttr elements = getDense(value);
-  if (!elements || !elements.isSplat() || !isa<FloatType>(elements.getElementType()))
-    return std::nullopt;
-  APFloat number = elements.getSplatValue<APFloat>();
-  bool losesInfo;
-  number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-  return number.convertToDouble();
-}
-
 bool cleave::nn::isNumber(Value value, double number) {
   std::optional<double> found = getSplatNumber(value);
   if (!found)
@@ -79,6 +64,11 @@ static std::optional<SmallVector<int64_t>> getCounting(Operation *op) {
   for (int64_t i = 0; i < shape[iota.getDim()]; ++i)
     integers.push_back(start + i * step);
   return spread(integers, one, shape);
+}
+
+static DenseElementsAttr getDense(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
 }
 
 /// What constants, counts and arithmetic on them come to: exporters write positions so, and folding keeps what is large.

@@ -3,13 +3,12 @@
 #define CLEAVE_LIB_DIALECT_NN_PATTERNS_MATCHING_H
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Splat.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace cleave::nn {
 
-/// The number in a floating-point constant whose elements are all equal, or nothing.
-std::optional<double> getSplatNumber(mlir::Value value);
 /// True if `value` is a constant of that number, to the precision of the element type.
 bool isNumber(mlir::Value value, double number);
 

@@ -269,7 +269,7 @@ void AnnotationPlacer::write() {
   for (const MeshAxis &axis : plan.mesh)
     if (plan.isFree(axis.name))
       free.push_back(axis.name);
-  if (!free.empty())
+  if (plan.isByTime)
     setFreeAxes(module, free);
   module->removeAttr(kUnusedAttr);
   llvm::MapVector<Value, SmallVector<const Placed *, 1>> inside;
@@ -310,7 +310,7 @@ LogicalResult cleave::spmd::placeAnnotations(ModuleOp module, const Plan &given)
     return emitError(module.getContext(), error);
   if (given.cluster)
     writeCluster(module, *given.cluster);
-  if (given.rules.empty() && given.mesh.empty() && !given.hasFree())
+  if (given.rules.empty() && given.mesh.empty() && !given.isByTime)
     return success();
   Plan plan = given;
   if (plan.mesh.empty() && failed(borrowMesh(module, plan)))

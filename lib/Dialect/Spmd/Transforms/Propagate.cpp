@@ -426,10 +426,10 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
 
 void Propagate::runOnOperation() {
   SolverOptions options;
-  bool isFree = getOperation()->hasAttr(kFreeAttr);
+  bool isByTime = getOperation()->hasAttr(kFreeAttr);
   // Where nothing is asked for, nothing but time tells what is better: a program that is not cut sends nothing.
-  options.costs = costs.value_or(CostModel::create(isFree ? Optimize::Time : optimize.getValue()));
-  options.perStoredByte = isFree ? memoryPrice * options.costs.perNs * 1e-6 : 0;
+  options.costs = costs.value_or(CostModel::create(isByTime ? Optimize::Time : optimize.getValue()));
+  options.perStoredByte = isByTime ? memoryPrice * options.costs.perNs * 1e-6 : 0;
   writeCosts(getOperation(), options.costs);
   options.keepParameters = keepPlan;
   options.lookForFewerBytes = optimize == Optimize::Balanced;

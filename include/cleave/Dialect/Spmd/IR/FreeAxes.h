@@ -14,7 +14,7 @@ namespace cleave::spmd {
 
 class MeshAtoms;
 
-/// Of a module: names of axes of its mesh.
+/// Of a module: names of axes of its mesh. Where it is there, be it empty, shardings are decided by time.
 inline constexpr llvm::StringLiteral kFreeAttr = "spmd.free";
 
 void setFreeAxes(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> axes);
