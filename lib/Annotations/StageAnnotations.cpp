@@ -15,44 +15,14 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Plan/FormatPlan.h"
 #include "cleave/Support/Status.h"
-#include "llvm/Support/YAMLParser.h"
 #include <map>
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 using pipe::PipeDialect;
-
-/// The words of a plan, but for where stages are, which nodes say. A schedule's file is no part of the model.
-static std::string formatPipeline(const spmd::PlanPipeline &pipeline, int64_t microbatches) {
-  std::string text, batch, together;
-  auto add = [&](StringRef key, const Twine &value) { text += (", " + key + ": " + value).str(); };
-  for (const auto &[input, dim] : pipeline.batch)
-    batch += llvm::formatv("{0}\"{1}\": {2}", batch.empty() ? "" : ", ", llvm::yaml::escape(input.text),
-                           dim == spmd::PlanPipeline::kNoBatch ? "none" : std::to_string(dim));
-  for (const spmd::PlanPattern &pattern : pipeline.together)
-    together += (together.empty() ? "\"" : ", \"") + llvm::yaml::escape(pattern.text) + "\"";
-  if (pipeline.chunks != 1)
-    add("chunks", Twine(pipeline.chunks));
-  if (!batch.empty())
-    add("batch", "{" + batch + "}");
-  if (!together.empty())
-    add("together", "[" + together + "]");
-  if (!pipeline.schedule.empty() && !pipeline.hasScheduleFile())
-    add("schedule", pipeline.schedule);
-  if (!pipeline.placement.empty())
-    add("placement", pipeline.placement);
-  if (pipeline.memoryLimit)
-    add("memory_limit", Twine(pipeline.memoryLimit) + "B");
-  if (pipeline.balance == spmd::PlanBalance::Latency)
-    add("balance", "latency");
-  if (pipeline.relays)
-    add("send", "relay");
-  if (pipeline.uneven)
-    add("uneven", "true");
-  return "{axis: " + pipeline.axis + ", microbatches: " + std::to_string(microbatches) + text + "}";
-}
 
 namespace {
 /// The stages of the ops that a node, or a tensor, is computed by, and how many of these are in each.
@@ -143,7 +113,7 @@ llvm::Expected<NodeStages> cleave::onnx::findNodeStages(const GraphProto &graph,
   NodeStages stages;
   stages.mesh = module->getAttrOfType<spmd::MeshAttr>(PipeDialect::kMeshAttr);
   stages.axis = pipeline.axis;
-  stages.property = formatPipeline(pipeline, pipe::getMicrobatches(module).value_or(1));
+  stages.property = spmd::formatPipeline(pipeline, pipe::getMicrobatches(module).value_or(1));
   auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
   assert(cuts && "pipe-assign-stages has not run");
   for (auto stage : cuts.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>())

@@ -19,8 +19,10 @@ using namespace mlir;
 using namespace cleave;
 
 spmd::CostModel cleave::makeCosts(const spmd::Plan &plan, spmd::Optimize optimize) {
-  spmd::ClusterMesh mesh = spmd::getClusterMesh(plan);
-  return spmd::makeCostModel(*plan.cluster, mesh, mesh.names, optimize);
+  std::vector<std::string> names;
+  for (const spmd::MeshAxis &axis : plan.getInnerAxes())
+    names.push_back(axis.name);
+  return spmd::makeCostModel(*plan.cluster, spmd::getClusterMesh(plan), names, optimize);
 }
 
 ShardOptions cleave::withMachine(const spmd::Plan &plan, ShardOptions sharding) {

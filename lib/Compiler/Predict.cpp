@@ -9,8 +9,10 @@
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "cleave/Pipelines/Phases.h"
+#include "cleave/Plan/Plan.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -44,15 +46,23 @@ static ShardOptions makeTrial(ShardOptions sharding) {
 }
 
 OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                      const ShardOptions &sharding, Phase last) {
-  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+                                                      const ShardOptions &sharding, Phase last, std::string *reason) {
+  ScopedDiagnosticHandler quiet(context.get(), [reason](mlir::Diagnostic &diagnostic) {
+    if (reason && reason->empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      *reason = diagnostic.str();
+    return success();
+  });
   OwningOpRef<ModuleOp> copy = module->clone();
   ShardState handing;
   handing.plan = candidate;
+  handing.isPipelined = candidate && candidate->pipeline;
+  if (handing.isPipelined)
+    handing.pipeline = candidate;
   ShardOptions tried = makeTrial(sharding);
   Phase done = cleave::getPhase(*module);
-  for (const PipelinePhase &step : llvm::concat<const PipelinePhase>(getShardPhases(), getLowerPhases())) {
-    if (!isAhead(step.phase, done) || step.phase > last)
+  for (const PipelinePhase &step :
+       llvm::concat<const PipelinePhase>(getShardPhases(), getPipelinePhases(), getLowerPhases())) {
+    if (!isAhead(step.phase, done) || step.phase > last || (isOfPipeline(step.phase) && !handing.isPipelined))
       continue;
     PassManager manager(context.get());
     manager.enableVerifier(false);
@@ -63,25 +73,34 @@ OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<cons
   return copy;
 }
 
+/// Nothing for a module without a program.
+static std::optional<Report> makeReportOf(ModuleOp module, StringRef model, const spmd::Cluster &machine) {
+  if (SmallVector<func::FuncOp, 4> ranks = pipe::getRankFunctions(module); !ranks.empty())
+    return cleave::makePipelineReport(ranks, model, &machine);
+  llvm::Expected<func::FuncOp> func = findEntry(module);
+  if (func)
+    return cleave::makeReport(*func, model, &machine);
+  llvm::consumeError(func.takeError());
+  return std::nullopt;
+}
+
 Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
                                                            const ShardOptions &sharding, Trial trial) {
   const Prediction impossible{std::numeric_limits<double>::infinity()};
   ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+  Phase sharded = candidate && candidate->pipeline ? Phase::PerRank : Phase::Optimized;
   OwningOpRef<ModuleOp> copy =
-      advanceCopy(candidate, sharding, trial == Trial::WithKernels ? Phase::Clustered : Phase::Optimized);
+      advanceCopy(candidate, sharding, trial == Trial::WithKernels ? Phase::Clustered : sharded);
   if (!copy)
     return impossible;
   PassManager recognition(context.get());
   recognition.addPass(exec::createRecognizeAttention());
   if (trial == Trial::WithAttention && failed(recognition.run(*copy)))
     return impossible;
-  llvm::Expected<func::FuncOp> func = findEntry(*copy);
-  if (!func) {
-    llvm::consumeError(func.takeError());
+  std::optional<Report> report = makeReportOf(*copy, options.model, sharding.cluster.value_or(spmd::Cluster()));
+  if (!report)
     return impossible;
-  }
-  spmd::Cluster machine = sharding.cluster.value_or(spmd::Cluster());
-  Report report = cleave::makeReport(*func, options.model, &machine);
-  bool hasRings = func->walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return {report.time->getNs(), report.peakBytesPerRank, hasRings, report.getWireBytes()};
+  bool hasRings = copy->walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  return {report->time->getCallNs(), report->peakBytesPerRank,  hasRings,
+          report->getWireBytes(),    report->time->getSpanNs(), report->parameterBytesPerRank};
 }

@@ -58,12 +58,14 @@ struct Compilation::State {
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
   bool chooseDevices();
-  /// Of a rank.
+  /// Of a rank; of a pipeline the most that any has.
   struct Prediction {
-    double ns = 0; ///< infinite where the model cannot be cut so, which is told when it is done
+    double ns = 0; ///< of a call; infinite where the model cannot be cut so, which is told when it is done
     int64_t peakBytes = 0;
     bool hasRings = false;
     int64_t sentBytes = 0; ///< by the busiest rank
+    double spanNs = 0;     ///< of a call where calls follow each other
+    int64_t parameterBytes = 0;
   };
   /// By time: decides as another objective does where a rank then takes less.
   void chooseObjective();
@@ -73,9 +75,11 @@ struct Compilation::State {
                                     llvm::function_ref<spmd::CostModel(spmd::Optimize)> makeModel, Prediction &best);
   /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
   void chooseAttention();
-  /// A copy of the model that went through the phases up to `last`, of which nothing is said; null if it cannot.
+  /// A copy of the model that went through the phases up to `last`, of which nothing is said; null if it cannot: `reason`, where somebody
+  /// wants that, is then the first error.
   mlir::OwningOpRef<mlir::ModuleOp> advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                const ShardOptions &sharding, Phase last);
+                                                const ShardOptions &sharding, Phase last,
+                                                std::string *reason = nullptr);
   /// True if the model may be sharded for the sake of a comparison: it has not been, is not large, and is no pipeline.
   bool mayCompare();
   /// True if trials of the model take no long time.
@@ -133,8 +137,8 @@ struct Compilation::State {
 /// What is said of inputs (`InputRanges`), on modules that are cut: shards of weights do not tell it any more.
 constexpr llvm::StringLiteral kRangesAttr = "nn.ranges";
 
-/// Costs on the cluster and the mesh of a plan, which has no pipeline: which links an axis has follows from where it stands. Precondition:
-/// the plan has a cluster, on which its mesh fits.
+/// Costs on the cluster and the mesh of a plan, for the axes that values are cut along: which links an axis has follows from where it stands.
+/// Precondition: the plan has a cluster, on which its mesh fits.
 spmd::CostModel makeCosts(const spmd::Plan &plan, spmd::Optimize optimize);
 /// The options of a trial with that plan. Precondition: the same.
 ShardOptions withMachine(const spmd::Plan &plan, ShardOptions sharding);

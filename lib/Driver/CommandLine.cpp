@@ -84,6 +84,27 @@ static std::string read(MemoryOption &field, StringRef text) {
   return field.bytes > 0 ? "" : "expected a size, such as 72GB or 72GiB, or least";
 }
 
+/// `4`, or `1..8`.
+static std::string read(spmd::CountRange &field, StringRef text) {
+  auto [least, most] = text.contains("..") ? text.split("..") : std::pair(text, text);
+  if (least.getAsInteger(10, field.least) || most.getAsInteger(10, field.most) || field.least < 1 ||
+      field.most < field.least)
+    return "expected a number, or a range of numbers such as 1..8";
+  return "";
+}
+
+/// A time with its unit.
+static std::string read(Duration &field, StringRef text) {
+  static constexpr std::pair<llvm::StringLiteral, double> kUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  StringRef number = text.rtrim("abcdefghijklmnopqrstuvwxyz"), unit = text.drop_front(number.size());
+  for (auto [word, factor] : kUnits)
+    if (unit == word && !number.getAsDouble(field.ns) && std::isfinite(field.ns) && field.ns > 0) {
+      field.ns *= factor;
+      return "";
+    }
+  return "expected a time with its unit, such as 50ms or 200us";
+}
+
 static std::string read(std::vector<double> &field, StringRef text) {
   llvm::SmallVector<StringRef> entries;
   text.split(entries, ',');
@@ -183,6 +204,9 @@ static std::vector<StringRef> wordsOf(schedule::Effort) {
 static std::vector<StringRef> wordsOf(schedule::MessageMode) {
   return {std::begin(schedule::kMessageModeWords), std::end(schedule::kMessageModeWords)};
 }
+static std::vector<StringRef> wordsOf(PlanObjective) {
+  return {std::begin(kPlanObjectiveWords), std::end(kPlanObjectiveWords)};
+}
 static std::vector<StringRef> wordsOf(spmd::Optimize) {
   return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
 }
@@ -223,6 +247,8 @@ static bool saysAll(const llvm::SmallVector<std::string> &) { return false; }
 static bool saysAll(const DimSizes &) { return false; }
 static bool saysAll(const NamedNumbers &) { return false; }
 static bool saysAll(const MemoryOption &) { return false; }
+static bool saysAll(const spmd::CountRange &) { return false; }
+static bool saysAll(const Duration &) { return false; }
 static bool saysAll(const std::map<std::string, std::vector<int64_t>> &) { return false; }
 
 static std::vector<StringRef> wordsOf(const Emit &) {
@@ -298,8 +324,8 @@ public:
     // Who looks for plans names devices of that search; others take the plan that it finds. What is found leaves axes free.
     options.compile.sharding.free |= options.command == "plan";
     if (options.command == "plan")
-      options.plan = {static_cast<int64_t>(std::exchange(options.compile.devices, 0)), options.memory.bytes,
-                      options.memory.isLeast};
+      fillPlanRequest();
+    options.schedule.microbatches = options.microbatches.most;
     options.compile.variants = options.dims.getVariants();
     options.compile.dims = options.compile.variants.front();
     options.compile.variants.erase(options.compile.variants.begin());
@@ -408,6 +434,38 @@ private:
     return "";
   }
 
+  /// What other commands say in other words, or are asked in.
+  void fillPlanRequest() {
+    options.plan.devices = static_cast<int64_t>(std::exchange(options.compile.devices, 0));
+    options.plan.memoryBytes = options.memory.bytes;
+    options.plan.takesLeast = options.memory.isLeast;
+    options.plan.withinNs = options.within.ns;
+    options.plan.mostAxes = static_cast<int64_t>(options.axes);
+    if (given.count(OPT_microbatches))
+      options.plan.microbatches = options.microbatches;
+  }
+
+  std::string checkPlan() {
+    const spmd::AnnotateOptions &plan = options.compile.sharding;
+    if (!options.memory.actions.empty())
+      return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
+    if (options.plan.devices == 0 && plan.mesh.empty() && plan.plan.empty())
+      return "how many devices? --devices 8, or --mesh data=2,model=4";
+    if (options.plan.devices == 0)
+      for (auto [number, name] : {std::pair(OPT_stages, "--stages"), std::pair(OPT_microbatches, "--microbatches"),
+                                  std::pair(OPT_axes, "--axes")})
+        if (given.count(number))
+          return llvm::formatv("'{0}' is about meshes that are found, which '--devices N' asks for", name);
+    if (options.axes < 1)
+      return "'--axes 0': expected at least one axis";
+    bool isFolder = !options.output.empty() && options.output != "-";
+    if (given.count(OPT_top) && (options.top < 1 || !isFolder))
+      return "'--top K' writes the K best plans: expected a number above 0, and a folder, '-o DIR'";
+    if (options.plan.wantsFront && options.plan.takesLeast)
+      return "'--front' goes from the least time to the least memory, '--memory least' asks for its end";
+    return "";
+  }
+
   // What each option says may be right and all of them not.
   std::string checkTogether() {
     for (const auto &[name, sizes] : options.dims.sizes)
@@ -416,11 +474,8 @@ private:
                              name, sizes[0], sizes[1]);
     if (options.command == "schedule")
       return checkSchedule();
-    const spmd::AnnotateOptions &plan = options.compile.sharding;
-    if (options.command == "plan" && !options.memory.actions.empty())
-      return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
-    if (options.command == "plan" && options.plan.devices == 0 && plan.mesh.empty() && plan.plan.empty())
-      return "how many devices? --devices 8, or --mesh data=2,model=4";
+    if (std::string problem = options.command == "plan" ? checkPlan() : ""; !problem.empty())
+      return problem;
     if (given.count(OPT_devices) && options.compile.devices == 0 && options.plan.devices == 0)
       return "'--devices 0': expected at least one device";
     if (options.quiet && options.verbose)
@@ -454,6 +509,8 @@ private:
   /// Which shapes a schedule allows, it says itself.
   std::string checkSchedule() {
     const ScheduleCommand &schedule = options.schedule;
+    if (options.microbatches.least != options.microbatches.most)
+      return "'--microbatches' of a schedule is one number";
     if (options.memory.bytes > 0 || options.memory.isLeast)
       return "'--memory' of a schedule is what actions take, such as F=1,I=0,W=-1; what a rank may take is "
              "'--memory-limit'";

@@ -91,6 +91,14 @@ defm devices : Value<"devices", "N", "compile.devices", kPlanning,
                      "finds a plan for so many devices; cleave plan writes it down">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
                       "makes it an error where a rank takes more memory than a device of the cluster has">;
+defm stages : Value<"stages", "1..8", "plan.stages", [Plan], "numbers of stages that are looked at; 1 leaves pipelines out">;
+defm axes : Value<"axes", "N", "axes", [Plan], "axes that a mesh may have; 3 without it">;
+defm objective : Value<"objective", "WHAT", "plan.objective", [Plan],
+                       "what is to be least: latency, the time of a call (without it); throughput, where calls follow each other; step, of a model with states">;
+defm within : Value<"within", "50ms", "within", [Plan], "what a call may take">;
+defm top : Value<"top", "K", "top", [Plan], "writes the K best plans into the folder of -o">;
+def front : Switch<"front", "plan.wantsFront", [Plan],
+                   "time against memory: all plans that no other is better than in both, drawn, and written into the folder of -o">;
 defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
 }
 
@@ -140,7 +148,8 @@ let Group = Schedules in {
 defm schedule : Value<"schedule", "NAME|FILE", "schedule.name", [Schedule],
                       "a schedule by name, or a table in a .csv or .json file; 1f1b without it">;
 defm ranks : Value<"ranks", "N", "schedule.ranks", [Schedule], "ranks of the pipeline">;
-defm microbatches : Value<"microbatches", "N", "schedule.microbatches", [Schedule], "parts of a batch">;
+defm microbatches : Value<"microbatches", "N|1..16", "microbatches", [Plan, Schedule],
+                          "parts of a batch; of plan those that are looked at">;
 defm chunks : Value<"chunks", "N", "schedule.chunks", [Schedule], "stages per rank, where the schedule leaves a choice">;
 defm cost : Value<"cost", "F=1,I=1,W=1", "schedule.cost", [Schedule],
                   "times of a rank's whole share: forward, gradients of inputs and of weights; overlap=3: of F and B as one">;

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "PipelineReport.h"
 
-#include "cleave/Cost/Program.h"
+#include "cleave/Cost/Ranks.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -127,6 +127,15 @@ void cleave::printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipe
   }
 }
 
+/// Ranks run against each other. Once memory is planned streams wait for each other, too, which is no matter here.
+static std::optional<cost::RanksTime> predict(ArrayRef<func::FuncOp> ranks, const SymbolTable &symbols,
+                                              const cost::OpTimes &times) {
+  std::vector<std::vector<cost::RankStep>> steps;
+  for (func::FuncOp rank : ranks)
+    steps.push_back(cost::listSteps(rank, symbols, times));
+  return cost::simulateRanks(steps);
+}
+
 /// Of the rank that sends most, but for the maxima over all.
 Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model, const spmd::Cluster *cluster) {
   assert(!ranks.empty() && "no ranks");
@@ -165,5 +174,7 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
     if (whole.time && report.time->getNs() > whole.time->getNs())
       whole.time = report.time;
   }
+  if (times)
+    whole.time->ranks = predict(ranks, symbols, *times);
   return whole;
 }

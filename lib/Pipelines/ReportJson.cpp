@@ -159,6 +159,10 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
         json.attribute("communication_ns", report.time->communicationNs);
         if (report.time->overlappedNs > 0)
           json.attribute("overlapped_ns", report.time->overlappedNs);
+        if (report.time->ranks) {
+          json.attribute("call_ns", report.time->getCallNs());
+          json.attribute("span_ns", report.time->getSpanNs());
+        }
       });
     writeMachine(json, report);
     if (report.program)

@@ -110,6 +110,9 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
        << (report.time->overlappedNs > 0 ? ", " + formatTime(report.time->overlappedNs) + " of it at the same time"
                                          : "")
        << '\n';
+  if (report.time && report.time->ranks)
+    os << "time of a call:       " << formatTime(report.time->getCallNs()) << ", "
+       << formatTime(report.time->getSpanNs()) << " where calls follow each other\n";
   if (report.placement)
     printPlacement(os, *report.placement);
   if (report.program)

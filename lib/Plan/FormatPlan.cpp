@@ -61,6 +61,33 @@ std::string cleave::spmd::formatStages(ArrayRef<PlanStage> stages) {
   });
 }
 
+std::string cleave::spmd::formatPipeline(const PlanPipeline &pipeline, int64_t microbatches) {
+  std::string text, batch;
+  auto add = [&](StringRef key, const Twine &value) { text += (", " + key + ": " + value).str(); };
+  for (const auto &[input, dim] : pipeline.batch)
+    batch += (batch.empty() ? "" : ", ") + quoteText(input.text) + ": " +
+             (dim == PlanPipeline::kNoBatch ? "none" : std::to_string(dim));
+  if (pipeline.chunks != 1)
+    add("chunks", Twine(pipeline.chunks));
+  if (!batch.empty())
+    add("batch", "{" + batch + "}");
+  if (!pipeline.together.empty())
+    add("together", formatList(pipeline.together, [](const PlanPattern &pattern) { return quoteText(pattern.text); }));
+  if (!pipeline.schedule.empty() && !pipeline.hasScheduleFile())
+    add("schedule", pipeline.schedule);
+  if (!pipeline.placement.empty())
+    add("placement", pipeline.placement);
+  if (pipeline.memoryLimit)
+    add("memory_limit", Twine(pipeline.memoryLimit) + "B");
+  if (pipeline.balance == PlanBalance::Latency)
+    add("balance", "latency");
+  if (pipeline.relays)
+    add("send", "relay");
+  if (pipeline.uneven)
+    add("uneven", "true");
+  return "{axis: " + pipeline.axis + ", microbatches: " + std::to_string(microbatches) + text + "}";
+}
+
 /// The keys of a plan and their texts, in the order of docs/plan-file.md, but those of `formatPlanFile` alone.
 static std::vector<std::pair<StringRef, std::string>> formatEntries(const Plan &plan, AttentionForm attention) {
   std::vector<std::pair<StringRef, std::string>> entries;
@@ -106,6 +133,8 @@ std::string cleave::spmd::formatPlanFile(const Plan &plan, AttentionForm attenti
                                                     }),
                                           ", ") +
                                      "}");
+  if (plan.pipeline)
+    entries.emplace_back("pipeline", formatPipeline(*plan.pipeline, plan.pipeline->microbatches.value_or(1)));
   for (const PlanState &state : plan.states)
     entries.emplace_back(&state == plan.states.data() ? "state" : "",
                          "  " + quoteText(state.input.text) + ": " + quoteText(state.output.text));

@@ -204,6 +204,12 @@ LogicalResult cleave::spmd::parseShardOption(StringRef text, Plan &plan, PlanErr
 // Checks
 //===----------------------------------------------------------------------===//
 
+std::vector<MeshAxis> Plan::getInnerAxes() const {
+  std::vector<MeshAxis> axes = mesh;
+  llvm::erase_if(axes, [&](const MeshAxis &axis) { return pipeline && axis.name == pipeline->axis; });
+  return axes;
+}
+
 const MeshAxis *Plan::findAxis(StringRef name) const {
   auto it = find_if(mesh, [&](const MeshAxis &axis) { return axis.name == name; });
   return it == mesh.end() ? nullptr : &*it;

@@ -90,22 +90,34 @@ std::vector<const CellAnswer *> CellSearch::findOthers(const CellAnswer &answer)
   return found;
 }
 
+/// So little of a limit is left that the least price which fits is hardly lower.
+static bool fillsWell(const CellAnswer &answer, int64_t mostBytes) {
+  constexpr double kWell = 0.98;
+  return static_cast<double>(answer.storedBytes) >= kWell * static_cast<double>(mostBytes);
+}
+
 const CellAnswer *CellSearch::find(int64_t mostBytes) {
   auto fits = [&](const CellAnswer *answer) { return answer->storedBytes <= mostBytes; };
-  double low = kLeastUnits / options.costs.perNs, high = std::max(kFirstPrice, kStep * low);
+  double least = kLeastUnits / options.costs.perNs, low = least;
   const CellAnswer *dear = solve(low);
   if (!dear || fits(dear))
     return dear;
+  // Where the last search ended, another limit is not far from it.
+  double high = lastPrice > 0 ? lastPrice : std::max(kFirstPrice, kStep * low);
+  while (high > kStep * least && fits(solve(high / kStep)))
+    high /= kStep;
+  low = std::max(least, high / kStep);
   while (high < kMostPrice && !fits(solve(high))) {
     low = high;
     high *= kStep;
   }
   if (!fits(solve(high)))
     return nullptr;
-  for (unsigned round = 0; round < kBisections; ++round) {
+  for (unsigned round = 0; round < kBisections && !fillsWell(*solve(high), mostBytes); ++round) {
     double middle = std::sqrt(low * high);
     (fits(solve(middle)) ? high : low) = middle;
   }
+  lastPrice = high;
   // Searches are not exact: a higher price may have met a faster answer.
   const CellAnswer *best = nullptr;
   for (const auto &answer : answers)

@@ -10,8 +10,6 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
-static constexpr size_t kMostAxes = 3;
-
 /// Devices of each level that are used, the farthest first.
 static Expected<std::vector<int64_t>> fillLevels(const Cluster &cluster, int64_t devices) {
   std::vector<int64_t> sizes;
@@ -51,7 +49,7 @@ static void factorize(int64_t size, size_t most, std::vector<int64_t> &front, st
   }
 }
 
-Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &cluster, int64_t devices, bool isQuick) {
+Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &cluster, int64_t devices, int64_t mostAxes) {
   Expected<std::vector<int64_t>> levels = fillLevels(cluster, devices);
   if (!levels)
     return levels.takeError();
@@ -59,7 +57,7 @@ Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &clust
   for (int64_t level : *levels) {
     std::vector<std::vector<int64_t>> ways;
     std::vector<int64_t> front;
-    factorize(level, isQuick ? 1 : kMostAxes, front, ways);
+    factorize(level, mostAxes, front, ways);
     std::vector<MeshCell> longer;
     for (const MeshCell &cell : cells)
       for (const std::vector<int64_t> &way : ways) {
@@ -70,7 +68,9 @@ Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &clust
       }
     cells = std::move(longer);
   }
-  erase_if(cells, [&](const MeshCell &cell) { return cell.sizes.size() > std::max(kMostAxes, levels->size()); });
+  erase_if(cells, [&](const MeshCell &cell) {
+    return cell.sizes.size() > std::max(static_cast<size_t>(mostAxes), levels->size());
+  });
   // One device has an axis of one rank.
   for (MeshCell &cell : cells)
     if (cell.sizes.empty())

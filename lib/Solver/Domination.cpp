@@ -9,6 +9,7 @@
 #include "Domination.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
+#include <map>
 
 using namespace cleave::spmd;
 using namespace llvm;
@@ -22,7 +23,10 @@ public:
   std::vector<KeptOptions> kept;
 
 private:
+  using Key = std::vector<uintptr_t>;
+
   bool prune(uint32_t variable);
+  Key getKey(uint32_t variable) const;
   bool isBeaten(uint32_t variable, uint16_t option, uint16_t by) const;
   int64_t leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by) const;
 
@@ -31,6 +35,8 @@ private:
   std::vector<SmallVector<uint32_t, 4>> termsOf;
   std::deque<uint32_t> worklist;
   std::vector<char> isQueued;
+  /// Equal layers have the same tables: what was found of one variable holds for all that have its.
+  std::map<Key, KeptOptions> known;
 };
 } // namespace
 
@@ -85,14 +91,42 @@ bool Pruner::isBeaten(uint32_t variable, uint16_t option, uint16_t by) const {
   return sum > 0 || (sum == 0 && find(options, by) < find(options, option));
 }
 
+/// All that `prune` asks for: the options, and of each table its cells, which side the variable has, and the options beside it. Tables of pairs
+/// are shared where they are equal, those of one variable are not.
+Pruner::Key Pruner::getKey(uint32_t variable) const {
+  Key key;
+  auto add = [&](const KeptOptions &options) {
+    key.push_back(options.size());
+    append_range(key, options);
+  };
+  add(kept[variable]);
+  for (uint32_t number : termsOf[variable]) {
+    const CostTerm &term = terms[number];
+    if (term.second == kNoVariable) {
+      append_range(key, ArrayRef(term.cells, domains[variable]));
+      continue;
+    }
+    key.push_back(reinterpret_cast<uintptr_t>(term.cells));
+    key.push_back(term.first == variable);
+    add(kept[term.first == variable ? term.second : term.first]);
+  }
+  return key;
+}
+
 /// True if options have gone.
 bool Pruner::prune(uint32_t variable) {
   KeptOptions &options = kept[variable];
   size_t before = options.size();
+  auto [entry, isNew] = known.try_emplace(getKey(variable));
+  if (!isNew) {
+    options = entry->second;
+    return options.size() < before;
+  }
   // From the last on: of equal ones the first stays. What is left beats, itself or by what it was beaten by, all that went.
   for (size_t place = options.size(); place-- > 0;)
     if (any_of(options, [&](uint16_t by) { return by != options[place] && isBeaten(variable, options[place], by); }))
       options.erase(options.begin() + place);
+  entry->second = options;
   return options.size() < before;
 }
 

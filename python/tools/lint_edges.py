@@ -51,7 +51,7 @@ EDGES = {
                  "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
     "Compiler": "Program Runtime Support Sharding Plan Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
-                "Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Pipe/Stages Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms "
-                "Dialect/Pipe/Transforms Import Annotations Export Pipelines Assembly",
+                "Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Pipe/Stages Dialect/Pipe/Microbatches Dialect/Nn/Transforms Dialect/Spmd/Transforms "
+                "Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines Assembly",
     "Driver": "Program Runtime Runner Support Sharding Plan Schedule Export Pipelines Compiler",
 }

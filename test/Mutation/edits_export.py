@@ -65,7 +65,7 @@ EDITS = [
          "stages may take what later ones make", ["lit:Import/devices"]),
     Edit("annotate-no-ops", "lib/Annotations/StageAnnotations.cpp", "stages.ops = pipe::findOthers(staged, nameStages(graph, stages.ofNode), stageOf);", "",
          "cuts within a node are not written", ["lit:Driver/emit-onnx", "annotated"]),
-    Edit("annotate-no-schedule", "lib/Annotations/StageAnnotations.cpp", 'add("schedule", pipeline.schedule)', 'add("schedule", "forward")',
+    Edit("annotate-no-schedule", "lib/Plan/FormatPlan.cpp", 'add("schedule", pipeline.schedule)', 'add("schedule", "forward")',
          "every schedule is written as another", ["lit:Driver/emit-onnx", "annotated"]),
     Edit("annotate-sinking-ops", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "sinks(number) && !isSaid(number)", "sinks(number)",
          "collectives go to their use, whatever the model says of them", ["annotated"]),

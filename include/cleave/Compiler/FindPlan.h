@@ -14,8 +14,18 @@
 #define CLEAVE_COMPILER_FINDPLAN_H
 
 #include "cleave/Compiler/Compilation.h"
+#include "cleave/Search/StageCells.h"
 
 namespace cleave {
+
+/// What is to be least.
+enum class PlanObjective {
+  Latency,    ///< the time of a call
+  Throughput, ///< the time of a call where calls follow each other
+  Step,       ///< the time of a call that gives the next values of its states: a training step, a decoded token
+};
+/// In the order of the enum.
+inline constexpr llvm::StringLiteral kPlanObjectiveWords[] = {"latency", "throughput", "step"};
 
 struct PlanRequest {
   /// 0: the mesh that the options or their plan name.
@@ -24,23 +34,36 @@ struct PlanRequest {
   int64_t memoryBytes = 0;
   /// The answer is the one of those found that takes least memory.
   bool takesLeast = false;
-  /// Looks at one mesh only: an axis for each kind of link.
+  /// Looks at one cell only: one stage, an axis for each kind of link.
   bool isQuick = false;
+  PlanObjective objective = PlanObjective::Latency;
+  /// Nanoseconds that a call may take; 0: any number.
+  double withinNs = 0;
+  /// Where devices are given and no mesh: how many stages and microbatches are looked at, and axes of a mesh.
+  spmd::CountRange stages = {1, 8}, microbatches = {1, 16};
+  int64_t mostAxes = 3;
+  /// Follows time against memory, from what takes least time to what takes least memory.
+  bool wantsFront = false;
 };
 
-/// A mesh that was looked at.
+/// What was looked at: stages, microbatches and a mesh.
 struct PlanCell {
   enum class Verdict {
     Best,
     Worse,
     Memory,     ///< nothing fits
     Impossible, ///< the model cannot be sharded so
+    Pruned,     ///< cannot be better than another that was found
+    Slow,       ///< a call takes more than it may
   };
-  /// `data=2,model=4`; of a cell without an answer the sizes alone.
+  /// `stage=2,data=2,model=4`; of a cell without an answer the sizes alone.
   std::string mesh;
+  spmd::StageCell stages;
   Verdict verdict = Verdict::Worse;
-  /// Predicted for a rank, kernels formed.
-  double ns = 0;
+  /// Why the model cannot be sharded so.
+  std::string reason;
+  /// A call, and a call where calls follow each other, as predicted with kernels formed.
+  double ns = 0, spanNs = 0;
   /// At once, and of them what parameters and states take; sent by the busiest rank.
   int64_t peakBytes = 0, storedBytes = 0, sentBytes = 0;
   /// The plan as a file that a person can edit, with comments; empty without an answer.
@@ -48,7 +71,13 @@ struct PlanCell {
 };
 
 /// In the order of the enum.
-inline constexpr llvm::StringLiteral kVerdictWords[] = {"best", "worse", "memory", "impossible"};
+inline constexpr llvm::StringLiteral kVerdictWords[] = {"best", "worse", "memory", "impossible", "pruned", "slow"};
+
+/// What a limit costs: so much more memory of a rank would save so much time.
+struct PlanBinding {
+  int64_t moreBytes = 0;
+  double savedNs = 0;
+};
 
 struct FoundPlan {
   /// The best cell's.
@@ -59,6 +88,11 @@ struct FoundPlan {
   double oneDeviceNs = 0;
   /// The limit that counted; 0: there was none.
   int64_t memoryBytes = 0;
+  /// The best that was met of time and memory, the fastest first, where that is asked for.
+  std::vector<PlanCell> front;
+  std::optional<PlanBinding> binding;
+  /// Stages and microbatches of which a bound said that nothing is gained.
+  unsigned pruned = 0;
   unsigned solves = 0;
   double seconds = 0;
 

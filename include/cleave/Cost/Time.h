@@ -14,6 +14,14 @@ struct Time {
   double getNs() const { return computeNs + communicationNs - overlappedNs; }
 };
 
+/// Nanoseconds of one call of a pipeline.
+struct RanksTime {
+  /// From the first start of any rank to the last end.
+  double callNs = 0;
+  /// The longest time from a rank's first start to its last end: what a call takes where calls follow each other.
+  double spanNs = 0;
+};
+
 } // namespace cleave::cost
 
 #endif // CLEAVE_COST_TIME_H

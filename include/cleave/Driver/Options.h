@@ -76,6 +76,11 @@ struct MemoryOption {
   bool isLeast = false; ///< `least`
 };
 
+/// `50ms`; 0: nothing was said.
+struct Duration {
+  double ns = 0;
+};
+
 struct Options {
   std::string command;
   /// What was given, by numbers of the table of options.
@@ -102,8 +107,12 @@ struct Options {
   onnx::CollectiveOps collectives = onnx::CollectiveOps::Auto;
   ScheduleCommand schedule;
   MemoryOption memory;
+  /// `1..16`; of a schedule one number.
+  spmd::CountRange microbatches = {0, 0};
   /// `cleave plan`.
   PlanRequest plan;
+  Duration within;
+  uint64_t axes = 3, top = 0;
 };
 
 /// The files that the command line names, those read and those written.

@@ -59,6 +59,13 @@ struct CollectiveReport {
 /// What one rank takes, as predicted.
 struct TimeReport : cost::Time {
   std::string cluster;
+  /// Of a pipeline, whose ranks wait for each other; nothing where they would for ever.
+  std::optional<cost::RanksTime> ranks = std::nullopt;
+
+  /// A call, from its first op to its last; of a rank that nobody waits for what it takes.
+  double getCallNs() const { return ranks ? ranks->callNs : getNs(); }
+  /// A call among others, each of which begins while the one before is still in later stages.
+  double getSpanNs() const { return ranks ? ranks->spanNs : getNs(); }
 };
 
 /// What devices of the cluster have.

@@ -13,9 +13,12 @@ std::string formatMesh(llvm::ArrayRef<MeshAxis> mesh, llvm::StringRef separator 
 /// attention in the given form. `pipeline`: the text of that section; empty: there is none. What is no part of it: sizes of dims, states, the cluster.
 std::string formatPlan(const Plan &plan, AttentionForm attention, llvm::StringRef pipeline);
 
-/// All that `plan` says but its pipeline, as a file that a person can edit: a key a line, a rule a line; `comments` are its first lines.
-/// `attention` as above.
+/// All that `plan` says, as a file that a person can edit: a key a line, a rule a line; `comments` are its first lines. `attention` as
+/// above; of a pipeline what `formatPipeline` says.
 std::string formatPlanFile(const Plan &plan, AttentionForm attention, llvm::ArrayRef<std::string> comments);
+
+/// `{axis: stage, microbatches: 8}`: all that a plan says of its pipeline but where stages are, and the file of a schedule.
+std::string formatPipeline(const PlanPipeline &pipeline, int64_t microbatches);
 
 /// `[{nodes: "*/embed*", rank: 1}, {first: "*/layer.3/*"}]`: the stages of a pipeline, as a plan says them.
 std::string formatStages(llvm::ArrayRef<PlanStage> stages);

@@ -156,6 +156,8 @@ struct Plan {
   std::string clusterFile; ///< that the plan names, or a name that is known; empty: neither
 
   const MeshAxis *findAxis(llvm::StringRef name) const;
+  /// Axes that values are cut along: all but that of the pipeline.
+  std::vector<MeshAxis> getInnerAxes() const;
   bool hasFree() const { return areAllFree || !free.empty(); }
   /// Whether the axis is free; that of the pipeline never is.
   bool isFree(llvm::StringRef axis) const;

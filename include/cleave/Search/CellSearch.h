@@ -69,6 +69,8 @@ private:
   SolverOptions options;
   std::vector<SearchStyle> styles;
   double valueShare = 0;
+  /// That `find` ended with; 0: it has found none yet.
+  double lastPrice = 0;
   std::vector<std::unique_ptr<CellAnswer>> answers;
 };
 

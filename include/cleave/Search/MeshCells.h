@@ -16,9 +16,9 @@ struct MeshCell {
 };
 
 /// Meshes with so many ranks: no axis goes over the end of a level of the cluster, so that each has one kind of link, and there are at most
-/// three, or as many as levels. The first has one axis for each level: in that sweeps over parts of an axis find mixtures by themselves; with
-/// `isQuick` it is the only one. Errors: devices do not fill the groups of a level, or the cluster has fewer.
-llvm::Expected<std::vector<MeshCell>> listMeshCells(const Cluster &cluster, int64_t devices, bool isQuick);
+/// `mostAxes`, or as many as levels. The first has one axis for each level: in that sweeps over parts of an axis find mixtures by themselves.
+/// Errors: devices do not fill the groups of a level, or the cluster has fewer.
+llvm::Expected<std::vector<MeshCell>> listMeshCells(const Cluster &cluster, int64_t devices, int64_t mostAxes);
 
 } // namespace cleave::spmd
 

@@ -72,7 +72,7 @@ Cluster nodesOf(std::vector<int64_t> sizes) {
 
 std::vector<std::vector<int64_t>> cellsOf(const Cluster &cluster, int64_t devices, bool isQuick = false) {
   std::vector<std::vector<int64_t>> sizes;
-  for (const MeshCell &cell : llvm::cantFail(listMeshCells(cluster, devices, isQuick)))
+  for (const MeshCell &cell : llvm::cantFail(listMeshCells(cluster, devices, isQuick ? 1 : 3)))
     sizes.push_back(cell.sizes);
   return sizes;
 }
@@ -96,7 +96,7 @@ TEST(MeshCellsTest, AxesEndWithNodes) {
 
 TEST(MeshCellsTest, DevicesThatDoNotFillNodes) {
   auto complain = [](const Cluster &cluster, int64_t devices) {
-    return llvm::toString(listMeshCells(cluster, devices, /*isQuick=*/false).takeError());
+    return llvm::toString(listMeshCells(cluster, devices, /*mostAxes=*/3).takeError());
   };
   EXPECT_EQ(complain(nodesOf({8, 2}), 12), "12 devices do not fill nodes of 8 of 'nodes': 8 or 16 would");
   EXPECT_EQ(complain(nodesOf({8}), 16), "'nodes' has 8 devices, 16 are asked for");

@@ -7,6 +7,7 @@
 #include "BatchDims.h"
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Pipe/Microbatches/Samples.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Plan/NamePattern.h"
 
@@ -236,4 +237,13 @@ FailureOr<Batch> BatchFinder::run() {
 
 FailureOr<Batch> cleave::pipe::findBatch(func::FuncOp func, const spmd::PlanPipeline &pipeline) {
   return BatchFinder(func, pipeline).run();
+}
+
+int64_t cleave::pipe::countSamples(func::FuncOp func) {
+  ScopedDiagnosticHandler quiet(func.getContext(), [](mlir::Diagnostic &) { return success(); });
+  spmd::PlanPipeline any;
+  any.microbatches = 1;
+  any.uneven = true;
+  FailureOr<Batch> batch = findBatch(func, any);
+  return succeeded(batch) ? batch->samples : 1;
 }

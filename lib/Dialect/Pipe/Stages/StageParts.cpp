@@ -54,10 +54,10 @@ int64_t PartFinder::findStage(Operation &op) {
   return last;
 }
 
-/// Each op of the loop gets its stage, and no edge goes backward.
+/// Each op of the loop gets its stage, and no edge goes backward. Parameters and constants are of no stage, but of each that reads them.
 LogicalResult PartFinder::placeOps() {
   for (Operation &op : func.getBody().front().without_terminator()) {
-    if (spans.get(&op) != Span::Each || isa<PartOp>(op))
+    if (spans.get(&op) != Span::Each || isa<PartOp>(op) || isOfEveryStage(&op))
       continue;
     int64_t stage = findStage(op);
     parts.stageOf[&op] = stage;

@@ -1,0 +1,223 @@
+//===- LookAtCell.cpp - what is found in one cell -------------------------===//
+//
+// A copy of the model goes as far as annotations, becomes a problem, and is solved at several prices of memory. What was found becomes a plan;
+// the program of that plan is predicted. Where it takes more than there is, what it takes beside weights is taken off the limit, and the
+// price is raised.
+//
+// The problem of a pipeline is that of one microbatch on the devices of a stage, which all stages together do: so do their memories add up.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanFinder.h"
+
+#include "cleave/Plan/FormatPlan.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+ShardOptions Compilation::PlanFinder::getOptions(const Plan &plan) const {
+  ShardOptions sharding = state.options.sharding;
+  sharding.optimize = Optimize::Time;
+  sharding.decidingCosts.reset();
+  return withMachine(plan, std::move(sharding));
+}
+
+/// Stages are far from each other: their axis is the major one.
+Plan Compilation::PlanFinder::makeGiven(const Candidate &candidate) const {
+  Plan plan = given;
+  plan.mesh = candidate.mesh;
+  if (!candidate.stages.isPipeline())
+    return plan;
+  plan.pipeline.emplace();
+  plan.pipeline->axis = "stage";
+  plan.pipeline->microbatches = candidate.stages.microbatches;
+  plan.mesh.insert(plan.mesh.begin(), {plan.pipeline->axis, candidate.stages.stages, {}});
+  return plan;
+}
+
+double Compilation::PlanFinder::getMeasure(const PlanCell &cell) const {
+  return request.takesLeast                               ? static_cast<double>(cell.peakBytes)
+         : request.objective == PlanObjective::Throughput ? cell.spanNs
+                                                          : cell.ns;
+}
+
+bool Compilation::PlanFinder::fits(const PlanCell &cell) const {
+  return (limit == 0 || cell.peakBytes <= limit) && (request.withinNs == 0 || cell.ns <= request.withinNs);
+}
+
+/// What takes longer than the best by the least that a cell can take. Where memory counts, or any plan may be on the front, nothing does.
+bool Compilation::PlanFinder::isBeyond(const StageCell &stages, double ns) const {
+  if (!stages.isPipeline() || request.takesLeast || request.wantsFront)
+    return false;
+  double least = request.objective == PlanObjective::Throughput ? stages.boundSpan(ns) : stages.boundCall(ns);
+  return least >= best || (request.withinNs > 0 && stages.boundCall(ns) > request.withinNs);
+}
+
+/// By whatever objective `chooseObjective` would take: it looks at all where no axis is free. That saves little, so what takes far more
+/// than `least` by time is left at that.
+Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std::shared_ptr<Plan> &plan,
+                                                                       double least) {
+  constexpr double kClose = 1.1;
+  ShardOptions sharding = getOptions(*plan);
+  State::Prediction taken = state.predict(plan, sharding, State::Trial::WithKernels);
+  if (!plan->hasFree() && !plan->pipeline && taken.ns < kClose * least && state.isSmall())
+    state.compareObjectives(plan, sharding, [&](Optimize optimize) { return makeCosts(*plan, optimize); }, taken);
+  return taken;
+}
+
+/// Stages are cut for time; where a rank then has too much, within the limit, if they can be.
+Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::shared_ptr<Plan> &plan, double least) {
+  State::Prediction taken = predictAsTaken(plan, least);
+  if (!plan->pipeline || limit == 0 || taken.ns == kNever || taken.peakBytes <= limit)
+    return taken;
+  auto cut = std::make_shared<Plan>(*plan);
+  cut->pipeline->memoryLimit = limit;
+  State::Prediction again = predictAsTaken(cut, least);
+  if (again.ns == kNever || again.peakBytes >= taken.peakBytes)
+    return taken;
+  plan = cut;
+  return again;
+}
+
+/// Predicts a plan, and keeps it where it fits and is better than the best of its cell. Where nothing fits yet, the last one is kept.
+void Compilation::PlanFinder::tryPlan(Plan plan, int64_t storedBytes, Look &look) {
+  PlanCell &known = look.best.cell;
+  bool hasAnswer = !known.text.empty();
+  auto made = std::make_shared<Plan>(std::move(plan));
+  State::Prediction taken = predictInMemory(made, hasAnswer ? known.ns : kNever);
+  if (taken.ns == kNever)
+    return;
+  PlanCell cell;
+  cell.mesh = formatMesh(made->mesh);
+  cell.stages = look.candidate.stages;
+  cell.ns = taken.ns;
+  cell.spanNs = taken.spanNs;
+  cell.peakBytes = taken.peakBytes;
+  cell.storedBytes = made->pipeline ? taken.parameterBytes : storedBytes;
+  cell.sentBytes = taken.sentBytes;
+  leastBytes = std::min(leastBytes, cell.peakBytes);
+  leastNs = std::min(leastNs, cell.ns);
+  bool isAnswer = fits(cell);
+  cell.verdict = isAnswer                              ? PlanCell::Verdict::Worse
+                 : limit > 0 && cell.peakBytes > limit ? PlanCell::Verdict::Memory
+                                                       : PlanCell::Verdict::Slow;
+  tried.push_back({cell, made});
+  if (hasAnswer && !(isAnswer && getMeasure(cell) < getMeasure(known)))
+    return;
+  if (isAnswer) {
+    cell.text = writeText(cell, *made);
+    best = std::min(best, getMeasure(cell));
+  }
+  look.best = {std::move(cell), std::move(made)};
+}
+
+/// First what time alone decides; where that does not fit, what stores less, as much less as it is too much, with a price on what passes
+/// through memory too, in the share that the last answer had of it at its peak. The answer that fits, or else stores least; null: there is
+/// none, or none can be better than what is known.
+const CellAnswer *Compilation::PlanFinder::searchCell(Look &look) {
+  constexpr unsigned kMostTries = 5;
+  CellSearch &search = look.cell.getSearch();
+  PlanCell &known = look.best.cell;
+  int64_t stages = look.candidate.stages.stages;
+  int64_t most = std::numeric_limits<int64_t>::max();
+  if (limit > 0 && limit < most / stages)
+    most = limit * stages;
+  if (const CellAnswer *smallest = request.takesLeast ? search.findSmallest() : nullptr)
+    most = smallest->storedBytes;
+  for (unsigned round = 0; round < kMostTries; ++round) {
+    const CellAnswer *met = search.find(most);
+    if (!met)
+      break;
+    if (isBeyond(look.candidate.stages, met->ns)) {
+      known.verdict = PlanCell::Verdict::Pruned;
+      return nullptr;
+    }
+    tryPlan(look.cell.makePlan(*met, look.plan, look.candidate.borders), met->storedBytes, look);
+    if (known.verdict != PlanCell::Verdict::Memory)
+      return met;
+    auto beside = static_cast<double>((known.peakBytes - known.storedBytes) * stages);
+    search.setValueShare(std::max(beside, 0.0) / std::max(search.countValues(met->getDecision()), 1.0));
+    most = met->storedBytes - (known.peakBytes - limit) * stages;
+  }
+  return search.findSmallest();
+}
+
+/// Other answers count as long as they are not far above by the costs of the solver, which leave out launches. They do with axes free for
+/// the rest, and as rules alone, as people write plans: what these bring is another way down.
+void Compilation::PlanFinder::takeOthers(Look &look, const CellAnswer &met) {
+  constexpr double kFar = 1.3;
+  for (const CellAnswer *one : look.cell.getSearch().findOthers(met)) {
+    if (one->ns >= kFar * met.ns && !look.best.cell.text.empty())
+      continue;
+    Plan plan = look.cell.makePlan(*one, look.plan, look.candidate.borders);
+    tryPlan(plan, one->storedBytes, look);
+    plan.areAllFree = false;
+    tryPlan(std::move(plan), one->storedBytes, look);
+  }
+}
+
+/// Answers that store less and less, a tenth at a time.
+void Compilation::PlanFinder::followFront(Look &look) {
+  constexpr unsigned kMostPoints = 12;
+  constexpr double kStep = 0.9;
+  CellSearch &search = look.cell.getSearch();
+  const CellAnswer *smallest = search.findSmallest();
+  const CellAnswer *met = search.find(std::numeric_limits<int64_t>::max());
+  for (unsigned point = 0; point < kMostPoints && met && smallest && met->storedBytes > smallest->storedBytes;
+       ++point) {
+    auto most = static_cast<int64_t>(kStep * static_cast<double>(met->storedBytes));
+    met = search.find(std::max(most, smallest->storedBytes));
+    if (met)
+      tryPlan(look.cell.makePlan(*met, look.plan, look.candidate.borders), met->storedBytes, look);
+  }
+}
+
+Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &candidate) {
+  Tried best;
+  Plan plan = makeGiven(candidate);
+  best.cell.mesh = formatMesh(plan.mesh);
+  best.cell.stages = candidate.stages;
+  best.cell.verdict = PlanCell::Verdict::Impossible;
+  ShardOptions sharding = getOptions(plan);
+  OwningOpRef<ModuleOp> copy =
+      state.advanceCopy(std::make_shared<Plan>(plan), sharding, Phase::Annotated, &best.cell.reason);
+  SolverOptions options;
+  options.costs = sharding.getCosts();
+  options.keepParameters = sharding.keepPlan;
+  ScopedDiagnosticHandler quiet(state.context.get(), [](mlir::Diagnostic &) { return success(); });
+  std::unique_ptr<CellPlan> cell = copy ? CellPlan::create(std::move(copy), std::move(options)) : nullptr;
+  if (!cell)
+    return best;
+  Look look{candidate, std::move(plan), *cell, best};
+  const CellAnswer *met = searchCell(look);
+  if (met && (!request.isQuick || best.cell.text.empty()))
+    takeOthers(look, *met);
+  if (met && request.wantsFront)
+    followFront(look);
+  answer.solves += cell->getSearch().countSolves();
+  return best;
+}
+
+/// Sizes of dims come along, for the plan is about them, too: of another batch another plan may be best.
+std::string Compilation::PlanFinder::writeText(const PlanCell &cell, const Plan &plan) const {
+  std::vector<std::string> comments;
+  comments.push_back(llvm::formatv(
+      "found by cleave plan: {0} a call predicted on {1}, {2} a rank, of them {3} weights and states; sends {4}",
+      formatTime(cell.ns), plan.cluster->name, formatBytes(cell.peakBytes), formatBytes(cell.storedBytes),
+      formatBytes(cell.sentBytes)));
+  if (plan.pipeline)
+    comments.push_back(llvm::formatv("{0} where calls follow each other; stages begin where the slowest is fastest",
+                                     formatTime(cell.spanNs)));
+  comments.push_back(plan.areAllFree ? "axes are free: what no rule names is decided by time"
+                                     : "what no rule names follows from the rules, decided by time");
+  comments.push_back("a rule may be changed, taken away or added");
+  if (plan.clusterFile.empty() && given.clusterPlace.line != 0)
+    comments.push_back(
+        "it is for the cluster that the given plan describes: copy that section here, or give --cluster");
+  Plan file = plan;
+  for (const auto &[name, size] : state.options.dims)
+    file.dims.try_emplace(name, size);
+  return formatPlanFile(file, state.options.sharding.attention, comments);
+}

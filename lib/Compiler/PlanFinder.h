@@ -1,0 +1,92 @@
+//===- PlanFinder.h - the search for a plan ---------------------*- C++ -*-===//
+//
+//   cells      stages x microbatches x mesh       FindPlan.cpp: which, in which order, and the answer of all
+//   one cell   prices of memory x styles          LookAtCell.cpp: what is decided becomes a plan, whose program is predicted
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_LIB_COMPILER_PLANFINDER_H
+#define CLEAVE_LIB_COMPILER_PLANFINDER_H
+
+#include "CellPlan.h"
+
+#include <limits>
+
+namespace cleave {
+
+class Compilation::PlanFinder {
+public:
+  PlanFinder(State &state, const PlanRequest &request) : state(state), request(request) {}
+
+  /// Nothing after an error.
+  std::optional<FoundPlan> run();
+
+private:
+  struct Candidate {
+    spmd::StageCell stages;
+    /// Of the devices of a stage.
+    std::vector<spmd::MeshAxis> mesh;
+    /// See `nameAxes`; nothing: axes have names.
+    std::optional<std::vector<unsigned>> borders;
+  };
+  /// A program that was predicted, and its plan.
+  struct Tried {
+    PlanCell cell;
+    std::shared_ptr<const spmd::Plan> plan;
+  };
+  /// A cell while it is looked at.
+  struct Look {
+    const Candidate &candidate;
+    /// What is given, in that cell.
+    spmd::Plan plan;
+    CellPlan &cell;
+    /// Best so far.
+    Tried &best;
+  };
+
+  // FindPlan.cpp
+  bool prepare();
+  bool checkDevices();
+  void predictOneDevice();
+  std::vector<Candidate> listCandidates(spmd::StageCell stages, bool isQuick);
+  bool lookAtStages();
+  std::vector<spmd::StageCell> pickBest() const;
+  void lookAtMeshes(llvm::ArrayRef<spmd::StageCell> picked);
+  void dropEqual();
+  void listFront();
+  void findBinding();
+  bool failWithout();
+  bool fail(llvm::Error error, Blame blame = Blame::Input) { return state.fail(std::move(error), blame); }
+
+  // LookAtCell.cpp
+  Tried look(const Candidate &candidate);
+  const spmd::CellAnswer *searchCell(Look &look);
+  void takeOthers(Look &look, const spmd::CellAnswer &met);
+  void followFront(Look &look);
+  void tryPlan(spmd::Plan plan, int64_t storedBytes, Look &look);
+  State::Prediction predictAsTaken(const std::shared_ptr<spmd::Plan> &plan, double least);
+  State::Prediction predictInMemory(std::shared_ptr<spmd::Plan> &plan, double least);
+  bool isBeyond(const spmd::StageCell &stages, double ns) const;
+  /// What is to be little of an answer.
+  double getMeasure(const PlanCell &cell) const;
+  bool fits(const PlanCell &cell) const;
+  ShardOptions getOptions(const spmd::Plan &plan) const;
+  spmd::Plan makeGiven(const Candidate &candidate) const;
+  std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
+
+  State &state;
+  const PlanRequest &request;
+  /// What is given, with all axes free, on the machine that counts.
+  spmd::Plan given;
+  int64_t limit = 0, samples = 1;
+  std::vector<Tried> found;
+  /// All that has a program, whether it fits or not.
+  std::vector<Tried> tried;
+  /// The least measure of an answer, and of all that was met the least memory and time of a call.
+  double best = std::numeric_limits<double>::infinity(), leastNs = std::numeric_limits<double>::infinity();
+  int64_t leastBytes = std::numeric_limits<int64_t>::max();
+  FoundPlan answer;
+};
+
+} // namespace cleave
+
+#endif // CLEAVE_LIB_COMPILER_PLANFINDER_H
