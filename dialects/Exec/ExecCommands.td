@@ -121,7 +121,7 @@ def Exec_PiecesOp : Exec_Op<"pieces", [Symbol]> {
 }
 
 def Exec_ExchangeOp : Exec_CommandOp<"exchange", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-    DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCauseAttr", "setCauseAttr"]>]> {
+    DeclareOpInterfaceMethods<CollectiveOpInterface, ["getNumPeers", "getCauseAttr", "setCauseAttr"]>]> {
   let summary = "sends pieces from rank to rank";
   let description = [{
     Each rank sends boxes of its source, and receives boxes of its target. The rest of the target does not change; the source

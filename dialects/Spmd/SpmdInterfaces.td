@@ -74,6 +74,8 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"True if ranks send something to each other; else each knows what it keeps or is.",
                     "bool", "communicates", (ins), "", "return true;">,
     InterfaceMethod<"Bytes that the busiest rank sends, rounded up.", "int64_t", "getWireBytes">,
+    InterfaceMethod<"Ranks that one sends to, or gets from, at most: of what goes point to point. By itself all others of its group.",
+                    "int64_t", "getNumPeers", (ins), "", "return $_op.getRankGroups().size() - 1;">,
     InterfaceMethod<"What the op is for, a sentence for people; null if that is not known. It does not change what the op computes.",
                     "::mlir::StringAttr", "getCauseAttr", (ins), "", "return {};">,
     InterfaceMethod<"Sets what the op is for; does nothing where `communicates` is false.",

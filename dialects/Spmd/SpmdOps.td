@@ -156,7 +156,7 @@ def Spmd_LocalSliceOp : Spmd_RankOp<"local_slice"> {
   let hasVerifier = 1;
 }
 
-def Spmd_PermuteOp : Spmd_CollectiveOp<"permute"> {
+def Spmd_PermuteOp : Spmd_CollectiveOp<"permute", ["getNumPeers"]> {
   let summary = "exchanges pieces point to point, from one sharding to another";
   let description = [{
     Every rank receives each piece of its shard under `to` that it does not hold under `from`, from the holder that
@@ -174,7 +174,7 @@ def Spmd_PermuteOp : Spmd_CollectiveOp<"permute"> {
   let hasVerifier = 1;
 }
 
-def Spmd_WindowOp : Spmd_CollectiveOp<"window"> {
+def Spmd_WindowOp : Spmd_CollectiveOp<"window", ["getNumPeers"]> {
   let summary = "halo exchange: each rank's interval of a dim, with the edges of its neighbors";
   let description = [{
     The operands of a group are the shards of one value, along each dim by its listed axes. Along each dim, the rank with
@@ -209,7 +209,7 @@ def Spmd_WindowOp : Spmd_CollectiveOp<"window"> {
   }];
 }
 
-def Spmd_JoinOp : Spmd_CollectiveOp<"join"> {
+def Spmd_JoinOp : Spmd_CollectiveOp<"join", ["getNumPeers"]> {
   let summary = "concatenates parts that are sharded along one dim, and shards the result";
   let description = [{
     Along `dim`, the operand of a rank is the concatenation of the rank's shards of all parts; the result is the rank's shard of
@@ -229,7 +229,7 @@ def Spmd_JoinOp : Spmd_CollectiveOp<"join"> {
   let hasVerifier = 1;
 }
 
-def Spmd_SplitOp : Spmd_CollectiveOp<"split"> {
+def Spmd_SplitOp : Spmd_CollectiveOp<"split", ["getNumPeers"]> {
   let summary = "splits a sharded concatenation into its parts, and shards each part";
   let description = [{
     It is the inverse of `spmd.join`. Along `dim`, the operand of a rank is the rank's shard of the concatenation of all parts; the

@@ -97,9 +97,10 @@ StringRef cleave::cost::getKindOfCollective(Operation *op) {
 
 double OpCosts::getCommunicationNs(Operation &op, const Share &share) {
   if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
-    return collective.communicates() ? times->getCollectiveNs(getKindOfCollective(&op), collective.getGroupAxes(),
-                                                              divide(collective.getWireBytes(), share))
-                                     : 0;
+    return collective.communicates()
+               ? times->getCollectiveNs(getKindOfCollective(&op), collective.getGroupAxes(),
+                                        divide(collective.getWireBytes(), share), collective.getNumPeers())
+               : 0;
   if (!isa<pipe::SendOp, exec::SendOp>(op))
     return 0;
   int64_t bytes = 0;

@@ -46,7 +46,7 @@ double OpTimes::getKernelNs(double flops, double bytes, Type elementType) const 
   return cluster.device.getNs(flops, bytes, debugString(elementType)) + cluster.device.launchNs;
 }
 
-double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, int64_t bytes) const {
+double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, int64_t bytes, int64_t peers) const {
   SmallVector<spmd::SubAxis> digits;
   for (spmd::AxisAttr axis : axes)
     digits.push_back(axis.toSubAxis(mesh));
@@ -56,7 +56,7 @@ double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, i
   spmd::AtomList atoms;
   for (const spmd::SubAxis &digit : digits)
     llvm::append_range(atoms, cut->atomsOf(digit).value_or(spmd::AtomList()));
-  return spmd::collectiveUnits(*cut, model, program::getTraffic(kind), atoms, bytes) / model.perNs;
+  return spmd::collectiveUnits(*cut, model, program::getTraffic(kind), atoms, bytes, peers) / model.perNs;
 }
 
 /// The axis of a pipeline is none of the stage's mesh.

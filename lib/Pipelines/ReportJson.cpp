@@ -62,6 +62,8 @@ static void write(llvm::json::OStream &json, const CollectiveReport &collective)
   writeShape(json, "operand_shape", collective.operandShape);
   writeShape(json, "result_shape", collective.resultShape);
   json.attribute("wire_bytes_per_rank", collective.wireBytes);
+  if (collective.peers > 0)
+    json.attribute("peers", collective.peers);
   if (collective.times != 1)
     json.attribute("times", collective.times);
   if (collective.ns > 0)

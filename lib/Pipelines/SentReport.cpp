@@ -32,6 +32,8 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op, Value
   report.operandShape = type.getShape().vec();
   report.resultShape = cast<ShapedType>(result.getType()).getShape().vec();
   report.wireBytes = wireBytes;
+  if (program::getTraffic(report.kind) == program::Traffic::Direct)
+    report.peers = op.getNumPeers();
   report.node = nn::describeNode(op);
   if (StringAttr cause = op.getCauseAttr())
     report.cause = cause.str();

@@ -104,35 +104,55 @@ GroupCost cleave::spmd::ringCost(const AtomMesh &mesh, const CostModel &model, A
   return cost;
 }
 
-GroupCost cleave::spmd::pairwiseCost(const AtomMesh &mesh, const CostModel &model, ArrayRef<AtomId> atoms) {
-  GroupCost cost;
+/// Of so many messages one after the other, as many over the latest links as ranks are behind these.
+static __int128 sumLatencies(ArrayRef<Level> levels, int64_t peers) {
+  SmallVector<std::pair<int64_t, __int128>, 4> reached; // latency, ranks
   __int128 nearer = 1; // Ranks that are reached over faster links, and the rank itself.
-  for (const Level &level : levelsOf(mesh, model, atoms)) {
-    cost.perPiece += nearer * (level.ranks - 1) * level.link->perByte;
-    cost.fixed = std::max<__int128>(cost.fixed, level.link->latency);
+  for (const Level &level : levels) {
+    reached.push_back({level.link->latency, nearer * (level.ranks - 1)});
     nearer *= level.ranks;
   }
+  llvm::sort(reached, std::greater<>());
+  __int128 sum = 0, left = peers;
+  for (auto [latency, ranks] : reached) {
+    __int128 count = std::min(left, ranks);
+    sum += count * latency;
+    left -= count;
+  }
+  return sum;
+}
+
+GroupCost cleave::spmd::pairwiseCost(const AtomMesh &mesh, const CostModel &model, ArrayRef<AtomId> atoms) {
+  GroupCost cost;
+  __int128 nearer = 1;
+  SmallVector<Level, 4> levels = levelsOf(mesh, model, atoms);
+  for (const Level &level : levels) {
+    cost.perPiece += nearer * (level.ranks - 1) * level.link->perByte;
+    nearer *= level.ranks;
+  }
+  cost.fixed = sumLatencies(levels, mesh.product(atoms) - 1);
   return cost;
 }
 
-GroupCost cleave::spmd::directCost(const AtomMesh &mesh, const CostModel &model, ArrayRef<AtomId> atoms) {
+GroupCost cleave::spmd::directCost(const AtomMesh &mesh, const CostModel &model, ArrayRef<AtomId> atoms,
+                                   int64_t peers) {
   GroupCost cost;
-  for (const Level &level : levelsOf(mesh, model, atoms)) {
+  SmallVector<Level, 4> levels = levelsOf(mesh, model, atoms);
+  for (const Level &level : levels)
     cost.perPiece = std::max<__int128>(cost.perPiece, level.link->perByte);
-    cost.fixed = std::max<__int128>(cost.fixed, level.link->latency);
-  }
+  cost.fixed = sumLatencies(levels, peers);
   return cost;
 }
 
 // For those who know what is sent, but not of which pieces: reports, and stages of pipelines.
 // A ring sends n - 1 pieces of `perPiece`, over any group: what a byte costs follows from both.
 double cleave::spmd::collectiveUnits(const AtomMesh &mesh, const CostModel &model, Traffic traffic,
-                                     ArrayRef<AtomId> atoms, int64_t bytes) {
+                                     ArrayRef<AtomId> atoms, int64_t bytes, int64_t peers) {
   int64_t ranks = mesh.product(atoms);
   if (bytes == 0 || ranks == 1)
     return 0;
   GroupCost group = traffic == Traffic::Pairwise ? pairwiseCost(mesh, model, atoms)
-                    : traffic == Traffic::Direct ? directCost(mesh, model, atoms)
+                    : traffic == Traffic::Direct ? directCost(mesh, model, atoms, peers)
                                                  : ringCost(mesh, model, atoms);
   double pieces = traffic == Traffic::Direct ? 1 : static_cast<double>(ranks - 1);
   double turns = traffic == Traffic::TwoRings ? 2 : 1;

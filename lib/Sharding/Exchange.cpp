@@ -12,6 +12,8 @@
 // A dim is *even* if it does not change, or if one of its lists begins the other and the sizes divide: then covered and
 // own are the same for every rank, up to dims that end in a short shard. What is left to enumerate are the coordinates
 // of the atoms in the other dims, and that stops at the first rank which keeps nothing and sends as much as any can.
+// The ranks that h sends to, and those that it gets from, are counted alike: with the number of shards of the other state that h's box has
+// a part of for covered, and 1 for own if h is among them.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/ReshardPlanner.h"
@@ -29,6 +31,8 @@ struct UnevenDim {
   int64_t newDigits = 1;
   /// Rows of [shard * newDigits + digits]; empty if newDigits is 1, because then all rows of a shard are covered.
   SmallVector<int64_t, 16> coveredTable;
+  /// The same of shards under `to`, in place of rows.
+  SmallVector<int64_t, 16> targetTable;
 
   int64_t overlap(int64_t fromShard, int64_t toShard) const {
     int64_t low = std::max(fromShard * fromWidth, toShard * toWidth);
@@ -40,6 +44,15 @@ struct UnevenDim {
       return std::max<int64_t>(0, std::min(fromWidth, extent - shard * fromWidth));
     return coveredTable[shard * newDigits + digits];
   }
+  /// Shards of width `other` that share a position with one of width `width`.
+  int64_t countShards(int64_t shard, int64_t width, int64_t other) const {
+    int64_t begin = shard * width, end = std::min(begin + width, extent);
+    return begin < end ? (end - 1) / other - begin / other + 1 : 0;
+  }
+  int64_t targets(int64_t shard, int64_t digits) const {
+    return targetTable.empty() ? countShards(shard, fromWidth, toWidth) : targetTable[shard * newDigits + digits];
+  }
+  int64_t sources(int64_t shard) const { return countShards(shard, toWidth, fromWidth); }
   int64_t mostCovered() const { return coveredTable.empty() ? fromWidth : *max_element(coveredTable); }
 };
 
@@ -55,6 +68,8 @@ public:
   Exchange(const AtomMesh &mesh, ArrayRef<int64_t> shape, const State &from, const State &to);
   /// Elements sent by the busiest rank.
   int64_t largestSender();
+  /// Others that a rank sends to, or gets from, at most.
+  int64_t mostPeers();
 
 private:
   bool addIfEven(int64_t extent, ArrayRef<AtomId> fromAtoms, ArrayRef<AtomId> toAtoms);
@@ -64,11 +79,12 @@ private:
   /// Moves on to the next rank; false after the last one.
   bool advance();
   int64_t sentByCurrent() const;
+  int64_t peersOfCurrent() const;
 
   const AtomMesh &mesh;
   const State &from;
   /// Products over the even dims.
-  int64_t evenCovered = 1, evenKept = 1;
+  int64_t evenCovered = 1, evenKept = 1, evenTargets = 1, evenSources = 1;
   int64_t copies = 1;
   SmallVector<UnevenDim, 4> dims;
   SmallVector<MovingAtom, 8> atoms;
@@ -107,6 +123,10 @@ bool Exchange::addIfEven(int64_t extent, ArrayRef<AtomId> fromAtoms, ArrayRef<At
     if (!from.splits(atom))
       newDigits *= mesh.size(atom);
   evenCovered *= fromWidth / newDigits;
+  if (toAtoms.size() > fromAtoms.size())
+    evenTargets *= mesh.product(toAtoms.drop_front(fromAtoms.size())) / newDigits;
+  else
+    evenSources *= mesh.product(fromAtoms.drop_front(toAtoms.size()));
   evenKept *= std::min(fromWidth, toWidth);
   return true;
 }
@@ -122,7 +142,7 @@ MovingAtom &Exchange::moving(AtomId atom) {
 void Exchange::addUneven(int64_t extent, const AtomList &fromAtoms, const AtomList &toAtoms) {
   int index = dims.size();
   UnevenDim &dim = dims.emplace_back(
-      UnevenDim{extent, shardExtent(mesh, extent, fromAtoms), shardExtent(mesh, extent, toAtoms), 1, {}});
+      UnevenDim{extent, shardExtent(mesh, extent, fromAtoms), shardExtent(mesh, extent, toAtoms), 1, {}, {}});
   int64_t stride = 1;
   for (AtomId id : reverse(fromAtoms)) {
     MovingAtom &atom = moving(id);
@@ -147,6 +167,7 @@ void Exchange::addUneven(int64_t extent, const AtomList &fromAtoms, const AtomLi
 
 void Exchange::computeCovered(UnevenDim &dim, int64_t fromShards, const AtomList &toAtoms) {
   dim.coveredTable.assign(fromShards * dim.newDigits, 0);
+  dim.targetTable.assign(fromShards * dim.newDigits, 0);
   SmallVector<const MovingAtom *, 8> newAtoms;
   for (AtomId id : toAtoms)
     if (moving(id).newStride)
@@ -156,8 +177,10 @@ void Exchange::computeCovered(UnevenDim &dim, int64_t fromShards, const AtomList
     for (const MovingAtom *atom : newAtoms)
       newDigits += shard / atom->toStride % atom->size * atom->newStride;
     int64_t end = std::min((shard + 1) * dim.toWidth, dim.extent);
-    for (int64_t source = shard * dim.toWidth / dim.fromWidth; source * dim.fromWidth < end; ++source)
+    for (int64_t source = shard * dim.toWidth / dim.fromWidth; source * dim.fromWidth < end; ++source) {
       dim.coveredTable[source * dim.newDigits + newDigits] += dim.overlap(source, shard);
+      ++dim.targetTable[source * dim.newDigits + newDigits];
+    }
   }
 }
 
@@ -197,6 +220,24 @@ int64_t Exchange::largestSender() {
   return most;
 }
 
+int64_t Exchange::peersOfCurrent() const {
+  int64_t targets = copies * evenTargets, sources = evenSources, own = 1;
+  for (auto [index, dim] : enumerate(dims)) {
+    targets *= dim.targets(fromShard[index], newDigit[index]);
+    sources *= dim.sources(toShard[index]);
+    own *= dim.overlap(fromShard[index], toShard[index]) > 0 ? 1 : 0;
+  }
+  return std::max(targets, sources) - own;
+}
+
+int64_t Exchange::mostPeers() {
+  int64_t most = 0;
+  do
+    most = std::max(most, peersOfCurrent());
+  while (advance());
+  return most;
+}
+
 } // namespace
 
 int64_t exchangeBytes(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
@@ -204,6 +245,10 @@ int64_t exchangeBytes(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t ele
   if (from.dims == to.dims || is_contained(shape, 0))
     return 0;
   return clampCost(__int128(Exchange(mesh, shape, from, to).largestSender()) * elementBytes);
+}
+
+int64_t exchangePeers(const AtomMesh &mesh, ArrayRef<int64_t> shape, const State &from, const State &to) {
+  return from.dims == to.dims || is_contained(shape, 0) ? 0 : Exchange(mesh, shape, from, to).mostPeers();
 }
 
 } // namespace cleave::spmd

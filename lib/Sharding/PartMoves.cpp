@@ -12,6 +12,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
+#include <set>
 
 using namespace llvm;
 
@@ -70,4 +71,27 @@ int64_t cleave::spmd::countSentOfParts(ArrayRef<int64_t> parts, int64_t members)
 
 int64_t cleave::spmd::countSentOfSplit(ArrayRef<int64_t> parts, int64_t members) {
   return countMost(forEachSplitPiece, parts, members);
+}
+
+static int64_t countMostPeers(ForEachPiece forEachPiece, ArrayRef<int64_t> parts, int64_t members) {
+  std::set<std::pair<int64_t, int64_t>> pairs; // source, target
+  for (int64_t target = 0; target < members; ++target)
+    forEachPiece(parts, members, target, [&](const cleave::spmd::PartPiece &piece) {
+      if (piece.source != target)
+        pairs.insert({piece.source, target});
+    });
+  SmallVector<int64_t> targets(members, 0), sources(members, 0);
+  for (auto [source, target] : pairs) {
+    ++targets[source];
+    ++sources[target];
+  }
+  return std::max(*max_element(targets), *max_element(sources));
+}
+
+int64_t cleave::spmd::countPeersOfParts(ArrayRef<int64_t> parts, int64_t members) {
+  return countMostPeers(forEachPartPiece, parts, members);
+}
+
+int64_t cleave::spmd::countPeersOfSplit(ArrayRef<int64_t> parts, int64_t members) {
+  return countMostPeers(forEachSplitPiece, parts, members);
 }

@@ -90,7 +90,9 @@ static void priceStep(const ReshardProblem &problem, ReshardStep &step, const St
     break;
   }
   case ReshardStepKind::Exchange: {
-    GroupCost direct = directCost(problem.mesh, problem.costs, step.atoms);
+    // Without latencies nobody asks.
+    int64_t peers = problem.costs.hasLatency() ? exchangePeers(problem.mesh, problem.shape, before, step.after) : 1;
+    GroupCost direct = directCost(problem.mesh, problem.costs, step.atoms, peers);
     bytes = exchangeBytes(problem.mesh, problem.shape, problem.elementBytes, before, step.after);
     units = direct.perPiece * bytes + direct.fixed;
     break;

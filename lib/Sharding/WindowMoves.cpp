@@ -8,10 +8,14 @@
 // where covered adds up, over all intervals of a dim, what they share with the member's shard, and own is what its own
 // interval does. Members that have the same numbers in a dim are counted once.
 //
+// Members that something goes to, or comes from, are counted by the same formula: covered is how many pieces of a dim share a position with
+// the member's, and own is 1 where the member is among these.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/WindowMoves.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <array>
 #include <set>
 
 using namespace llvm;
@@ -121,6 +125,21 @@ static std::set<Share> findShares(const DimWindow &dim) {
   return {shares.begin(), shares.end()};
 }
 
+/// The same of pieces and not of positions: those that a piece gets from, and those that get from it.
+static std::array<std::set<Share>, 2> findPartners(const DimWindow &dim) {
+  std::set<std::pair<int64_t, int64_t>> pairs; // source, target
+  for (int64_t piece = 0; piece < dim.pieces; ++piece)
+    forEachOverlap(dim, piece, [&](const Overlap &overlap) { pairs.insert({overlap.shard, piece}); });
+  SmallVector<Share> sources(dim.pieces), targets(dim.pieces);
+  for (auto [source, target] : pairs) {
+    ++sources[target].covered;
+    ++targets[source].covered;
+    if (source == target)
+      sources[source].own = targets[source].own = 1;
+  }
+  return {std::set<Share>(sources.begin(), sources.end()), std::set<Share>(targets.begin(), targets.end())};
+}
+
 static int64_t countMost(ArrayRef<std::set<Share>> dims, int64_t covered, int64_t own) {
   if (dims.empty())
     return covered - own;
@@ -137,4 +156,16 @@ int64_t cleave::spmd::countSentElements(ArrayRef<DimWindow> dims) {
   for (const DimWindow &dim : dims)
     shares.push_back(findShares(dim));
   return countMost(shares, 1, 1);
+}
+
+int64_t cleave::spmd::countPeers(ArrayRef<DimWindow> dims) {
+  if (any_of(dims, [](const DimWindow &dim) { return dim.size() == 0; }))
+    return 0;
+  SmallVector<std::set<Share>, 4> sources, targets;
+  for (const DimWindow &dim : dims) {
+    auto [from, to] = findPartners(dim);
+    sources.push_back(std::move(from));
+    targets.push_back(std::move(to));
+  }
+  return std::max(countMost(sources, 1, 1), countMost(targets, 1, 1));
 }

@@ -152,8 +152,9 @@ void Strategies::evaluate(Strategy &strategy, ArrayRef<ChoiceId> choices) {
 
 static int64_t ceilDiv(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
-/// Positions that the busiest rank sends in an exchange; nothing if ranks would not need intervals at one distance.
-std::optional<int64_t> Strategies::countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const {
+/// Positions that the busiest rank sends in an exchange, and its peers; nothing if ranks would not need intervals at one distance.
+std::optional<Strategies::Sent> Strategies::countSent(const ShardingRule &rule, const InnerCost &cost,
+                                                      const Cuts &cuts) const {
   SmallVector<DimWindow, 2> dims;
   for (const SlidingDim &slide : cost.slides) {
     const AtomList &mine = cuts[slide.input], &made = cuts[slide.result];
@@ -169,12 +170,12 @@ std::optional<int64_t> Strategies::countSent(const ShardingRule &rule, const Inn
       return std::nullopt;
     dims.push_back(*window);
   }
-  return countSentElements(dims);
+  return Sent{countSentElements(dims), countPeers(dims)};
 }
 
 /// The same of parts put one behind the other, or taken apart.
-std::optional<int64_t> Strategies::countJoined(const ShardingRule &rule, const InnerCost &cost,
-                                               const Cuts &cuts) const {
+std::optional<Strategies::Sent> Strategies::countJoined(const ShardingRule &rule, const InnerCost &cost,
+                                                        const Cuts &cuts) const {
   bool isJoin = cost.kind == InnerCost::Kind::Join;
   const SlidingDim &first = cost.slides.front();
   const AtomList &together = cuts[isJoin ? first.result : first.input];
@@ -185,7 +186,9 @@ std::optional<int64_t> Strategies::countJoined(const ShardingRule &rule, const I
       return std::nullopt;
     parts.push_back(part >= 0 ? rule.factorSizes[part] : 1);
   }
-  return (isJoin ? countSentOfParts : countSentOfSplit)(parts, mesh.product(together));
+  int64_t members = mesh.product(together);
+  return Sent{(isJoin ? countSentOfParts : countSentOfSplit)(parts, members),
+              (isJoin ? countPeersOfParts : countPeersOfSplit)(parts, members)};
 }
 
 /// Elements of one rank.
@@ -203,8 +206,9 @@ void Strategies::addRegroups(Strategy &strategy, const ShardingRule &rule, const
     if (!isUneven(rule, regroup.factor, cuts))
       continue;
     __int128 bytes = countLocal(rule, regroup.elementFactors, cuts) * regroup.elementBytes;
-    bytes *= countSentElements(regroup.getWindow(rule.factorSizes[regroup.factor], mesh.product(atoms)));
-    GroupCost direct = directCost(mesh, costs, atoms);
+    DimWindow window = regroup.getWindow(rule.factorSizes[regroup.factor], mesh.product(atoms));
+    bytes *= countSentElements(window);
+    GroupCost direct = directCost(mesh, costs, atoms, countPeers(window));
     strategy.innerBytes = clampCost(strategy.innerBytes + bytes);
     if (bytes > 0)
       strategy.innerUnits =
@@ -234,16 +238,16 @@ bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Cu
     __int128 bytes = countLocal(rule, cost.elementFactors, cuts) * cost.elementScale * cost.elementBytes;
     if (!cost.slides.empty()) {
       bool isExchange = cost.kind == InnerCost::Kind::Exchange;
-      std::optional<int64_t> sent = isExchange ? countSent(rule, cost, cuts) : countJoined(rule, cost, cuts);
+      std::optional<Sent> sent = isExchange ? countSent(rule, cost, cuts) : countJoined(rule, cost, cuts);
       if (!sent)
         return false;
-      GroupCost direct = directCost(mesh, costs, group);
-      strategy.innerBytes = clampCost(strategy.innerBytes + *sent * bytes);
-      if (*sent == 0)
+      GroupCost direct = directCost(mesh, costs, group, sent->peers);
+      strategy.innerBytes = clampCost(strategy.innerBytes + sent->positions * bytes);
+      if (sent->positions == 0)
         continue;
       // Parts are put side by side before they are sent.
       int64_t packing = cost.kind == InnerCost::Kind::Join ? costs.perLaunch : 0;
-      strategy.innerUnits = clampCost(strategy.innerUnits + *sent * bytes * direct.perPiece + direct.fixed +
+      strategy.innerUnits = clampCost(strategy.innerUnits + sent->positions * bytes * direct.perPiece + direct.fixed +
                                       costs.perCollective + packing);
       continue;
     }

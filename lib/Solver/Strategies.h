@@ -95,8 +95,12 @@ private:
   bool isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const;
   void addRegroups(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;
   bool addInner(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;
-  std::optional<int64_t> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
-  std::optional<int64_t> countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
+  /// What the busiest rank sends, and to or from how many others.
+  struct Sent {
+    int64_t positions, peers;
+  };
+  std::optional<Sent> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
+  std::optional<Sent> countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
   int64_t maskUnits(const ShardingRule &rule, const Draft &draft) const;
   double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
   __int128 countLocal(const ShardingRule &rule, llvm::ArrayRef<FactorId> factors, const Cuts &cuts) const;

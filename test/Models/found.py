@@ -33,8 +33,8 @@ SLACK = 1.005
 # The same in the memory of the plan by hand, where activations are most of it: the search has a price on what is stored, and only a rough
 # one on what passes through. None: nothing is found in so little.
 DEARER = {
-    "bert-fsdp cpu-threads": 1.02, "gpt2-fsdp cpu-threads": 1.036, "gpt2-megatron 8xH100-nvlink": 1.023, "llama-fsdp cpu-threads": 1.006,
-    "moe-groups-expert 8xH100-nvlink": 1.28, "swin-fsdp cpu-threads": 1.009, "unet-fsdp 8xH100-nvlink": 1.154, "vit-megatron cpu-threads": 1.019,
+    "bert-fsdp cpu-threads": 1.021, "gpt2-fsdp cpu-threads": 1.009, "gpt2-megatron 8xH100-nvlink": 1.022,
+    "moe-groups-expert 8xH100-nvlink": 1.27, "swin-fsdp cpu-threads": 1.009, "unet-fsdp 8xH100-nvlink": 1.154, "vit-megatron cpu-threads": 1.007,
     "llama-megatron-sequence 8xH100-nvlink": None,
 }
 

@@ -70,12 +70,20 @@ def find_levels(mesh, words, machine):
     return sorted(levels, key=lambda level: (-level[1].bandwidth, level[1].latency_us))
 
 
-def collective_ns(kind, sent, levels, begin_us):
-    """Of a collective of which the busiest rank sends `sent` bytes."""
+def messages_ns(levels, peers):
+    """A latency for each of so many others, the latest of them."""
+    latencies, inside = [], 1
+    for size, link in levels:
+        latencies += [1000 * link.latency_us] * (inside * (size - 1))
+        inside *= size
+    return sum(sorted(latencies, reverse=True)[:peers])
+
+
+def collective_ns(kind, sent, levels, begin_us, peers):
+    """Of a collective of which the busiest rank sends `sent` bytes, to `peers` others if it goes point to point."""
     ranks = math.prod(size for size, _ in levels)
     if ranks == 1 or sent == 0:
         return 0
-    farthest_ns = 1000 * max(link.latency_us for _, link in levels)
     if kind in ("all_gather", "reduce_scatter", "all_reduce"):
         rings = 2 if kind == "all_reduce" else 1
         whole = sent / rings * ranks / (ranks - 1)
@@ -86,9 +94,9 @@ def collective_ns(kind, sent, levels, begin_us):
             ns += (size - 1) * ranks / inside * link.latency_us * 1000
         return rings * ns + begin_us * 1000
     if kind == "all_to_all":
-        ns, inside = farthest_ns, 1
+        ns, inside = messages_ns(levels, ranks - 1), 1
         for size, link in levels:
             ns += (size - 1) * inside * sent / (ranks - 1) / link.bandwidth
             inside *= size
         return ns + begin_us * 1000
-    return sent / min(link.bandwidth for _, link in levels) + farthest_ns + begin_us * 1000
+    return sent / min(link.bandwidth for _, link in levels) + messages_ns(levels, peers) + begin_us * 1000

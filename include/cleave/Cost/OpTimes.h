@@ -32,8 +32,9 @@ public:
   double getComputeNs(double flops, double bytes, mlir::Type elementType) const;
   /// Of a kernel that is launched by itself.
   double getKernelNs(double flops, double bytes, mlir::Type elementType) const;
-  /// Of a collective (`all_reduce`, `permute`) over these axes of which the busiest rank sends `bytes`.
-  double getCollectiveNs(llvm::StringRef kind, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t bytes) const;
+  /// Of a collective (`all_reduce`, `permute`) over these axes of which the busiest rank sends `bytes`, to or from at most `peers` where it
+  /// goes point to point.
+  double getCollectiveNs(llvm::StringRef kind, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t bytes, int64_t peers) const;
   /// Of a message to the next rank along an axis of the machine's mesh.
   double getMessageNs(llvm::StringRef axis, int64_t bytes) const;
 

@@ -51,6 +51,8 @@ struct CollectiveReport {
   /// As often as it is done in a call: in a loop, for all iterations that it was counted for. Bytes and time are those of all.
   int64_t times = 1;
   int64_t wireBytes = 0;
+  /// Ranks that one sends to, or gets from, at most, of what goes point to point; else 0.
+  int64_t peers = 0;
   /// As predicted, where the cluster is known; values that go together share it by their bytes.
   double ns = 0;
   std::string node, cause;

@@ -17,7 +17,15 @@
 // Both are g1 g2 .. - 1 pieces where all axes cost the same: the cost of one ring over all ranks. An axis over several
 // kinds of links counts as several axes.
 //
-// Latencies are those of one flat ring, as NCCL builds it: of its g1 g2 .. - 1 steps g2 .. - 1 leave the nearest group.
+// Latencies of these are those of one flat ring, as NCCL builds it: of its g1 g2 .. - 1 steps g2 .. - 1 leave the nearest group.
+//
+// What goes point to point has a latency for each *peer*, however the bytes are dealt out: a rank of an all_to_all over g ranks has
+// g - 1 of them, one of an exchange as many as it sends to, or gets from, whichever are more. For a rank takes messages one after the
+// other, whoever carries them. In NCCL each is a task of its own, and tasks are given out round by round, in each of which a rank has
+// one peer to send to and one to receive from (`scheduleP2pTasksToPlan` in enqueue.cc): they share one launch, which is why beginning
+// counts once, and each of them waits for its peer. That several rounds may be under way on other channels is not counted. A thread
+// of the host copies from one member after the other, and a process writes one frame after the other (lib/Runtime). Peers are as far
+// away as they can be: the farthest ones first.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_COSTMODEL_H
@@ -51,8 +59,8 @@ using Surcharge = int32_t;
 /// How ranks that differ along one mesh axis are connected. Units; none negative.
 struct LinkCost {
   int64_t perByte = kCostUnitsPerByte;
-  /// One message, however short: a ring of g ranks has g-1 of them one after the other, an all_reduce twice as many.
-  /// What goes point to point (all_to_all, exchange, a message) goes at once.
+  /// One message, however short: a ring of g ranks has g-1 of them one after the other, an all_reduce twice as many; what goes point
+  /// to point has one for each peer.
   int64_t latency = 0;
 
   bool operator==(const LinkCost &other) const { return perByte == other.perByte && latency == other.latency; }
@@ -157,16 +165,17 @@ struct GroupCost {
 
 /// A ring: all_gather, reduce_scatter; an all_reduce is two of them, begun once.
 GroupCost ringCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms);
-/// Every rank to every other: all_to_all.
+/// Every rank to every other, one after the other: all_to_all.
 GroupCost pairwiseCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms);
-/// Point to point over links of all these atoms, the slowest of which counts: an exchange. A piece is all that the
-/// busiest rank sends.
-GroupCost directCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms);
+/// Point to point over links of all these atoms, for bytes the slowest: an exchange. A piece is all that the busiest rank sends.
+/// \param peers to so many others a rank sends at most, or gets from so many: the farthest of those that there are
+GroupCost directCost(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms, int64_t peers);
 
 /// Units of one collective over `atoms` of which the busiest rank sends `bytes`, its beginning included: what the formulas
 /// above make of these bytes. Nothing is begun to send nothing.
+/// \param peers as above, of what goes directly; nothing else asks
 double collectiveUnits(const AtomMesh &mesh, const CostModel &model, Traffic traffic, llvm::ArrayRef<AtomId> atoms,
-                       int64_t bytes);
+                       int64_t bytes, int64_t peers);
 
 } // namespace cleave::spmd
 

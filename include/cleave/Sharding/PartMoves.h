@@ -41,6 +41,10 @@ void forEachSplitPiece(llvm::ArrayRef<int64_t> parts, int64_t members, int64_t t
 int64_t countSentOfParts(llvm::ArrayRef<int64_t> parts, int64_t members);
 int64_t countSentOfSplit(llvm::ArrayRef<int64_t> parts, int64_t members);
 
+/// Other members that one sends to, or gets from, at most.
+int64_t countPeersOfParts(llvm::ArrayRef<int64_t> parts, int64_t members);
+int64_t countPeersOfSplit(llvm::ArrayRef<int64_t> parts, int64_t members);
+
 } // namespace cleave::spmd
 
 #endif // CLEAVE_SHARDING_PARTMOVES_H

@@ -66,6 +66,8 @@ void forEachWindowPiece(llvm::ArrayRef<DimWindow> dims, int64_t target,
 
 /// Elements that the busiest member sends.
 int64_t countSentElements(llvm::ArrayRef<DimWindow> dims);
+/// Other members that one sends to, or gets from, at most.
+int64_t countPeers(llvm::ArrayRef<DimWindow> dims);
 
 } // namespace cleave::spmd
 

@@ -26,9 +26,8 @@ Cluster makeNodes(double beginUs, double nearUs, double farUs, int64_t nodes = 2
 }
 
 /// Microseconds of one collective over all of a mesh.
-double getUs(const Cluster &cluster, std::vector<int64_t> sizes, Traffic traffic, int64_t bytes,
-             std::vector<int64_t> devices = {}) {
-  ClusterMesh named{{}, sizes, std::move(devices)};
+double getUs(const Cluster &cluster, std::vector<int64_t> sizes, Traffic traffic, int64_t bytes, int64_t peers = 0) {
+  ClusterMesh named{{}, sizes, {}};
   for (size_t axis = 0; axis < sizes.size(); ++axis)
     named.names.push_back(std::string(1, static_cast<char>('a' + axis)));
   CostModel model = makeCostModel(cluster, named, named.names, Optimize::Time);
@@ -36,7 +35,7 @@ double getUs(const Cluster &cluster, std::vector<int64_t> sizes, Traffic traffic
   AtomList atoms;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
     atoms.push_back(atom);
-  return collectiveUnits(mesh, model, traffic, atoms, bytes) / model.perNs / 1000;
+  return collectiveUnits(mesh, model, traffic, atoms, bytes, peers) / model.perNs / 1000;
 }
 
 // LL, LL128, Simple on 2x8 H100: 40.0, 75.2 and 131.6 us; an all_gather with LL 23.3. One axis over all 16, or one for the
@@ -71,10 +70,11 @@ TEST(ClusterTest, OneNodeHasNoNetwork) {
   EXPECT_NEAR(getUs(makeNodes(0, 1, 100), {2, 3}, Traffic::Ring, 1), 5, 0.1);
 }
 
-// Every rank to every other at once: one latency, the farthest; of 15 pieces 7 stay inside.
-TEST(ClusterTest, AllToAllGoesAtOnce) {
-  EXPECT_NEAR(getUs(makeNodes(5, 1, 3), {2, 8}, Traffic::Pairwise, 15'000'000), 5 + 3 + 7e6 / 400e3 + 8e6 / 50e3, 0.5);
-  EXPECT_NEAR(getUs(makeNodes(5, 1, 3), {2, 8}, Traffic::Direct, 1'000'000), 5 + 3 + 1e6 / 50e3, 0.1);
+// Every rank to every other, a latency each; of 15 pieces 7 stay inside. Two peers are as far away as two can be.
+TEST(ClusterTest, AllToAllHasALatencyForEachPeer) {
+  EXPECT_NEAR(getUs(makeNodes(5, 1, 3), {2, 8}, Traffic::Pairwise, 15'000'000),
+              5 + 7 * 1 + 8 * 3 + 7e6 / 400e3 + 8e6 / 50e3, 0.5);
+  EXPECT_NEAR(getUs(makeNodes(5, 1, 3), {2, 8}, Traffic::Direct, 1'000'000, 2), 5 + 2 * 3 + 1e6 / 50e3, 0.1);
 }
 
 // Rank r on device 8 (r mod 2) + r/2: neighbors along the minor axis of 2 are on two nodes, those along the major axis on
@@ -105,7 +105,11 @@ TEST(ClusterTest, NodesNeedNotEndWhereAtomsDo) {
   CostModel one = makeCostModel(cluster, together, together.names, Optimize::Time),
             two = makeCostModel(cluster, apart, apart.names, Optimize::Time);
   AtomMesh mesh({24}), meshApart({3, 8});
-  for (auto cost : {ringCost, pairwiseCost, directCost}) {
+  auto threePeers = [](const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<AtomId> atoms) {
+    return directCost(mesh, model, atoms, 3);
+  };
+  for (GroupCost (*cost)(const AtomMesh &, const CostModel &, llvm::ArrayRef<AtomId>) :
+       {&ringCost, &pairwiseCost, +threePeers}) {
     GroupCost found = cost(mesh, one, mesh.atomsOf(0u)), expected = cost(meshApart, two, {0, 1, 2, 3});
     EXPECT_EQ(int64_t(found.perPiece), int64_t(expected.perPiece));
     EXPECT_EQ(int64_t(found.fixed), int64_t(expected.fixed));

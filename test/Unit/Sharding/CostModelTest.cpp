@@ -9,7 +9,10 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/CostModel.h"
 #include "ReshardOracle.h"
+#include "cleave/Sharding/ShardMoves.h"
 #include <gtest/gtest.h>
+#include <map>
+#include <set>
 
 using namespace cleave::spmd;
 using namespace cleave::spmd::test;
@@ -43,7 +46,7 @@ TEST(CostModelTest, EqualLinksCostOneRing) {
   AtomMesh mesh({2, 4});
   EXPECT_EQ(int64_t(ringCost(mesh, CostModel(), {0, 1, 2}).perPiece), 7 * kCostUnitsPerByte);
   EXPECT_EQ(int64_t(pairwiseCost(mesh, CostModel(), {0, 1, 2}).perPiece), 7 * kCostUnitsPerByte);
-  EXPECT_EQ(int64_t(directCost(mesh, CostModel(), {0, 1, 2}).perPiece), kCostUnitsPerByte);
+  EXPECT_EQ(int64_t(directCost(mesh, CostModel(), {0, 1, 2}, 7).perPiece), kCostUnitsPerByte);
   EXPECT_EQ(ringCost(mesh, CostModel(), {0, 1, 2}).fixed, 0);
 }
 
@@ -53,15 +56,30 @@ TEST(CostModelTest, TheFastestAxisGoesFirst) {
   AtomMesh mesh({2, 4});
   CostModel model = withLinks({{10, 100}, {1, 7}});
   GroupCost ring = ringCost(mesh, model, {0, 1, 2}), pairs = pairwiseCost(mesh, model, {0, 1, 2}),
-            direct = directCost(mesh, model, {0, 1, 2});
+            direct = directCost(mesh, model, {0, 1, 2}, 2);
   EXPECT_EQ(int64_t(ring.perPiece), 3 * 2 * 1 + 1 * 10);
   EXPECT_EQ(ring.fixed, 3 * 2 * 7 + 1 * 100);
   EXPECT_EQ(int64_t(pairs.perPiece), 3 * 1 + 4 * 10);
-  EXPECT_EQ(pairs.fixed, 100);
+  EXPECT_EQ(pairs.fixed, 3 * 7 + 4 * 100);
   EXPECT_EQ(int64_t(direct.perPiece), 10);
-  EXPECT_EQ(direct.fixed, 100);
+  EXPECT_EQ(direct.fixed, 2 * 100);
   EXPECT_EQ(int64_t(ringCost(mesh, model, {1}).perPiece), 1);
   EXPECT_EQ(ringCost(mesh, model, {1}).fixed, 7);
+}
+
+// Peers are the farthest that there are: four behind the slow links, all further ones near. All of them are an all_to_all.
+TEST(CostModelTest, EachPeerHasALatency) {
+  AtomMesh mesh({2, 4});
+  CostModel model = withLinks({{10, 100}, {1, 7}});
+  for (int64_t peers = 0; peers < 8; ++peers)
+    EXPECT_EQ(directCost(mesh, model, {0, 1, 2}, peers).fixed,
+              std::min<int64_t>(peers, 4) * 100 + std::max<int64_t>(peers - 4, 0) * 7);
+  EXPECT_EQ(directCost(mesh, model, {0, 1, 2}, 7).fixed, pairwiseCost(mesh, model, {0, 1, 2}).fixed);
+  // A ring over as many ranks of one kind of link has as many.
+  EXPECT_EQ(directCost(mesh, model, {1, 2}, 3).fixed, ringCost(mesh, model, {1, 2}).fixed);
+  // The slowest link may be the one with the least latency.
+  CostModel quick = withLinks({{10, 7}, {1, 100}});
+  EXPECT_EQ(directCost(mesh, quick, {0, 1, 2}, 4).fixed, 3 * 100 + 7);
 }
 
 // N = 8*8*4 bytes on 2 nodes (slow, 50 units a byte) of 4 (fast, 3 units).
@@ -124,6 +142,20 @@ int64_t ranksAlong(const AtomMesh &mesh, unsigned axis, llvm::ArrayRef<AtomId> a
   return ranks;
 }
 
+/// Others that a rank sends to, or gets from, at most: by the moves.
+int64_t countPeers(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, const State &from, const State &to) {
+  ShardMoves moves(mesh, shape, from, to);
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t target = 0; target < mesh.numRanks(); ++target)
+    moves.forEachInto(target, [&](const Piece &piece) { pairs.insert({piece.source, piece.target}); });
+  std::map<int64_t, int64_t> sent, got;
+  int64_t most = 0;
+  for (auto [source, target] : pairs)
+    if (source != target)
+      most = std::max({most, ++sent[source], ++got[target]});
+  return most;
+}
+
 /// The cost of a step on a mesh of two axes, level by level as the head of CostModel.h says.
 int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int64_t> shape, const State &before,
                 const ReshardStep &step) {
@@ -132,7 +164,13 @@ int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int
   LinkCost fast = model.link(near), slow = model.link(far);
   int64_t held = localBytes(mesh, shape, 4, before), kept = localBytes(mesh, shape, 4, step.after);
   int64_t steps = (g - 1) * m * fast.latency + (m - 1) * slow.latency;
-  int64_t farthest = std::max(g > 1 ? fast.latency : 0, m > 1 ? slow.latency : 0);
+  // So many messages, the latest first; of g m - 1 others g - 1 are near.
+  auto messages = [&](int64_t peers) {
+    int64_t far = (m - 1) * g, near = g - 1;
+    if (fast.latency > slow.latency)
+      return std::min(peers, near) * fast.latency + std::max<int64_t>(peers - near, 0) * slow.latency;
+    return std::min(peers, far) * slow.latency + std::max<int64_t>(peers - far, 0) * fast.latency;
+  };
   switch (step.kind) {
   case ReshardStepKind::Slice:
   case ReshardStepKind::MakePartial:
@@ -145,10 +183,11 @@ int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int
   case ReshardStepKind::AllGather:
     return (g - 1) * m * held * fast.perByte + (m - 1) * held * slow.perByte + steps + model.perCollective;
   case ReshardStepKind::AllToAll:
-    return (g - 1) * held / (g * m) * fast.perByte + (m - 1) * g * held / (g * m) * slow.perByte + farthest +
+    return (g - 1) * held / (g * m) * fast.perByte + (m - 1) * g * held / (g * m) * slow.perByte + messages(g * m - 1) +
            model.perCollective;
   case ReshardStepKind::Exchange:
-    return step.bytes * std::max(g > 1 ? fast.perByte : 0, m > 1 ? slow.perByte : 0) + farthest + model.perCollective;
+    return step.bytes * std::max(g > 1 ? fast.perByte : 0, m > 1 ? slow.perByte : 0) +
+           messages(countPeers(mesh, shape, before, step.after)) + model.perCollective;
   }
   return 0;
 }

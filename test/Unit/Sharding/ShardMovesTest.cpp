@@ -11,6 +11,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 using namespace cleave::spmd;
 
@@ -162,6 +163,22 @@ TEST(ShardMovesTest, PiecesAreWhatTheDefinitionSays) {
   }
 }
 
+/// Ranks that one sends to, or gets from, at most, rank by rank.
+int64_t countPeers(const AtomMesh &mesh, const ShardMoves &moves) {
+  std::vector<std::set<int64_t>> targets(mesh.numRanks()), sources(mesh.numRanks());
+  for (int64_t source = 0; source < mesh.numRanks(); ++source)
+    moves.forEachFrom(source, [&](const Piece &piece) {
+      if (piece.source == piece.target)
+        return;
+      targets[piece.source].insert(piece.target);
+      sources[piece.target].insert(piece.source);
+    });
+  size_t most = 0;
+  for (int64_t rank = 0; rank < mesh.numRanks(); ++rank)
+    most = std::max({most, targets[rank].size(), sources[rank].size()});
+  return most;
+}
+
 TEST(ShardMovesTest, TheLargestSenderIsThePriceOfAnExchange) {
   std::mt19937 random(2);
   unsigned moving = 0, uneven = 0;
@@ -177,6 +194,8 @@ TEST(ShardMovesTest, TheLargestSenderIsThePriceOfAnExchange) {
       most = std::max(most, sent);
     }
     ASSERT_EQ(exchangeBytes(mesh, change.shape, 4, change.from, change.to), most * 4) << testing::PrintToString(change);
+    ASSERT_EQ(exchangePeers(mesh, change.shape, change.from, change.to), countPeers(mesh, moves))
+        << testing::PrintToString(change);
     moving += most > 0;
     for (auto [extent, atoms] : llvm::zip_equal(change.shape, change.from.dims))
       uneven += extent % mesh.product(atoms) != 0;
@@ -199,6 +218,25 @@ TEST(ShardMovesTest, PiecesComeInOrder) {
   // Rank 2 (x = 1, y = 0) holds rows 4 to 7; those with y = 0 want the first half of the rows.
   moves.forEachFrom(2, [&](const Piece &p) { sent.push_back({p.target, p.box.start[0], p.box.extents[0]}); });
   EXPECT_EQ(sent, (std::vector<Ints>{{0, 4, 2}, {2, 4, 2}, {4, 4, 2}}));
+}
+
+// A gather over 8 ranks is from 7 others; to columns in place of rows, to 7. Halves of halves go to one neighbor. In the picture of the
+// header those of one y have for each other what one of them has of it: two others.
+TEST(ShardMovesTest, PeersAreCountedByHand) {
+  AtomMesh mesh({8}), pairs({2, 2}), picture({3, 2});
+  State rows = State::replicated(2), columns = rows, whole = rows;
+  rows.dims[0] = columns.dims[1] = mesh.atomsOf(0u);
+  EXPECT_EQ(exchangePeers(mesh, Ints{16, 16}, rows, whole), 7);
+  EXPECT_EQ(exchangePeers(mesh, Ints{16, 16}, rows, columns), 7);
+  EXPECT_EQ(exchangePeers(mesh, Ints{16, 16}, rows, rows), 0);
+  EXPECT_EQ(exchangePeers(mesh, Ints{16, 0}, rows, whole), 0);
+  State xy = State::replicated(1), yx = xy, x = xy, y = xy;
+  xy.dims[0] = {0, 1};
+  yx.dims[0] = {1, 0};
+  EXPECT_EQ(exchangePeers(pairs, Ints{8}, xy, yx), 1);
+  x.dims[0] = {0};
+  y.dims[0] = {1};
+  EXPECT_EQ(exchangePeers(picture, Ints{12}, x, y), 2);
 }
 
 // One rank of 2^20 asks about its own pieces only.

@@ -100,6 +100,7 @@ TEST(WindowMovesTest, PiecesAreWhatTheDefinitionSays) {
     std::vector<DimWindow> dims = randomDims(random);
     Ints pieces = piecesOf(dims);
     std::vector<int64_t> sent;
+    std::map<int64_t, std::set<int64_t>> sources, targets;
     int64_t target = 0;
     forEachPlace(pieces, [&](const Ints &place) {
       Moves moves;
@@ -118,10 +119,19 @@ TEST(WindowMovesTest, PiecesAreWhatTheDefinitionSays) {
       for (const auto &[to, move] : expected) {
         sent.resize(std::max<size_t>(sent.size(), move.second + 1));
         sent[move.second] += move.second != target;
+        if (move.second == target)
+          continue;
+        sources[target].insert(move.second);
+        targets[move.second].insert(target);
       }
       ++target;
     });
     EXPECT_EQ(countSentElements(dims), sent.empty() ? 0 : *llvm::max_element(sent));
+    size_t peers = 0;
+    for (const auto &partners : {sources, targets})
+      for (const auto &[member, others] : partners)
+        peers = std::max(peers, others.size());
+    EXPECT_EQ(countPeers(dims), int64_t(peers));
   }
 }
 
@@ -132,6 +142,18 @@ TEST(WindowMovesTest, TheBusiestRankIsInTheMiddle) {
   // One position on each rank, and windows of five.
   EXPECT_EQ(countSentElements({{1, 8, 1, -2, 3}}), 4);
   EXPECT_EQ(countSentElements({{8, 4, 8, 0, 8}}), 0);
+}
+
+// Both neighbors; four of them where two positions each way are with other ranks; eight along two dims.
+TEST(WindowMovesTest, PeersAreNeighbors) {
+  DimWindow rows{8, 4, 8, -1, 9};
+  EXPECT_EQ(countPeers({rows, DimWindow::whole(10)}), 2);
+  EXPECT_EQ(countPeers({{8, 2, 8, -1, 9}}), 1);
+  EXPECT_EQ(countPeers({{1, 8, 1, -2, 3}}), 4);
+  EXPECT_EQ(countPeers({rows, rows}), 8);
+  EXPECT_EQ(countPeers({{8, 4, 8, 0, 8}}), 0);
+  EXPECT_EQ(countPeers({}), 0);
+  EXPECT_EQ(countPeers({{0, 2, 0, -1, 1}}), 0);
 }
 
 // 8 rows of each of 4 ranks become 10, with 4 in the mirror in front: ranks at the ends have theirs in the mirror, and give two rows

@@ -6,6 +6,8 @@
 #include "cleave/Dialect/Exec/IR/Commands.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
@@ -198,6 +200,20 @@ int64_t ExchangeOp::getWireBytes() {
       most = std::max(most, sent[piece.source] += ShapedType::getNumElements(piece.extents));
   }
   return most * spmd::getElementBytes(getSource().getType().getElementType());
+}
+
+int64_t ExchangeOp::getNumPeers() {
+  auto pieces = SymbolTable::lookupNearestSymbolFrom<PiecesOp>(*this, getPiecesAttr());
+  std::set<std::pair<int64_t, int64_t>> pairs; // source, target
+  for (int64_t i = 0; i < pieces.size(); ++i)
+    if (PiecesOp::Piece piece = pieces.getPiece(i);
+        piece.source != piece.target && ShapedType::getNumElements(piece.extents) > 0)
+      pairs.insert({piece.source, piece.target});
+  llvm::DenseMap<int64_t, int64_t> targets, sources;
+  int64_t most = 0;
+  for (auto [source, target] : pairs)
+    most = std::max({most, ++targets[source], ++sources[target]});
+  return most;
 }
 
 //===----------------------------------------------------------------------===//

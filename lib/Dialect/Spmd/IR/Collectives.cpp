@@ -420,11 +420,19 @@ int64_t PermuteOp::getWireBytes() {
                        atoms->toState(getFrom()), atoms->toState(getTo()));
 }
 
+int64_t PermuteOp::getNumPeers() {
+  std::unique_ptr<MeshAtoms> atoms = MeshAtoms::create(getFrom().getMesh(), *this, {getFrom(), getTo()});
+  return exchangePeers(atoms->getAtoms(), cast<RankedTensorType>(getGlobal()).getShape(), atoms->toState(getFrom()),
+                       atoms->toState(getTo()));
+}
+
 /// Those at the ends send less than those in the middle, which count.
 int64_t WindowOp::getWireBytes() {
   return countSentElements(getWindows()) *
          getElementBytes(cast<RankedTensorType>(getInput().getType()).getElementType());
 }
+
+int64_t WindowOp::getNumPeers() { return countPeers(getWindows()); }
 
 /// Of one position a rank sends all that it has along the other dims.
 template <typename OpT> static int64_t countPartBytes(OpT op, decltype(countSentOfParts) countSent) {
@@ -435,6 +443,8 @@ template <typename OpT> static int64_t countPartBytes(OpT op, decltype(countSent
 
 int64_t JoinOp::getWireBytes() { return countPartBytes(*this, countSentOfParts); }
 int64_t SplitOp::getWireBytes() { return countPartBytes(*this, countSentOfSplit); }
+int64_t JoinOp::getNumPeers() { return countPeersOfParts(getParts(), getRankGroups().size()); }
+int64_t SplitOp::getNumPeers() { return countPeersOfSplit(getParts(), getRankGroups().size()); }
 
 int64_t cleave::spmd::countWireBytes(Operation *root) {
   int64_t total = 0;
