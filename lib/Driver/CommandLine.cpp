@@ -419,7 +419,10 @@ private:
     const spmd::AnnotateOptions &plan = options.compile.sharding;
     if (options.command == "plan" && !options.memory.actions.empty())
       return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
-    if (options.command == "plan" && options.plan.devices == 0 && plan.mesh.empty() && plan.plan.empty())
+    if (!options.verify.empty() && (!options.certificate.empty() || !options.output.empty() || !options.report.empty()))
+      return "'--verify' finds no plan: there is nothing to write";
+    if (options.command == "plan" && options.verify.empty() && options.plan.devices == 0 && plan.mesh.empty() &&
+        plan.plan.empty())
       return "how many devices? --devices 8, or --mesh data=2,model=4";
     if (given.count(OPT_devices) && options.compile.devices == 0 && options.plan.devices == 0)
       return "'--devices 0': expected at least one device";

@@ -152,6 +152,7 @@ defm profile : Value<"profile", "FILE.json", "schedule.profile", [Schedule],
 defm memory : Value<"memory", "72GB|F=1,I=0,W=-1", "memory", [Plan, Schedule],
                     "of plan: what a rank may take, instead of what a device has, or least; of schedule: what F takes and I and W release">;
 defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;
+defm verify : Value<"verify", "FILE.json", "verify", [Plan], "checks a proof that --certificate has written, instead of finding a plan">;
 defm placement : Value<"placement", "HOW", "schedule.placement", [Schedule], "of stages on ranks, for auto">;
 defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it">;
 defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Schedule], "a line for each of several schedules">;
@@ -171,6 +172,7 @@ defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write th
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;
 let Flags = [OfBenchedProgram] in
 defm report : Value<"report", "FILE.json", "report", !listconcat(kPlanning, [Schedule]), "what was decided, sent and stored">;
+defm certificate : Value<"certificate", "FILE.json", "certificate", [Plan], "a proof of how far the plan is from the best, which takes a while">;
 defm table : Value<"table", "FILE.csv", "schedule.table", [Schedule],
                    "the schedule as a table of torch.distributed.pipelining; - is standard output">;
 def compute_only : Switch<"compute-only", "schedule.computeOnly", [Schedule], "leaves messages out of the table">;

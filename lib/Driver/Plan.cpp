@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/FindPlan.h"
 
+#include "cleave/Compiler/CertifyPlan.h"
 #include "cleave/Driver/FoundPlanText.h"
+#include "cleave/Driver/PlanProof.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Plan/Pipeline.h"
 #include "cleave/Plan/Plan.h"
@@ -58,12 +60,13 @@ static llvm::json::Object toJson(const PlanCell &cell) {
 }
 
 /// Keys are fixed in docs/report.md.
-static llvm::Error writeReport(const Options &options, const FoundPlan &found) {
+static llvm::Error writeReport(const Options &options, const FoundPlan &found, const PlanProof *proof) {
   llvm::json::Array cells;
   for (const PlanCell &cell : found.cells)
     cells.push_back(toJson(cell));
   llvm::json::Object best = toJson(found.getBest());
   best["plan"] = found.getBest().text;
+  addProof(best, proof);
   llvm::json::Object report{{"version", 1},
                             {"kind", "plan"},
                             {"model", options.compile.model},
@@ -92,10 +95,15 @@ std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
 /// What is written is written before anything is printed: a table for a plan that is not there would be none.
 ExitCode cleave::driver::planCommand(Session &session) {
   const Options &options = session.getOptions();
+  if (!options.verify.empty())
+    return verifyCertificate(session);
   if (!session.load())
     return session.getExitCode();
   std::optional<FoundPlan> found = findPlan(session, options.plan);
   if (!found)
+    return session.getExitCode();
+  std::optional<PlanProof> proof;
+  if (!options.certificate.empty() && !(proof = writeCertificate(session, *found)))
     return session.getExitCode();
   if (!options.output.empty() && options.output != "-") {
     llvm::Error error = writeFileAtomically(options.output, [&](llvm::raw_ostream &os) {
@@ -106,7 +114,7 @@ ExitCode cleave::driver::planCommand(Session &session) {
       return session.fail(std::move(error));
   }
   if (!options.report.empty())
-    if (llvm::Error error = writeReport(options, *found))
+    if (llvm::Error error = writeReport(options, *found, proof ? &*proof : nullptr))
       return session.fail(std::move(error));
   bool isShown = options.output.empty() || options.output == "-";
   llvm::raw_ostream &os = isShown ? llvm::errs() : llvm::outs();
@@ -114,6 +122,8 @@ ExitCode cleave::driver::planCommand(Session &session) {
     printCells(os, *found);
     for (const std::string &line : summarize(*found))
       os << "found: " << line << '\n';
+    if (proof)
+      os << "proved: " << proof->format() << '\n';
   }
   if (isShown)
     llvm::outs() << found->getBest().text;

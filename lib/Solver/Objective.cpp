@@ -171,6 +171,30 @@ NodeCost Objective::costOfNode(ProfileId profileId, StrategyId id) const {
   return price;
 }
 
+/// Factors that are cut together may count twice (`Strategies::localFlops`): where there are such, flops prove nothing.
+int64_t Objective::leastCostOfNode(ProfileId id) const {
+  assert(model.isTime() && "units that are no time");
+  const Profile &profile = profiles[id];
+  if (!profile.isOp)
+    return 0;
+  const Signature &signature = strategies.signature(profile.signature);
+  const ShardingRule &rule = *signature.info->rule;
+  double ranks = 1, bytes = 0, flops = rule.flops;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    ranks *= mesh.size(atom);
+  if (any_of(rule.choices, [](const Choice &choice) { return choice.factors.size() > 1; }))
+    flops = 0;
+  if (!profile.isKept && (!rule.isMovement || profile.isAlone))
+    for (ShapeId shape : signature.results)
+      bytes += totalBytesOf(shape);
+  double share = signature.operands.empty() ? 1 : model.getFlopShare(costs.elementBytes(signature.operands.front()));
+  double units = std::max(share * model.perFlop * flops, model.perMemoryByte * bytes) / ranks;
+  units = std::min(units, static_cast<double>(kForbidden / 4)) +
+          (rule.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
+  // Sums of doubles are rounded otherwise than those of a strategy.
+  return static_cast<int64_t>(units * (1 - 1e-12)) + std::min<int64_t>(model.perKeptPartial, 0);
+}
+
 //===----------------------------------------------------------------------===//
 // Edges
 //===----------------------------------------------------------------------===//

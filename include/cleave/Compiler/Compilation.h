@@ -41,6 +41,7 @@ struct ExportSummary;
 namespace cleave {
 
 struct FoundPlan;
+struct PlanProof;
 struct PlanRequest;
 
 /// Whether a phase that is dumped may be in a file of this name: `3-propagated.mlir`.
@@ -77,6 +78,9 @@ public:
 
   /// Finds a plan (FindPlan.h). Nothing after an error. Precondition: the model is loaded.
   std::optional<FoundPlan> findPlan(const PlanRequest &request);
+  /// How far it is from the best, and whether a certificate of that holds (CertifyPlan.h). Preconditions: the same.
+  std::optional<PlanProof> certifyPlan(const FoundPlan &found, const PlanRequest &request);
+  std::optional<PlanProof> verifyPlan(llvm::StringRef text, const PlanRequest &request);
   /// The plan that was found for `CompileOptions::devices`; null: there was none to find. Precondition: the model is loaded.
   const FoundPlan *getFoundPlan() const;
 
@@ -163,6 +167,7 @@ private:
 
   friend class ModelRun;
   class PlanFinder;
+  class PlanProver;
   struct State;
   std::unique_ptr<State> state;
 };

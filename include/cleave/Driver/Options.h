@@ -104,6 +104,7 @@ struct Options {
   MemoryOption memory;
   /// `cleave plan`.
   PlanRequest plan;
+  std::string certificate, verify; ///< files
 };
 
 /// The files that the command line names, those read and those written.

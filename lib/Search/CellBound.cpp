@@ -1,0 +1,60 @@
+//===- CellBound.cpp - a bound under a limit of memory --------------------===//
+//
+// At every price of memory there is a bound, and between prices at which messages advise more and less than fits lies the best one. The price
+// is raised by steps until less is advised, and then bisected by its logarithm. Messages of one price are where the next begins.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Search/Certificate.h"
+
+#include <cmath>
+
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+/// Units for 2^40 bytes, where prices begin and end.
+constexpr int64_t kFirstPrice = int64_t(1) << 28, kLastPrice = int64_t(1) << 61;
+constexpr int64_t kStep = 16;
+constexpr unsigned kBisections = 10, kPassesAtFirst = 60;
+} // namespace
+
+int64_t cleave::spmd::limitUnits(MemoryPrice price, int64_t mostBytes) {
+  __int128 units =
+      (__int128(price.numerator) * mostBytes + ((__int128(1) << MemoryPrice::kShift) - 1)) >> MemoryPrice::kShift;
+  return units < kForbiddenCell ? static_cast<int64_t>(units) : kForbiddenCell;
+}
+
+CellBound cleave::spmd::boundCell(const JointTables &tables, int64_t mostBytes, int64_t reach) {
+  CellBound best;
+  best.bound = -kForbiddenCell;
+  Messages unfinished;
+  unsigned passes = 0;
+  // The bound at a price, and what its messages advise to store.
+  auto tryPrice = [&](MemoryPrice price, unsigned mostPasses) {
+    PassOptions options;
+    options.mostPasses = mostPasses;
+    int64_t taken = limitUnits(price, mostBytes) - price.of(tables.getFixedBytes()) - tables.getConstant();
+    options.reach = reach < kForbiddenCell ? reach + taken : kForbiddenCell;
+    PassedMessages passed = passMessages(tables.getGraph(), price, options, unfinished.empty() ? nullptr : &unfinished);
+    unfinished = std::move(passed.unfinished);
+    passes += passed.passes;
+    if (passed.bound - taken > best.bound)
+      best = {price, passed.bound - taken, std::move(passed.messages)};
+    return tables.countStored(passed.options);
+  };
+  int64_t stored = tryPrice({}, PassOptions().mostPasses);
+  if (mostBytes > 0 && stored > mostBytes && best.bound < reach) {
+    int64_t low = kFirstPrice / kStep, high = kFirstPrice;
+    while (high < kLastPrice && tryPrice({high}, kPassesAtFirst) > mostBytes) {
+      low = high;
+      high *= kStep;
+    }
+    for (unsigned round = 0; round < kBisections; ++round) {
+      auto middle = static_cast<int64_t>(std::sqrt(static_cast<double>(low)) * std::sqrt(static_cast<double>(high)));
+      (tryPrice({middle}, kPassesAtFirst) > mostBytes ? low : high) = middle;
+    }
+    tryPrice(MemoryPrice(best.price), PassOptions().mostPasses);
+  }
+  best.passes = passes;
+  return best;
+}
