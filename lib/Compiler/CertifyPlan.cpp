@@ -3,6 +3,11 @@
 // Each mesh of the space becomes a problem with all axes free, as when plans are searched (FindPlan.cpp), and its tables are bounded. The
 // plan is decided as whoever takes it would, and its decision is priced in the tables of the mesh whose ranks lie as its own.
 //
+//   certify   space ─▶ problems ─▶ tables ─▶ messages ─▶ bounds      found plan ─▶ its problem ─▶ decision ─▶ options ─▶ cost
+//   verify    the same without messages, which are those of the file; the plan is its text
+//
+// Nothing of what was searched is asked for: any plan with one stage can be certified.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/CertifyPlan.h"
 
@@ -64,6 +69,8 @@ private:
 // Problems
 //===----------------------------------------------------------------------===//
 
+/// The machine is that of the options, or of their plan, or else the one that the plan was found for. A target stands for one, as where
+/// plans are found.
 bool Compilation::PlanProver::takeCluster(const std::optional<Cluster> &cluster) {
   given = state.plan ? *state.plan : Plan();
   if (given.pipeline)
@@ -75,6 +82,7 @@ bool Compilation::PlanProver::takeCluster(const std::optional<Cluster> &cluster)
   return true;
 }
 
+/// The mesh that is given, or all of so many devices: those that `cleave plan` looks at.
 bool Compilation::PlanProver::listSpace(int64_t devices) {
   if (!given.mesh.empty()) {
     std::vector<int64_t> &sizes = space.emplace_back();
@@ -90,7 +98,9 @@ bool Compilation::PlanProver::listSpace(int64_t devices) {
   return true;
 }
 
-/// Null where the model cannot be sharded so.
+/// A copy of the model as far as annotations, which is what propagation would decide. Null where the model cannot be sharded so.
+///
+/// `storesParameters`: how weights are stored is decided at no price; where plans are taken it follows from who uses them.
 std::unique_ptr<MeshProblem> Compilation::PlanProver::makeProblem(const Plan &plan, bool storesParameters) {
   ShardOptions sharding = state.options.sharding;
   sharding.optimize = Optimize::Time;
@@ -113,6 +123,7 @@ std::unique_ptr<MeshProblem> Compilation::PlanProver::makeProblem(const Plan &pl
   return made->source ? std::move(made) : nullptr;
 }
 
+/// A mesh of the space, with all that is given and axes free: whatever plan is found there decides something of this problem.
 std::unique_ptr<MeshProblem> Compilation::PlanProver::makeProblem(ArrayRef<int64_t> mesh) {
   Plan plan = given;
   if (plan.mesh.empty())
@@ -132,6 +143,7 @@ static SmallVector<int64_t> sizesOf(const Plan &plan) {
   return sizes;
 }
 
+/// Prime factors of the axes, in their order.
 static SmallVector<int64_t> atomsOf(ArrayRef<int64_t> sizes) {
   AtomMesh mesh(sizes);
   SmallVector<int64_t> atoms;
@@ -175,7 +187,7 @@ bool Compilation::PlanProver::decide(const Plan &plan, const JointTables &tables
 void Compilation::PlanProver::bound(const JointTables &tables, uint32_t cell, Certificate &certificate) {
   CertifiedCell &made = certificate.cells[cell];
   made.mesh = space[cell];
-  made.tables = tables.computeDigest();
+  made.tables = tables.getDigest();
   for (const CertifiedCell &other : certificate.cells)
     if (&other != &made && !other.mesh.empty() && other.tables == made.tables) {
       made = other;
@@ -189,6 +201,7 @@ void Compilation::PlanProver::bound(const JointTables &tables, uint32_t cell, Ce
   certificate.messages.push_back(std::move(best.messages));
 }
 
+/// What the bound is of; all else is not in it.
 std::string Compilation::PlanProver::formatSpace(int64_t devices) const {
   if (!given.mesh.empty())
     return "mesh " + formatMesh(given.mesh) + ", 1 stage";
@@ -269,6 +282,8 @@ std::optional<PlanProof> Compilation::PlanProver::certify(const FoundPlan &found
   return made;
 }
 
+/// The plan of the certificate is read as a file would be. All that the proof rests on is made anew from the model; the certificate has
+/// nothing but messages, prices and what they are said to prove.
 std::optional<PlanProof> Compilation::PlanProver::verify(const Certificate &certificate, PlanRequest request) {
   Plan plan;
   PlanError error;

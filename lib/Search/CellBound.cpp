@@ -16,6 +16,9 @@ namespace {
 constexpr int64_t kFirstPrice = int64_t(1) << 28, kLastPrice = int64_t(1) << 61;
 constexpr int64_t kStep = 16;
 constexpr unsigned kBisections = 10, kPassesAtFirst = 60;
+/// Of finding out cells: rounds, passes of one, and which part of the bound a cell may be from the least.
+constexpr unsigned kRounds = 60, kPassesOfRound = 10;
+constexpr int64_t kMargin = 1000;
 } // namespace
 
 int64_t cleave::spmd::limitUnits(MemoryPrice price, int64_t mostBytes) {
@@ -24,6 +27,8 @@ int64_t cleave::spmd::limitUnits(MemoryPrice price, int64_t mostBytes) {
   return units < kForbiddenCell ? static_cast<int64_t>(units) : kForbiddenCell;
 }
 
+// What a price of memory takes off the bound, and parameters whose storage is not decided add to it, is the same for all decisions, so that
+// messages know nothing of it. The last passes are at the best price, as many as are worth it.
 CellBound cleave::spmd::boundCell(const JointTables &tables, int64_t mostBytes, int64_t reach) {
   CellBound best;
   best.bound = -kForbiddenCell;
@@ -35,9 +40,18 @@ CellBound cleave::spmd::boundCell(const JointTables &tables, int64_t mostBytes, 
     options.mostPasses = mostPasses;
     int64_t taken = limitUnits(price, mostBytes) - price.of(tables.getFixedBytes()) - tables.getConstant();
     options.reach = reach < kForbiddenCell ? reach + taken : kForbiddenCell;
-    PassedMessages passed = passMessages(tables.getGraph(), price, options, unfinished.empty() ? nullptr : &unfinished);
-    unfinished = std::move(passed.unfinished);
-    passes += passed.passes;
+    PassedMessages passed;
+    // What costs nothing so far is found out as far as it matters; messages of half a truth need not be good ones.
+    for (unsigned round = 0, isRefined = false; round < kRounds; ++round) {
+      options.mostPasses = isRefined ? mostPasses : kPassesOfRound;
+      passed = passMessages(tables.getGraph(), price, options, unfinished.empty() ? nullptr : &unfinished);
+      unfinished = std::move(passed.unfinished);
+      passes += passed.passes;
+      bool isReached = passed.bound >= options.reach || isRefined;
+      isRefined = refineLeast(tables.getGraph(), passed.messages, std::abs(passed.bound) / kMargin) == 0;
+      if (isReached && isRefined)
+        break;
+    }
     if (passed.bound - taken > best.bound)
       best = {price, passed.bound - taken, std::move(passed.messages)};
     return tables.countStored(passed.options);

@@ -3,6 +3,11 @@
 // Lists of numbers are packed: each as LEB128, 7 bits to a byte, signed ones zigzag, all of them in base 64. Two numbers that follow each
 // other in a message are near each other, so what is packed is their differences.
 //
+//   message  1000 1003 997    ──▶    3, 1000 +3 -6    ──▶    03 d0 0f 06 0b    ──▶    "A9APBgs="
+//
+// Files come from strangers: what is read may be anything, and is only looked at for whether it can be read. Whether it proves something is
+// for CheckCertificate.cpp.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/Certificate.h"
 #include "cleave/Support/Status.h"
@@ -39,7 +44,7 @@ private:
   raw_svector_ostream os{bytes};
 };
 
-/// Numbers are 0 behind the end or an error.
+/// Numbers are 0 behind the end or an error, so that who reads asks once, in the end. No list is longer than the bytes that there are.
 class Unpacker {
 public:
   explicit Unpacker(StringRef text) { isBad = static_cast<bool>(errorToBool(decodeBase64(text, bytes))); }

@@ -3,6 +3,12 @@
 // What a message moves to a node it takes from the edge: sums of all tables stay what they are, so that what least cells add up to is
 // below every decision, whatever the messages are. Sums are of 128 bits: no numbers in a file make them overflow.
 //
+//   per mesh   tables from the model ─▶ messages move ─▶ least cells ─▶ their sum, less the price of the limit  =  what is claimed
+//   its plan   options ─▶ cells of the same tables ─▶ their sum  =  what is claimed
+//   the space  every mesh is there, once
+//
+// A certificate that claims too little is refused as well: then something in it is not what was written.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/CheckCertificate.h"
 #include "cleave/Solver/JointTables.h"
@@ -67,6 +73,23 @@ bool Checker::fits(const JointTables &tables, const Messages &messages) const {
          });
 }
 
+/// What is least of an edge. A cell that is not exact costs more than it says: it is found out where what it says is the least of all.
+static Wide findLeast(JointTable &table, const EdgeMessage &message) {
+  std::vector<std::pair<Wide, size_t>> left;
+  for (int64_t toRow : message.toRows)
+    for (int64_t toColumn : message.toColumns)
+      left.push_back({Wide(table.cells[left.size()]) - toRow - toColumn, left.size()});
+  std::make_heap(left.begin(), left.end(), std::greater<>());
+  while (!table.isExact(left.front().second)) {
+    std::pop_heap(left.begin(), left.end(), std::greater<>());
+    auto &[value, cell] = left.back();
+    int64_t before = table.cells[cell];
+    value += table.refine(cell) - before;
+    std::push_heap(left.begin(), left.end(), std::greater<>());
+  }
+  return left.front().first;
+}
+
 /// Of all nodes and edges, once messages have moved what they say.
 Wide Checker::sumLeast(const JointTables &tables, MemoryPrice price, const Messages &messages) const {
   std::vector<std::vector<Wide>> costs;
@@ -81,18 +104,15 @@ Wide Checker::sumLeast(const JointTables &tables, MemoryPrice price, const Messa
       cost += message.toRows[row];
     for (auto [cost, column] : zip(costs[edge.to], *edge.columns))
       cost += message.toColumns[column];
-    Wide least = std::numeric_limits<Wide>::max();
-    const int64_t *cell = edge.table->cells.data();
-    for (int64_t toRow : message.toRows)
-      for (int64_t toColumn : message.toColumns)
-        least = std::min(least, Wide(*cell++) - toRow - toColumn);
-    sum += least;
+    sum += findLeast(*edge.table, message);
   }
   for (const std::vector<Wide> &list : costs)
     sum += *min_element(list);
   return sum;
 }
 
+/// With x any decision that fits, what it takes is no less than its sum with the price of what it stores, less that of the limit: the price
+/// of what fits is no more. Parameters whose storage is not decided cost their price in any case.
 void Checker::checkCell(size_t number, const JointTables &tables, double perNs) {
   const CertifiedCell &cell = certificate.cells[number];
   std::string mesh = formatSizes(cell.mesh);
@@ -100,7 +120,7 @@ void Checker::checkCell(size_t number, const JointTables &tables, double perNs) 
   proof.boundNs = number == 0 ? ns : std::min(proof.boundNs, ns);
   proof.numRelaxed += tables.getNumRelaxed();
   proof.numDropped += tables.getNumDropped();
-  if (cell.tables != tables.computeDigest())
+  if (cell.tables != tables.getDigest())
     note("mesh {0}: its tables are others, so the certificate is of another model, machine or version", mesh);
   // A price below 0, or one without a limit, would prove nothing of times.
   if (cell.price.numerator < 0 || (cell.price.numerator > 0 && certificate.memoryBytes == 0))
@@ -114,6 +134,7 @@ void Checker::checkCell(size_t number, const JointTables &tables, double perNs) 
          static_cast<int64_t>(std::clamp<Wide>(bound, -kForbiddenCell, kForbiddenCell)));
 }
 
+/// The cost of a decision is looked up cell by cell.
 void Checker::checkPlan(const JointTables &tables, double perNs) {
   proof.ns = static_cast<double>(certificate.units) / perNs;
   std::optional<int64_t> units = tables.price(certificate.options);
@@ -131,6 +152,7 @@ void Checker::checkPlan(const JointTables &tables, double perNs) {
 Proof cleave::spmd::checkCertificate(const Certificate &certificate, ArrayRef<std::vector<int64_t>> space,
                                      ProblemOfMesh makeProblem) {
   Checker checker(certificate, space);
+  // One mesh after the other: tables are large, and no two are needed at once.
   checker.checkSpace();
   if (certificate.planCell >= certificate.cells.size())
     checker.note("the plan has no mesh of the certificate");

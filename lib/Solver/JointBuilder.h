@@ -45,11 +45,13 @@ private:
   const Labels &labelsOf(NodeId node, bool isResult, unsigned place, unsigned twin);
   void addEdge(EdgeId id);
   void addTie(NodeId input, NodeId output);
+  /// What a pair of strategies costs: at least, without planning anything; or exactly.
+  using EdgePrice = std::function<int64_t(StrategyId, StrategyId, bool isExact)>;
   void addTable(NodeId from, NodeId to, std::array<uint64_t, 4> key, const Labels &rows, const Labels &columns,
-                llvm::function_ref<int64_t(StrategyId, StrategyId)> cost);
+                EdgePrice price);
   void mergeParallel();
   const JointEdge *merge(llvm::ArrayRef<JointEdge> edges);
-  int64_t costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits);
+  int64_t costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits, bool isExact);
   EdgeTraits traitsOf(EdgeId edge) const;
   int64_t countConstant() const;
   int64_t countFixed() const;

@@ -45,6 +45,8 @@ void JointTables::Builder::complete(std::vector<uint16_t> &options, ArrayRef<cha
                           : std::min_element(costs[variable].begin(), costs[variable].end()) - costs[variable].begin();
 }
 
+/// Ops are found by what their atoms do, inputs by the state that they are stored in. The decision may be of a problem with other annotations,
+/// whose graph is another one: ops and values have the same numbers.
 std::optional<std::vector<uint16_t>> JointTables::Builder::place(const Decision &decision) {
   size_t numAtoms = problem.getMesh().numAtoms();
   std::vector<uint16_t> options(tables.graph.variables.size(), 0);
@@ -72,7 +74,17 @@ std::optional<std::vector<uint16_t>> JointTables::Builder::place(const Decision 
       isPlaced[node] = true;
     }
   }
-  complete(options, isPlaced);
+  // What costs nothing at least may cost something: once all that is taken is exact, nothing else is less.
+  size_t numRefined = 0;
+  do {
+    complete(options, isPlaced);
+    numRefined = 0;
+    for (const JointEdge &edge : tables.graph.edges)
+      if (size_t cell = edge.findCell(options[edge.from], options[edge.to]); !edge.table->isExact(cell)) {
+        edge.table->refine(cell);
+        ++numRefined;
+      }
+  } while (numRefined > 0);
   return options;
 }
 
@@ -80,6 +92,7 @@ std::optional<std::vector<uint16_t>> JointTables::place(const Decision &decision
   return builder->place(decision);
 }
 
+/// In 128 bits, so that what is forbidden does not overflow.
 std::optional<int64_t> JointTables::price(ArrayRef<uint16_t> options) const {
   if (options.size() != graph.variables.size())
     return std::nullopt;
@@ -90,7 +103,7 @@ std::optional<int64_t> JointTables::price(ArrayRef<uint16_t> options) const {
     sum += domain->costs[option];
   }
   for (const JointEdge &edge : graph.edges) {
-    int64_t cell = edge.getCell(options[edge.from], options[edge.to]);
+    int64_t cell = edge.table->refine(edge.findCell(options[edge.from], options[edge.to]));
     if (cell >= kForbidden)
       return std::nullopt;
     sum += cell;

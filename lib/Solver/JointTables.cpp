@@ -4,6 +4,11 @@
 // the first of the least expensive stays. States become rows and columns in the order in which options have them. Tables are
 // made per pair of domains and place, and priced by the function that sweeps ask.
 //
+//   profile ─▶ combinations of choices ─▶ strategies ─▶ options, by distinct states     (a domain)
+//   domain, result ─▶ rows      domain, operand ─▶ columns     ─▶ a table, whose cells are bounds until they matter
+//
+// All of these are interned: of a model of equal layers there are those of one layer, those of its ends, and an index for each node and edge.
+//
 //===----------------------------------------------------------------------===//
 #include "JointBuilder.h"
 #include "llvm/ADT/MapVector.h"
@@ -39,12 +44,15 @@ std::vector<SmallVector<ChoiceId, 8>> JointTables::Builder::listChoices(const Pr
   return choices;
 }
 
+/// Of a rank, padding included.
 int64_t JointTables::Builder::storedBytes(NodeId node, StrategyId strategy) const {
   ValueId value = search.graph.valueOf(node);
   return localBytes(problem.getMesh(), problem.shape(value), problem.elementBytes(value),
                     search.decision.states[search.strategies.resultState(strategy, 0)]);
 }
 
+/// All combinations of what atoms may do, in order, the last atom fastest. The order of options is that in which their states first come, so
+/// that it is the same wherever tables are made.
 void JointTables::Builder::enumerate(ProfileId id, ArrayRef<SmallVector<ChoiceId, 8>> choices, JointOptions &made) {
   Interner states;
   std::vector<uint16_t> digits(choices.size(), 0);
@@ -90,6 +98,7 @@ void JointTables::Builder::relax(ProfileId id, JointOptions &made) {
   made.domain.costs = {search.objective.leastCostOfNode(id)};
 }
 
+/// What a relaxed input stores is its share of what all ranks must hold together.
 JointOptions JointTables::Builder::makeOptions(ProfileId id, NodeId node) {
   JointOptions made;
   std::vector<SmallVector<ChoiceId, 8>> choices = listChoices(search.objective.profile(id));
@@ -152,16 +161,30 @@ EdgeTraits JointTables::Builder::traitsOf(EdgeId edge) const {
 }
 
 /// As `Sweeper::costOfEdge`.
-int64_t JointTables::Builder::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits) {
+int64_t JointTables::Builder::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits,
+                                         bool isExact) {
   StateId wanted = search.strategies.operandState(to, edge.operand);
   if (edge.twin != edge.operand && search.strategies.operandState(to, edge.twin) == wanted)
     return 0;
   ShapeId shape = search.strategies.signatureOf(to).operands[edge.operand];
-  return search.objective.costOfEdge(shape, search.strategies.resultState(from, edge.result), wanted, 0, 0, traits);
+  StateId made = search.strategies.resultState(from, edge.result);
+  return isExact ? search.objective.costOfEdge(shape, made, wanted, 0, 0, traits)
+                 : search.objective.leastCostOfEdge(shape, made, wanted, traits);
 }
 
+int64_t JointTable::refine(size_t cell) {
+  if (!isExact(cell)) {
+    int64_t cost = price(cell / columns, cell % columns);
+    assert(cost >= cells[cell] && "a cell costs less than it was said to");
+    cells[cell] = cost;
+    exact[cell] = true;
+  }
+  return cells[cell];
+}
+
+/// Known tables are looked up by the labels at their ends, which say of which domains they are, and by what else edges are priced by.
 void JointTables::Builder::addTable(NodeId from, NodeId to, std::array<uint64_t, 4> key, const Labels &rows,
-                                    const Labels &columns, function_ref<int64_t(StrategyId, StrategyId)> cost) {
+                                    const Labels &columns, EdgePrice price) {
   auto [entry, isNew] = knownTables.try_emplace({{&rows, &columns}, key});
   if (isNew) {
     size_t count = rows.examples.size() * columns.examples.size();
@@ -173,7 +196,12 @@ void JointTables::Builder::addTable(NodeId from, NodeId to, std::array<uint64_t,
       table.columns = columns.examples.size();
       for (uint16_t row : rows.examples)
         for (uint16_t column : columns.examples)
-          table.cells.push_back(cost(optionsOf(from).strategies[row], optionsOf(to).strategies[column]));
+          table.cells.push_back(price(optionsOf(from).strategies[row], optionsOf(to).strategies[column], false));
+      table.exact.assign(table.cells.size(), false);
+      table.price = [price = std::move(price), &rows, &columns, &makers = optionsOf(from),
+                     &users = optionsOf(to)](uint32_t row, uint32_t column) {
+        return price(makers.strategies[rows.examples[row]], users.strategies[columns.examples[column]], true);
+      };
     }
   }
   if (!entry->second) {
@@ -183,6 +211,7 @@ void JointTables::Builder::addTable(NodeId from, NodeId to, std::array<uint64_t,
   tables.graph.edges.push_back({from, to, entry->second.get(), &rows.ofOptions, &columns.ofOptions});
 }
 
+/// Where one end has a single option for all, nothing is known of what it makes or takes: the edge costs nothing.
 void JointTables::Builder::addEdge(EdgeId id) {
   const SearchEdge &edge = search.graph.edge(id);
   if (optionsOf(edge.producer).isRelaxed || optionsOf(edge.consumer).isRelaxed)
@@ -194,7 +223,9 @@ void JointTables::Builder::addEdge(EdgeId id) {
   const Labels &rows = labelsOf(edge.producer, /*isResult=*/true, edge.result, edge.result);
   const Labels &columns = labelsOf(edge.consumer, /*isResult=*/false, edge.operand, edge.twin);
   addTable(edge.producer, edge.consumer, {bits, edge.result, edge.operand, edge.twin}, rows, columns,
-           [&](StrategyId from, StrategyId to) { return costOfEdge(edge, from, to, traits); });
+           [this, &edge, traits](StrategyId from, StrategyId to, bool isExact) {
+             return costOfEdge(edge, from, to, traits, isExact);
+           });
 }
 
 /// What the next call finds as an input is in the state in which this one returns it.
@@ -204,7 +235,7 @@ void JointTables::Builder::addTie(NodeId input, NodeId output) {
   const Labels &rows = labelsOf(input, /*isResult=*/true, 0, 0);
   const Labels &columns = labelsOf(output, /*isResult=*/false, 0, 0);
   constexpr uint64_t kTie = ~uint64_t(0);
-  addTable(input, output, {kTie, 0, 0, 0}, rows, columns, [&](StrategyId from, StrategyId to) {
+  addTable(input, output, {kTie, 0, 0, 0}, rows, columns, [this](StrategyId from, StrategyId to, bool) {
     return search.strategies.resultState(from, 0) == search.strategies.operandState(to, 0) ? 0 : kForbidden;
   });
 }
@@ -250,6 +281,14 @@ const JointEdge *JointTables::Builder::merge(ArrayRef<JointEdge> edges) {
         sum = std::min(sum + edge.getCell(row, column), kForbidden);
       made.table.cells.push_back(sum);
     }
+  made.table.exact.assign(made.table.cells.size(), false);
+  made.table.price = [&made, parts = SmallVector<JointEdge, 2>(edges)](uint32_t row, uint32_t column) {
+    int64_t sum = 0;
+    for (const JointEdge &edge : parts)
+      sum = std::min(sum + edge.table->refine(edge.findCell(made.rows.examples[row], made.columns.examples[column])),
+                     kForbidden);
+    return sum;
+  };
   made.edge = {0, 0, &made.table, &made.rows.ofOptions, &made.columns.ofOptions};
   return &*made.edge;
 }
@@ -321,6 +360,7 @@ bool JointTables::Builder::run() {
   for (auto [input, output] : problem.getTies())
     addTie(search.graph.inputNode(input), search.graph.nodeOfOutput(output));
   mergeParallel();
+  tables.digest = tables.computeDigest();
   tables.constant = countConstant();
   tables.fixedBytes = countFixed();
   return true;

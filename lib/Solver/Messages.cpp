@@ -199,3 +199,28 @@ PassedMessages cleave::spmd::passMessages(const JointGraph &graph, MemoryPrice p
   made.messages = passer.getMessages();
   return made;
 }
+
+// Cells grow as they are found out, so that the least of an edge is looked for first: of what is near it then nothing is forgotten.
+size_t cleave::spmd::refineLeast(const JointGraph &graph, const Messages &messages, int64_t margin) {
+  size_t count = 0;
+  for (const auto &[edge, message] : zip(graph.edges, messages)) {
+    JointTable &table = *edge.table;
+    auto forEachCell = [&, &message = message](auto callback) {
+      size_t cell = 0;
+      for (int64_t toRow : message.toRows)
+        for (int64_t toColumn : message.toColumns) {
+          callback(cell, table.cells[cell] - toRow - toColumn);
+          ++cell;
+        }
+    };
+    int64_t least = kMostBelief;
+    forEachCell([&](size_t, int64_t left) { least = std::min(least, left); });
+    forEachCell([&](size_t cell, int64_t left) {
+      if (left - least <= margin && !table.isExact(cell)) {
+        table.refine(cell);
+        ++count;
+      }
+    });
+  }
+  return count;
+}

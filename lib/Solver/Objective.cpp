@@ -199,13 +199,9 @@ int64_t Objective::leastCostOfNode(ProfileId id) const {
 // Edges
 //===----------------------------------------------------------------------===//
 
-int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
-                              EdgeTraits traits) const {
-  if (from == to)
-    return 0;
-  int64_t cost = costs.cost(shape, from, to);
-  if (cost >= kImpossibleCost)
-    return kForbidden;
+/// Of a reshard that costs so much by itself.
+int64_t Objective::costOfReshard(ShapeId shape, StateId from, StateId to, int64_t cost, Surcharge surcharge,
+                                 EdgeTraits traits) const {
   bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
     return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
   });
@@ -219,7 +215,6 @@ int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge
   __int128 total = makesPartial ? model.perMadePartial : 0;
   total += static_cast<__int128>(kernel);
   if (cost > 0) {
-    Surcharge surcharge = std::max(lhs, rhs);
     if (traits.movesParameter)
       surcharge += model.parameterSurcharge;
     total += cost + __int128(cost) * surcharge / 100 + model.perReshard;
@@ -227,4 +222,45 @@ int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge
   // Less than what is forbidden, also where a surcharge makes it more than can be counted: a present that was forbidden would have
   // nothing to be compared with.
   return std::min<__int128>(total, kForbidden / 8);
+}
+
+int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
+                              EdgeTraits traits) const {
+  if (from == to)
+    return 0;
+  int64_t cost = costs.cost(shape, from, to);
+  return cost >= kImpossibleCost ? kForbidden : costOfReshard(shape, from, to, cost, std::max(lhs, rhs), traits);
+}
+
+/// Where all divides, what is not only cut further, or made partial, is sent: a collective begins, and over the fastest link goes what ranks
+/// lack. To reduce the terms of g ranks each element is sent g - 1 times by some rank.
+int64_t Objective::leastReshard(ShapeId shape, StateId fromId, StateId toId) const {
+  const State &from = states[fromId], &to = states[toId];
+  bool isFree = from.partial.empty() ||
+                (from.kind == to.kind && all_of(from.partial, [&](AtomId atom) { return to.isPartialOver(atom); }));
+  double localFrom = costs.elementBytes(shape), localTo = localFrom, all = localFrom, ranks = 1, terms = 1;
+  for (auto [extent, before, after] : zip(costs.shape(shape), from.dims, to.dims)) {
+    int64_t cutsBefore = mesh.product(before), cutsAfter = mesh.product(after);
+    if (extent == 0 || extent % cutsBefore != 0 || extent % cutsAfter != 0)
+      return 0;
+    localFrom *= static_cast<double>(extent / cutsBefore);
+    localTo *= static_cast<double>(extent / cutsAfter);
+    all *= static_cast<double>(extent);
+    isFree &= before.size() <= after.size() && std::equal(before.begin(), before.end(), after.begin());
+  }
+  if (isFree)
+    return 0;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    ranks *= mesh.size(atom);
+  for (AtomId atom : from.partial)
+    if (!to.isPartialOver(atom) || from.kind != to.kind)
+      terms *= mesh.size(atom);
+  double lacks = std::max((terms - 1) * all / ranks, localTo - localFrom);
+  double units = std::max(lacks, 0.0) * static_cast<double>(model.unitsPerToldByte()) * (1 - 1e-12);
+  return static_cast<int64_t>(std::min(units, static_cast<double>(kMostCost / 2))) + model.perCollective + 1;
+}
+
+/// More for a reshard is never less in all (`costOfReshard`): what joins kernels moves what is sent, too.
+int64_t Objective::leastCostOfEdge(ShapeId shape, StateId from, StateId to, EdgeTraits traits) const {
+  return from == to ? 0 : costOfReshard(shape, from, to, leastReshard(shape, from, to), 0, traits);
 }

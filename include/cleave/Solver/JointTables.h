@@ -13,6 +13,9 @@
 // Many options make the same state, so that an edge has far fewer rows than its end has options. Nodes that are alike share domains, edges
 // tables: equal layers cost what one does. Of options with the same states everywhere only the least expensive is there.
 //
+// Most pairs of states cost far too much to matter, and planning how to get from one to the other is what takes longest. So a cell is first a
+// number that is no more than what it costs; what it costs itself is found out where it matters (`JointTable::refine`).
+//
 // Where there would be too many strategies, a node is *relaxed*: it has one option, which costs no more than any strategy, and its edges
 // cost nothing. Where an edge would have too many cells, it costs nothing. Both make a bound lower and never wrong.
 //
@@ -29,7 +32,7 @@ struct JointLimits {
   /// Combinations of choices of one node.
   size_t mostStrategies = size_t(1) << 14;
   /// Of one edge, and of all different ones together.
-  size_t mostCells = size_t(1) << 19, mostCellsInAll = size_t(1) << 24;
+  size_t mostCells = size_t(1) << 21, mostCellsInAll = size_t(1) << 25;
 };
 
 /// The options of a variable.
@@ -47,21 +50,31 @@ struct JointDomain {
 /// Row by row; `kForbiddenCell` or more for what must not be.
 struct JointTable {
   uint32_t rows = 0, columns = 0;
+  /// What is not exact costs so much at least.
   std::vector<int64_t> cells;
+  /// By cell; empty: all are.
+  std::vector<char> exact;
+  /// What a cell costs.
+  std::function<int64_t(uint32_t row, uint32_t column)> price;
+
+  bool isExact(size_t cell) const { return exact.empty() || exact[cell]; }
+  /// Makes a cell exact, and gives it.
+  int64_t refine(size_t cell);
 };
 inline constexpr int64_t kForbiddenCell = int64_t(1) << 58;
 
 struct JointEdge {
   /// Variables; never the same.
   uint32_t from, to;
-  const JointTable *table;
+  JointTable *table;
   /// Per option of `from` its row, of `to` its column.
   const std::vector<uint16_t> *rows, *columns;
 
   /// At two options.
-  int64_t getCell(uint16_t ofFrom, uint16_t ofTo) const {
-    return table->cells[size_t((*rows)[ofFrom]) * table->columns + (*columns)[ofTo]];
+  size_t findCell(uint16_t ofFrom, uint16_t ofTo) const {
+    return size_t((*rows)[ofFrom]) * table->columns + (*columns)[ofTo];
   }
+  int64_t getCell(uint16_t ofFrom, uint16_t ofTo) const { return table->cells[findCell(ofFrom, ofTo)]; }
 };
 
 /// A sum of tables: an option for each variable takes a cost of each, and a cell of each edge.
@@ -84,8 +97,8 @@ public:
   /// Nodes with one option for all of their strategies, and edges that cost nothing for having too many cells.
   unsigned getNumRelaxed() const { return numRelaxed; }
   unsigned getNumDropped() const { return numDropped; }
-  /// Of all costs, cells and sizes.
-  uint64_t computeDigest() const;
+  /// Of all costs, sizes, and cells as they were before any was refined.
+  uint64_t getDigest() const { return digest; }
 
   /// The options that ops and decided inputs have by a decision of this problem, or of one with the same ops and other annotations; what is
   /// between them (hubs, outputs) as is least expensive. Nothing if an op does what no option does.
@@ -98,11 +111,13 @@ public:
 private:
   JointTables();
   class Builder;
+  uint64_t computeDigest() const;
 
   std::unique_ptr<Builder> builder;
   JointGraph graph;
   int64_t constant = 0, fixedBytes = 0;
   unsigned numRelaxed = 0, numDropped = 0;
+  uint64_t digest = 0;
 };
 
 } // namespace cleave::spmd

@@ -57,6 +57,10 @@ struct PassedMessages {
   std::vector<uint16_t> options;
 };
 
+/// Makes exact what may be the least cell of an edge behind these messages, and all that is no more than `margin` above it, as far as it is known.
+/// How many cells: where there were none, nothing that is not exact makes the bound lower.
+size_t refineLeast(const JointGraph &graph, const Messages &messages, int64_t margin);
+
 /// Begins with `start` if that is given (`PassedMessages::unfinished`, of tables of the same sizes).
 PassedMessages passMessages(const JointGraph &graph, MemoryPrice price, const PassOptions &options = {},
                             const Messages *start = nullptr);

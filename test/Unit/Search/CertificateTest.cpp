@@ -74,7 +74,7 @@ Certificate certify(int64_t memoryBytes) {
     }
     CellBound bound = boundCell(*tables, memoryBytes, made.units);
     made.cells.push_back(
-        {mesh, bound.price, static_cast<uint32_t>(made.messages.size()), bound.bound, tables->computeDigest()});
+        {mesh, bound.price, static_cast<uint32_t>(made.messages.size()), bound.bound, tables->getDigest()});
     made.messages.push_back(std::move(bound.messages));
   }
   return made;
