@@ -155,9 +155,9 @@ static SmallVector<int64_t> atomsOf(ArrayRef<int64_t> sizes) {
 /// Axes are runs of atoms, whatever they are called: states are the same on meshes whose atoms are.
 std::optional<uint32_t> Compilation::PlanProver::findCell(const Plan &plan) const {
   SmallVector<int64_t> sizes = sizesOf(plan);
-  auto *exact = llvm::find_if(space, [&](ArrayRef<int64_t> mesh) { return mesh == ArrayRef<int64_t>(sizes); }).base();
-  if (exact != &*space.end())
-    return exact - space.data();
+  for (auto [number, mesh] : llvm::enumerate(space))
+    if (ArrayRef<int64_t>(mesh) == ArrayRef<int64_t>(sizes))
+      return number;
   for (auto [number, mesh] : llvm::enumerate(space))
     if (atomsOf(mesh) == atomsOf(sizes))
       return number;
@@ -208,6 +208,8 @@ std::string Compilation::PlanProver::formatSpace(int64_t devices) const {
   size_t axes = 0;
   for (const std::vector<int64_t> &mesh : space)
     axes = std::max(axes, mesh.size());
+  if (space.size() == 1)
+    return llvm::formatv("the one mesh of {0} devices, 1 stage", devices);
   return llvm::formatv("{0} meshes of {1} devices, of up to {2} axes, 1 stage", space.size(), devices, axes);
 }
 
@@ -289,7 +291,18 @@ std::optional<PlanProof> Compilation::PlanProver::verify(const Certificate &cert
   PlanError error;
   if (failed(parsePlan(certificate.plan, "plan of the certificate", plan, error)) || failed(checkPlan(plan, error)))
     return fail(makeError("{0}", error.format())), std::nullopt;
-  if (!takeCluster(plan.cluster) || !listSpace(certificate.devices))
+  if (!takeCluster(plan.cluster))
+    return std::nullopt;
+  // Of a mesh that was given the certificate says no number of devices.
+  if (given.mesh.empty() && certificate.devices == 0)
+    given.mesh = plan.mesh;
+  int64_t ranks = 1;
+  for (int64_t size : sizesOf(plan))
+    ranks *= size;
+  if (given.mesh.empty() && ranks != certificate.devices)
+    return fail(makeError("the certificate is of {0} devices, and its plan of {1}", certificate.devices, ranks)),
+           std::nullopt;
+  if (!listSpace(certificate.devices))
     return std::nullopt;
   if (!plan.cluster)
     plan.cluster = given.cluster;

@@ -14,6 +14,8 @@ using namespace llvm;
 namespace {
 /// Units for 2^40 bytes, where prices begin and end.
 constexpr int64_t kFirstPrice = int64_t(1) << 28, kLastPrice = int64_t(1) << 61;
+/// Beyond that a limit costs more than any time.
+constexpr int64_t kMostUnits = int64_t(1) << 53;
 constexpr int64_t kStep = 16;
 constexpr unsigned kBisections = 10, kPassesAtFirst = 60;
 /// Of finding out cells: rounds, passes of one, and which part of the bound a cell may be from the least.
@@ -21,10 +23,8 @@ constexpr unsigned kRounds = 60, kPassesOfRound = 10;
 constexpr int64_t kMargin = 1000;
 } // namespace
 
-int64_t cleave::spmd::limitUnits(MemoryPrice price, int64_t mostBytes) {
-  __int128 units =
-      (__int128(price.numerator) * mostBytes + ((__int128(1) << MemoryPrice::kShift) - 1)) >> MemoryPrice::kShift;
-  return units < kForbiddenCell ? static_cast<int64_t>(units) : kForbiddenCell;
+__int128 cleave::spmd::limitUnits(MemoryPrice price, int64_t mostBytes) {
+  return (__int128(price.numerator) * mostBytes + ((__int128(1) << MemoryPrice::kShift) - 1)) >> MemoryPrice::kShift;
 }
 
 // What a price of memory takes off the bound, and parameters whose storage is not decided add to it, is the same for all decisions, so that
@@ -38,7 +38,8 @@ CellBound cleave::spmd::boundCell(const JointTables &tables, int64_t mostBytes, 
   auto tryPrice = [&](MemoryPrice price, unsigned mostPasses) {
     PassOptions options;
     options.mostPasses = mostPasses;
-    int64_t taken = limitUnits(price, mostBytes) - price.of(tables.getFixedBytes()) - tables.getConstant();
+    int64_t taken =
+        static_cast<int64_t>(limitUnits(price, mostBytes)) - price.of(tables.getFixedBytes()) - tables.getConstant();
     options.reach = reach < kForbiddenCell ? reach + taken : kForbiddenCell;
     PassedMessages passed;
     // What costs nothing so far is found out as far as it matters; messages of half a truth need not be good ones.
@@ -59,7 +60,8 @@ CellBound cleave::spmd::boundCell(const JointTables &tables, int64_t mostBytes, 
   int64_t stored = tryPrice({}, PassOptions().mostPasses);
   if (mostBytes > 0 && stored > mostBytes && best.bound < reach) {
     int64_t low = kFirstPrice / kStep, high = kFirstPrice;
-    while (high < kLastPrice && tryPrice({high}, kPassesAtFirst) > mostBytes) {
+    while (high < kLastPrice && limitUnits({high}, mostBytes) < kMostUnits &&
+           tryPrice({high}, kPassesAtFirst) > mostBytes) {
       low = high;
       high *= kStep;
     }

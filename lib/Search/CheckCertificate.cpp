@@ -123,7 +123,8 @@ void Checker::checkCell(size_t number, const JointTables &tables, double perNs) 
   if (cell.tables != tables.getDigest())
     note("mesh {0}: its tables are others, so the certificate is of another model, machine or version", mesh);
   // A price below 0, or one without a limit, would prove nothing of times.
-  if (cell.price.numerator < 0 || (cell.price.numerator > 0 && certificate.memoryBytes == 0))
+  if (cell.price.numerator < 0 || certificate.memoryBytes < 0 ||
+      (cell.price.numerator > 0 && certificate.memoryBytes == 0))
     return note("mesh {0}: memory cannot have the price {1} here", mesh, cell.price.numerator);
   if (cell.messages >= certificate.messages.size() || !fits(tables, certificate.messages[cell.messages]))
     return note("mesh {0}: its messages are not for its tables", mesh);
@@ -145,7 +146,7 @@ void Checker::checkPlan(const JointTables &tables, double perNs) {
   int64_t bytes = tables.countStored(certificate.options);
   if (bytes != certificate.storedBytes)
     note("the plan is said to store {0} bytes, and stores {1}", certificate.storedBytes, bytes);
-  if (certificate.memoryBytes > 0 && bytes > certificate.memoryBytes)
+  if (certificate.memoryBytes != 0 && bytes > certificate.memoryBytes)
     note("the plan stores {0} bytes, {1} are allowed", bytes, certificate.memoryBytes);
 }
 

@@ -66,7 +66,7 @@ struct CellBound {
 CellBound boundCell(const JointTables &tables, int64_t mostBytes, int64_t reach = kForbiddenCell);
 
 /// Units for `mostBytes` at that price, rounded up: what the limit takes off a bound.
-int64_t limitUnits(MemoryPrice price, int64_t mostBytes);
+__int128 limitUnits(MemoryPrice price, int64_t mostBytes);
 
 } // namespace cleave::spmd
 

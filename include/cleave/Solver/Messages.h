@@ -27,8 +27,10 @@ struct MemoryPrice {
   static constexpr unsigned kShift = 40;
   int64_t numerator = 0;
 
-  /// Rounded down. Precondition: none is negative.
-  int64_t of(int64_t bytes) const { return static_cast<int64_t>((__int128(numerator) * bytes) >> kShift); }
+  /// Rounded down, and no more than what is forbidden. Precondition: none is negative.
+  int64_t of(int64_t bytes) const {
+    return static_cast<int64_t>(std::min<__int128>((__int128(numerator) * bytes) >> kShift, kForbiddenCell));
+  }
 };
 
 /// What has moved from an edge to the nodes at its ends, by row and by column; negative where it moved from them.

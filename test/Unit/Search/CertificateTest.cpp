@@ -103,6 +103,18 @@ TEST(CertificateTest, LimitsOfMemoryHaveAPrice) {
   }
 }
 
+// What a limit takes off a bound is rounded up, what bytes cost down: both make bounds lower.
+TEST(CertificateTest, PricesAreRoundedSoThatBoundsHold) {
+  constexpr int64_t kOne = int64_t(1) << MemoryPrice::kShift;
+  for (auto [numerator, bytes, down, up] : {std::tuple(int64_t(1), int64_t(1), int64_t(0), int64_t(1)),
+                                            {kOne, 5, 5, 5},
+                                            {kOne / 2, 3, 1, 2},
+                                            {0, 7, 0, 0}}) {
+    EXPECT_EQ(MemoryPrice{numerator}.of(bytes), down);
+    EXPECT_EQ(static_cast<int64_t>(limitUnits({numerator}, bytes)), up);
+  }
+}
+
 TEST(CertificateTest, FilesSayAll) {
   for (int64_t limit : {int64_t(0), 2 * kWeight}) {
     Certificate certificate = certify(limit);
@@ -179,6 +191,7 @@ void addCellChanges(std::vector<Change> &all) {
     add("price below 0", [](CertifiedCell &one) { one.price.numerator = -1; }, "memory cannot have the price");
     for (int64_t by : {int64_t(1) << 20, int64_t(1) << 40, int64_t(1) << 60})
       add("price", [=](CertifiedCell &one) { one.price.numerator += by; }, "");
+    add("the largest price", [](CertifiedCell &one) { one.price.numerator = std::numeric_limits<int64_t>::max(); }, "");
     add("no price", [](CertifiedCell &one) { one.price.numerator = 0; }, "its messages prove");
     add("messages that are not there", [](CertifiedCell &one) { one.messages = 7; }, "not for its tables");
     add("tables", [](CertifiedCell &one) { one.tables ^= 1; }, "another model, machine or version");
@@ -214,7 +227,7 @@ void addPlanChanges(const Certificate &of, std::vector<Change> &all) {
   all.push_back({"an option more", [](Certificate &certificate) { certificate.options.push_back(0); }, "no decision"});
   all.push_back({"no options", [](Certificate &certificate) { certificate.options.clear(); }, "no decision"});
   all.push_back({"a plan of no cell", [](Certificate &certificate) { certificate.planCell = 2; }, "has no mesh"});
-  for (int64_t bytes : {int64_t(1), kWeight})
+  for (int64_t bytes : {int64_t(1), kWeight, int64_t(-1), -kMuch})
     all.push_back({"memory", [=](Certificate &certificate) { certificate.memoryBytes = bytes; }, ""});
 }
 

@@ -186,6 +186,26 @@ TEST(JointTablesTest, AtomsAreTogether) {
   EXPECT_GE(largest, 16u);
 }
 
+// A state that nothing may cut has to be returned whole, where rows of the product that it becomes would be cut for nothing.
+TEST(JointTablesTest, TiesHoldEndsTogether) {
+  int64_t least[2];
+  for (bool isTied : {false, true}) {
+    GraphBuilder graph({4});
+    ValueId state = graph.input({65536, 3});
+    graph.problem.decideStorage(state);
+    graph.problem.keepInputDim(state, 0);
+    graph.problem.addOutput(graph.pointwise({state}));
+    ValueId product = graph.einsum("ik,kj->ij", {graph.input({65536, 1024}), graph.parameter({1024, 3})});
+    OutputId next = graph.problem.addOutput(product);
+    if (isTied)
+      graph.problem.tie(state, next);
+    std::unique_ptr<JointTables> tables = JointTables::create(graph.problem, byTime(graph));
+    refineAll(*tables);
+    least[isTied] = *findLeast(tables->getGraph(), {});
+  }
+  EXPECT_LT(least[false], least[true]);
+}
+
 // What is too much to be tabulated costs no more than before: the bound falls, and stays one.
 TEST(JointTablesTest, LimitsMakeBoundsLower) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
