@@ -4,6 +4,7 @@
 
 #include "cleave/Annotations/Annotate.h"
 #include "cleave/Compiler/FindPlan.h"
+#include "cleave/Compiler/LikePlan.h"
 #include "cleave/Compiler/Outline.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Import/Onnx/Import.h"
@@ -119,6 +120,7 @@ struct Compilation::State {
   ShardState handed;
   std::optional<PlacementReport> placement; ///< that was chosen
   std::unique_ptr<FoundPlan> foundPlan;     ///< for the devices of options
+  std::unique_ptr<LikePlan> likePlan;       ///< of the styles of options
   bool isExcessTold = false, isLittleTold = false;
   bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "OptionTable.h"
 
+#include "cleave/Compiler/LikePlan.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Program/Content.h"
@@ -296,8 +297,9 @@ public:
     options.timePhases |= options.verbose;
     options.schedule.memory = options.memory.actions;
     // Who looks for plans names devices of that search; others take the plan that it finds. What is found leaves axes free.
-    options.compile.sharding.free |= options.command == "plan";
-    if (options.command == "plan")
+    bool findsPlan = options.command == "plan" && options.compile.like.empty();
+    options.compile.sharding.free |= findsPlan && !asksForNoPlan();
+    if (findsPlan)
       options.plan = {static_cast<int64_t>(std::exchange(options.compile.devices, 0)), options.memory.bytes,
                       options.memory.isLeast};
     options.compile.variants = options.dims.getVariants();
@@ -309,6 +311,7 @@ public:
     if (needsModel && options.compile.model.empty())
       return "no model is named";
     std::string problem = checkTogether();
+    llvm::append_range(options.compile.sharding.shard, options.pins);
     program::Status lost = problem.empty() ? listFiles(options).check() : program::kGood;
     return lost ? lost->message : problem;
   }
@@ -323,7 +326,7 @@ private:
       return llvm::formatv("'{0}': {1}", word, hint);
     if (options.compile.model.empty())
       options.compile.model = word.str();
-    else if (options.command == "explain" && options.value.empty())
+    else if ((options.command == "explain" || comparesPlans()) && options.value.empty())
       options.value = word.str();
     else
       return llvm::formatv("unexpected argument '{0}'", word);
@@ -368,6 +371,14 @@ private:
     return hint.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, hint).str();
   }
 
+  bool comparesPlans() const { return options.command == "plan" && !options.schedule.compare.empty(); }
+  /// What is asked is about the model, or plans that there are.
+  bool asksForNoPlan() const {
+    const spmd::AnnotateOptions &plan = options.compile.sharding;
+    bool isWithout = options.compile.devices == 0 && plan.mesh.empty() && plan.plan.empty();
+    return comparesPlans() || ((options.roles || options.support) && isWithout);
+  }
+
   /// The option of that name, of any command; OPT_UNKNOWN where there is none.
   static Option findOption(StringRef name) {
     for (const OptionGroup &group : getOptionGroups(""))
@@ -401,10 +412,13 @@ private:
     if (failed(spmd::parseMeshOption(options.compile.sharding.mesh, plan, error)) ||
         failed(spmd::checkPlan(plan, error)))
       return llvm::formatv("'--mesh {0}': {1}", options.compile.sharding.mesh, error.message);
-    for (const std::string &rule : options.compile.sharding.shard)
-      if (failed(spmd::parseShardOption(rule, plan, error)) ||
-          (!plan.mesh.empty() && failed(spmd::checkPlan(plan, error))))
-        return llvm::formatv("'--shard {0}': {1}", rule, error.message);
+    for (auto [name, rules] : {std::pair("shard", &options.compile.sharding.shard), std::pair("pin", &options.pins)})
+      for (const std::string &rule : *rules)
+        if (failed(spmd::parseShardOption(rule, plan, error)) ||
+            (!plan.mesh.empty() && failed(spmd::checkPlan(plan, error))))
+          return llvm::formatv("'--{0} {1}': {2}", name, rule, error.message);
+    if (llvm::Error error = options.compile.like.empty() ? llvm::Error::success() : checkStyles(options.compile.like))
+      return llvm::formatv("'--like {0}': {1}", options.compile.like, llvm::toString(std::move(error)));
     return "";
   }
 
@@ -419,7 +433,11 @@ private:
     const spmd::AnnotateOptions &plan = options.compile.sharding;
     if (options.command == "plan" && !options.memory.actions.empty())
       return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
-    if (options.command == "plan" && options.plan.devices == 0 && plan.mesh.empty() && plan.plan.empty())
+    if (comparesPlans() && options.value.empty())
+      return "two plans are compared: --compare A.yaml B.yaml, behind the model";
+    bool isWithout =
+        options.plan.devices == 0 && options.compile.devices == 0 && plan.mesh.empty() && plan.plan.empty();
+    if (options.command == "plan" && isWithout && !asksForNoPlan())
       return "how many devices? --devices 8, or --mesh data=2,model=4";
     if (given.count(OPT_devices) && options.compile.devices == 0 && options.plan.devices == 0)
       return "'--devices 0': expected at least one device";

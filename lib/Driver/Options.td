@@ -89,8 +89,13 @@ defm cluster : Value<"cluster", "NAME|FILE", "compile.cluster", !listconcat(kPla
                      "the machine, for times and prices: 8xH100-nvlink, .., or a .yaml file; overrides the plan's">;
 defm devices : Value<"devices", "N", "compile.devices", kPlanning,
                      "finds a plan for so many devices; cleave plan writes it down">;
+defm like : Value<"like", "STYLE[,..]", "compile.like", kPlanning,
+                  "a plan of this style, or one for each axis of --mesh: data, fsdp, megatron, sequence, context, expert, channels, spatial">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
                       "makes it an error where a rank takes more memory than a device of the cluster has">;
+defm pin : Value<"pin", "RULE", "pins", [Plan], "holds what a rule says, as --shard does, and says what that costs; may repeat">;
+def roles : Switch<"roles", "roles", [Plan], "prints what each weight is to the model, and how the plan splits it">;
+def support : Switch<"support", "support", [Plan], "prints which ops no axis can split, and why">;
 defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
 }
 
@@ -154,7 +159,8 @@ defm memory : Value<"memory", "72GB|F=1,I=0,W=-1", "memory", [Plan, Schedule],
 defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;
 defm placement : Value<"placement", "HOW", "schedule.placement", [Schedule], "of stages on ranks, for auto">;
 defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it">;
-defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Schedule], "a line for each of several schedules">;
+defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Plan, Schedule],
+                     "a line for each of several schedules; of plan, --compare A.yaml B.yaml: where two plans differ">;
 defm messages : Value<"messages", "HOW", "schedule.messages", [Schedule],
                       "whether a sender waits for the receiver (rendezvous) or not (async, without it)">;
 defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one after the other">;

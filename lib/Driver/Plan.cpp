@@ -6,6 +6,7 @@
 #include "cleave/Compiler/FindPlan.h"
 
 #include "cleave/Driver/FoundPlanText.h"
+#include "cleave/Driver/PlanQuestions.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Plan/Pipeline.h"
 #include "cleave/Plan/Plan.h"
@@ -58,7 +59,7 @@ static llvm::json::Object toJson(const PlanCell &cell) {
 }
 
 /// Keys are fixed in docs/report.md.
-static llvm::Error writeReport(const Options &options, const FoundPlan &found) {
+static llvm::Error writeReport(const Options &options, const FoundPlan &found, llvm::json::Object structure) {
   llvm::json::Array cells;
   for (const PlanCell &cell : found.cells)
     cells.push_back(toJson(cell));
@@ -75,6 +76,8 @@ static llvm::Error writeReport(const Options &options, const FoundPlan &found) {
                             {"one_device_seconds", found.oneDeviceNs * 1e-9},
                             {"solves", found.solves},
                             {"took", found.seconds}};
+  for (auto &[key, value] : structure)
+    report[key] = std::move(value);
   return writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
     os << llvm::formatv("{0:2}", llvm::json::Value(std::move(report))) << '\n';
     return llvm::Error::success();
@@ -92,10 +95,23 @@ std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
 /// What is written is written before anything is printed: a table for a plan that is not there would be none.
 ExitCode cleave::driver::planCommand(Session &session) {
   const Options &options = session.getOptions();
+  if (!options.schedule.compare.empty())
+    return comparePlans(session);
   if (!session.load())
     return session.getExitCode();
+  if (const LikePlan *like = session.getLikePlan())
+    return likePlan(session, *like);
+  if (!options.compile.sharding.free)
+    return answerWithout(session);
+  if (!options.pins.empty() && !checkPins(session))
+    return session.getExitCode();
   std::optional<FoundPlan> found = findPlan(session, options.plan);
+  if (!found && !options.pins.empty())
+    explainPins(session);
   if (!found)
+    return session.getExitCode();
+  llvm::json::Object structure;
+  if (!answerStructure(session, found->plan.get(), &structure))
     return session.getExitCode();
   if (!options.output.empty() && options.output != "-") {
     llvm::Error error = writeFileAtomically(options.output, [&](llvm::raw_ostream &os) {
@@ -106,7 +122,7 @@ ExitCode cleave::driver::planCommand(Session &session) {
       return session.fail(std::move(error));
   }
   if (!options.report.empty())
-    if (llvm::Error error = writeReport(options, *found))
+    if (llvm::Error error = writeReport(options, *found, std::move(structure)))
       return session.fail(std::move(error));
   bool isShown = options.output.empty() || options.output == "-";
   llvm::raw_ostream &os = isShown ? llvm::errs() : llvm::outs();
@@ -114,6 +130,8 @@ ExitCode cleave::driver::planCommand(Session &session) {
     printCells(os, *found);
     for (const std::string &line : summarize(*found))
       os << "found: " << line << '\n';
+    if (std::optional<std::string> pins = options.pins.empty() ? std::nullopt : describePins(session, *found))
+      os << *pins << '\n';
   }
   if (isShown)
     llvm::outs() << found->getBest().text;

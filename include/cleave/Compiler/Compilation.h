@@ -41,6 +41,7 @@ struct ExportSummary;
 namespace cleave {
 
 struct FoundPlan;
+struct LikePlan;
 struct PlanRequest;
 
 /// Whether a phase that is dumped may be in a file of this name: `3-propagated.mlir`.
@@ -79,6 +80,8 @@ public:
   std::optional<FoundPlan> findPlan(const PlanRequest &request);
   /// The plan that was found for `CompileOptions::devices`; null: there was none to find. Precondition: the model is loaded.
   const FoundPlan *getFoundPlan() const;
+  /// The plan of the styles that `CompileOptions::like` names; null: it names none. Precondition: the model is loaded.
+  const LikePlan *getLikePlan() const;
 
   /// From now on the phase that decides leaves in `decisions` how; null: it forgets. See Explanation.h.
   void keepDecisions(spmd::Decisions *decisions);
@@ -160,8 +163,10 @@ public:
 
 private:
   bool takeFoundPlan();
+  bool takeLikePlan();
 
   friend class ModelRun;
+  friend class ModelStructure;
   class PlanFinder;
   struct State;
   std::unique_ptr<State> state;

@@ -51,6 +51,9 @@ struct CompileOptions {
 
   /// Where no mesh is named: the plan for so many devices that is found is taken as if it were given (FindPlan.h). 0: none is looked for.
   uint64_t devices = 0;
+  /// `megatron`, or `data,megatron`: a plan of these styles (Search/Styles.h), one an axis of the mesh, or one for all, is taken as if it
+  /// were given. `devices` are then those of the one axis of a mesh that is not named. Empty: none.
+  std::string like;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
   /// A rank that takes more than the memory of a device is an error, not a warning.

@@ -104,6 +104,8 @@ struct Options {
   MemoryOption memory;
   /// `cleave plan`.
   PlanRequest plan;
+  llvm::SmallVector<std::string> pins;
+  bool roles = false, support = false;
 };
 
 /// The files that the command line names, those read and those written.
