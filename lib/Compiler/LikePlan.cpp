@@ -128,10 +128,9 @@ llvm::Error cleave::checkStyles(StringRef like) { return parseStyles(like).takeE
 const LikePlan *Compilation::getLikePlan() const { return state->likePlan.get(); }
 
 /// Sizes of dims come along: of another batch another axis may divide.
-std::string cleave::formatLikePlan(const Compilation &compilation, const LikePlan &like,
-                                   ArrayRef<std::string> comments) {
+std::string cleave::formatLikePlan(const Compilation &compilation, const LikePlan &like) {
   Plan file = *like.plan;
   for (const auto &[name, size] : compilation.getOptions().dims)
     file.dims.try_emplace(name, size);
-  return formatPlanFile(file, compilation.getOptions().sharding.attention, comments);
+  return formatPlanFile(file, compilation.getOptions().sharding.attention, {});
 }

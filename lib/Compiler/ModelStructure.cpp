@@ -44,6 +44,14 @@ std::unique_ptr<ModelStructure> ModelStructure::create(Compilation &compilation,
   structure->source = structure->atoms ? FunctionProblem::create(*func, *structure->atoms) : nullptr;
   if (!structure->source)
     return nullptr;
+  // Of the model as it was loaded: a rule for one of them keeps its op apart, and would pick it.
+  state.module->walk([&](Operation *op) {
+    for (Value value : op->getResults())
+      llvm::append_range(structure->names, getTensorNames(value));
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        llvm::append_range(structure->names, getTensorNames(argument));
+  });
   const Problem &problem = structure->getProblem();
   for (auto [id, value] : llvm::enumerate(structure->source->getValues())) {
     bool isInput = problem.producer(id) == kNone, isParameter = problem.isParameter(id);
@@ -60,13 +68,6 @@ std::unique_ptr<ModelStructure> ModelStructure::create(Compilation &compilation,
 StringRef ModelStructure::getName(ValueId value) const {
   SmallVector<StringRef, 1> names = getTensorNames(source->getValues()[value]);
   return names.empty() ? "" : names.front();
-}
-
-std::vector<StringRef> ModelStructure::getNames() const {
-  std::vector<StringRef> names;
-  for (Value value : source->getValues())
-    llvm::append_range(names, getTensorNames(value));
-  return names;
 }
 
 /// The last rule that picks a name says how it is split.
@@ -92,7 +93,9 @@ std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
         before += ", " + words;
       continue;
     }
-    named.push_back({name.str(), words, role.block, getProblem().shape(role.weight).vec(), findDims(plan, name)});
+    auto parameter = source->getValues()[role.weight].getDefiningOp<ParameterOpInterface>();
+    ArrayRef<int64_t> shape = parameter ? parameter.getParameterShape() : getProblem().shape(role.weight);
+    named.push_back({name.str(), words, role.block, shape.vec(), findDims(plan, name)});
   }
   return named;
 }

@@ -110,6 +110,7 @@ ExitCode cleave::driver::planCommand(Session &session) {
     explainPins(session);
   if (!found)
     return session.getExitCode();
+  found->cells.front().text = noteRoles(session, *found->plan, found->getBest().text);
   llvm::json::Object structure;
   if (!answerStructure(session, found->plan.get(), &structure))
     return session.getExitCode();

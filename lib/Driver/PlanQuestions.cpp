@@ -7,11 +7,14 @@
 
 #include "cleave/Compiler/ComparePlans.h"
 #include "cleave/Compiler/ModelStructure.h"
+#include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <set>
 
 using namespace cleave;
 using namespace cleave::driver;
@@ -119,6 +122,42 @@ bool cleave::driver::answerStructure(Session &session, const spmd::Plan *plan, l
   return true;
 }
 
+/// `query, key, value, 12 layers`: the roles of what a rule picks; empty where it picks no weight.
+static std::string describeRule(const spmd::PlanRule &rule, llvm::ArrayRef<NamedRole> roles) {
+  spmd::NamePattern pattern = rule.getPattern();
+  std::vector<std::string> words;
+  std::set<unsigned> blocks;
+  for (const NamedRole &role : roles) {
+    if (!pattern.matches(role.weight))
+      continue;
+    if (!llvm::is_contained(words, role.role))
+      words.push_back(role.role);
+    if (role.block)
+      blocks.insert(role.block);
+  }
+  return llvm::join(words, ", ") + (blocks.size() > 1 ? formatv(", {0} layers", blocks.size()).str() : "");
+}
+
+/// Lines of rules are in the order of the rules (FormatPlan.h).
+std::string cleave::driver::noteRoles(Session &session, const spmd::Plan &plan, StringRef text) {
+  auto structure = ModelStructure::create(session, nullptr);
+  if (!structure)
+    return text.str();
+  std::vector<NamedRole> roles = structure->findRoles(nullptr);
+  std::string noted;
+  size_t next = 0;
+  for (StringRef line : llvm::split(text.rtrim('\n'), '\n')) {
+    noted += line;
+    bool isRule = line.starts_with("  - {") && next < plan.rules.size();
+    const spmd::PlanRule *rule = isRule ? &plan.rules[next++] : nullptr;
+    if (std::string words = rule && rule->target == spmd::PlanRule::Target::Tensor ? describeRule(*rule, roles) : "";
+        !words.empty())
+      noted += "  # " + words;
+    noted += '\n';
+  }
+  return noted;
+}
+
 static llvm::Error writeReport(const Options &options, llvm::json::Object report) {
   return writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
     os << formatv("{0:2}", llvm::json::Value(std::move(report))) << '\n';
@@ -158,6 +197,7 @@ std::string cleave::driver::summarize(const LikePlan &like, StringRef style) {
 ExitCode cleave::driver::likePlan(Session &session, const LikePlan &like) {
   const Options &options = session.getOptions();
   std::string style = options.compile.like;
+  std::string rules = noteRoles(session, *like.plan, formatLikePlan(session, like));
   llvm::json::Object report = beginReport(options);
   report["like"] = style;
   if (!answerStructure(session, like.plan.get(), &report) || !session.advance(Phase::Clustered))
@@ -171,10 +211,9 @@ ExitCode cleave::driver::likePlan(Session &session, const LikePlan &like) {
   if (counted->time)
     figures +=
         formatv("; a call is predicted to take {0} on {1}", formatTime(counted->time->getNs()), counted->time->cluster);
-  std::string text = formatLikePlan(
-      session, like,
-      {formatv("by cleave plan --like {0}, from the structure of the model: {1}", style, summarize(like, style)),
-       figures, "a rule may be changed, taken away or added"});
+  std::string text = formatv("# by cleave plan --like {0}, from the structure of the model: {1}\n# {2}\n"
+                             "# a rule may be changed, taken away or added\n{3}",
+                             style, summarize(like, style), figures, rules);
   if (!options.report.empty()) {
     llvm::json::Object best{
         {"mesh", like.mesh},

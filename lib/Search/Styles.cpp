@@ -61,6 +61,10 @@ StyledPlan::StyledPlan(const Problem &problem, StyledModel model) : problem(prob
   pieces.assign(classes.numPlaces(), 1);
   for (ValueId value = 0; value < problem.numValues(); ++value)
     isOfWeights.push_back(classes.isOfParameters(value));
+  readers.resize(problem.numValues());
+  for (OpId op = 0; op < problem.numOps(); ++op)
+    for (ValueId operand : problem.operands(op))
+      readers[operand].push_back(op);
 }
 
 /// Of all its dims; the ones that nothing cuts stay whole.
@@ -335,26 +339,50 @@ Error StyledPlan::cutChannels(ArrayRef<AtomId> atoms) {
   return cutWeights(atoms);
 }
 
+/// The dim of a result that has tokens; nothing: it has none.
+static std::optional<unsigned> findTokenDim(const Problem &problem, const DimClasses &classes, ValueId value) {
+  OpId op = problem.producer(value);
+  const TensorFactors &dims = problem.rule(problem.ruleOf(op)).results[problem.resultIndex(value)];
+  for (auto [dim, factors] : enumerate(dims))
+    if (!factors.empty() && classes.getTag(classes.ofFactor(op, factors.front())) == DimTag::Token)
+      return dim;
+  return std::nullopt;
+}
+
+/// Where a sum is said to be cut: at itself, or at what its only reader makes of it, as long as that multiplies nothing. A product of merged
+/// dims, or one with a bias, has no name of its own.
+std::optional<std::pair<ValueId, unsigned>> StyledPlan::findScattered(const DimClasses &classes, OpId product) const {
+  constexpr unsigned kFarthest = 6;
+  ValueId value = problem.results(product).front();
+  for (unsigned step = 0; step < kFarthest; ++step) {
+    if (std::optional<unsigned> dim = findTokenDim(problem, classes, value); dim && model.isNamed[value])
+      return std::pair(value, *dim);
+    if (readers[value].size() != 1 || problem.rule(problem.ruleOf(readers[value].front())).flops > 0)
+      break;
+    value = problem.results(readers[value].front()).front();
+  }
+  return std::nullopt;
+}
+
 /// What sums leave is scattered along the tokens, and stays so until a product wants it whole.
 Error StyledPlan::cutTokensBetween(ArrayRef<AtomId> atoms) {
   int64_t ranks = countRanks(problem, atoms);
   DimClasses classes(problem, pieces);
   bool any = false;
   for (OpId op = 0; op < problem.numOps(); ++op) {
-    const ShardingRule &rule = problem.rule(problem.ruleOf(op));
-    if (last.factors[op] < 0 || !rule.isReduction(last.factors[op]) || !touchesParameter(op))
+    if (last.factors[op] < 0 || !problem.rule(problem.ruleOf(op)).isReduction(last.factors[op]) ||
+        !touchesParameter(op))
       continue;
-    for (auto [dim, factors] : enumerate(rule.results.front())) {
-      if (factors.empty() || classes.getTag(classes.ofFactor(op, factors.front())) != DimTag::Token)
-        continue;
-      ValueId value = problem.results(op).front();
-      if (int64_t extent = problem.shape(value)[dim]; extent % ranks != 0)
-        return makeUndivided(nameOf(op, DimTag::Token, extent), extent, ranks);
-      if (model.isNamed[value])
-        cutsOf(value)[dim].append(atoms.begin(), atoms.end());
-      any |= model.isNamed[value];
-      break;
-    }
+    auto scattered = findScattered(classes, op);
+    if (!scattered)
+      continue;
+    auto [value, dim] = *scattered;
+    if (int64_t extent = problem.shape(value)[dim]; extent % ranks != 0)
+      return makeUndivided(nameOf(op, DimTag::Token, extent), extent, ranks);
+    AtomList &cut = cutsOf(value)[dim];
+    if (cut.empty() || cut.back() != atoms.back())
+      cut.append(atoms.begin(), atoms.end());
+    any = true;
   }
   if (!any)
     return cleave::makeError("no tokens are between blocks that sum over weights: --like megatron cuts the weights");

@@ -22,8 +22,8 @@ struct LikePlan {
 /// What is wrong with the words of `CompileOptions::like`; success: nothing.
 llvm::Error checkStyles(llvm::StringRef like);
 
-/// The plan as a file that a person can edit, with `comments` in front.
-std::string formatLikePlan(const Compilation &compilation, const LikePlan &like, llvm::ArrayRef<std::string> comments);
+/// The plan as a file that a person can edit.
+std::string formatLikePlan(const Compilation &compilation, const LikePlan &like);
 
 } // namespace cleave
 

@@ -50,8 +50,8 @@ public:
   const spmd::StyledModel &getModel() const { return model; }
   /// What a plan calls it; empty: nothing.
   llvm::StringRef getName(spmd::ValueId value) const;
-  /// All names by which plans address anything.
-  std::vector<llvm::StringRef> getNames() const;
+  /// All names by which plans address anything, those of values that annotation merges into others too.
+  llvm::ArrayRef<llvm::StringRef> getNames() const { return names; }
 
   /// In the order in which the model uses them. `plan`: whose rules say how they are split; may be null.
   std::vector<NamedRole> findRoles(const spmd::Plan *plan) const;
@@ -62,6 +62,7 @@ private:
   std::unique_ptr<spmd::MeshAtoms> atoms;
   std::unique_ptr<spmd::FunctionProblem> source;
   spmd::StyledModel model;
+  std::vector<llvm::StringRef> names;
 };
 
 } // namespace cleave

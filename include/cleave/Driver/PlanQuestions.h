@@ -22,6 +22,10 @@ ExitCode comparePlans(Session &session);
 /// `roles` and `support` to it. False after an error. Precondition: the model is loaded.
 bool answerStructure(Session &session, const spmd::Plan *plan, llvm::json::Object *report);
 
+/// The text of a plan file with what the tensors of each rule are behind it: `  # up, 12 layers`. As it is where the model has no structure to
+/// tell. Precondition: the model is loaded.
+std::string noteRoles(Session &session, const spmd::Plan &plan, llvm::StringRef text);
+
 /// `cleave plan MODEL --roles --support`, of no plan.
 ExitCode answerWithout(Session &session);
 

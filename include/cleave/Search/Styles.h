@@ -67,6 +67,7 @@ private:
   llvm::Error cutPictures(llvm::ArrayRef<AtomId> atoms);
   llvm::Error cutChannels(llvm::ArrayRef<AtomId> atoms);
   llvm::Error cutWeights(llvm::ArrayRef<AtomId> atoms);
+  std::optional<std::pair<ValueId, unsigned>> findScattered(const DimClasses &classes, OpId product) const;
   llvm::Error cutTokensBetween(llvm::ArrayRef<AtomId> atoms);
   void storeWeights(llvm::ArrayRef<AtomId> atoms);
   bool isRuled(ValueId value, DimTag tag) const;
@@ -81,8 +82,9 @@ private:
 
   const Problem &problem;
   StyledModel model;
-  /// By value: it is made of parameters alone.
+  /// By value: it is made of parameters alone; the ops that read it.
   std::vector<char> isOfWeights;
+  std::vector<llvm::SmallVector<OpId, 1>> readers;
   /// Into how many each place is cut.
   std::vector<int64_t> pieces;
   /// How each op is cut by the atom that was laid first in the last style.
