@@ -206,6 +206,13 @@ Error StyledPlan::cutColored(Eligible eligible, DimTag tag, ArrayRef<AtomId> ato
       isWanted[id] |= wanted.isCut[whole.ofPlace(place)];
       divides[id] &= classes.getExtent(place) == 1 || classes.getExtent(place) % size == 0;
     }
+    // Behind the last head would come its numbers, which scores sum over.
+    for (OpId op = 0; op < problem.numOps() && tag == DimTag::Weight; ++op) {
+      const ShardingRule &rule = problem.rule(problem.ruleOf(op));
+      for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
+        if (rule.flops > 0 && !touchesParameter(op) && rule.isReduction(factor))
+          divides[classes.ofFactor(op, factor)] = false;
+    }
     ClassColoring coloring =
         colorClasses(problem, classes, size, [&](DimClassId id) { return isWanted[id] && divides[id]; });
     layAtom(classes, coloring, tag, atom);

@@ -99,6 +99,13 @@ TEST(StylesTest, HeadsThatDoNotDivide) {
   EXPECT_EQ(apply(plan, Style::Megatron, {0, 1, 2}), "12 heads on 8 ranks: 2, 3, 4, 6 or 12 would divide");
 }
 
+// A head is not taken apart.
+TEST(StylesTest, MoreRanksThanHeads) {
+  Layer layer({8}, 4, 4);
+  StyledPlan plan = layer.makePlan();
+  EXPECT_EQ(apply(plan, Style::Megatron, {0, 1, 2}), "4 heads on 8 ranks: 2 or 4 would divide");
+}
+
 TEST(StylesTest, SequenceCutsTokensBehindSums) {
   Layer layer({4}, 8, 8);
   StyledPlan plan = layer.makePlan();
