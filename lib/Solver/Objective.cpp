@@ -68,7 +68,7 @@ double Objective::memoryUnits(const Profile &profile, StrategyId id) const {
     if (!(profile.inside >> std::min<size_t>(index, 63) & 1))
       read += localBytesOf(shape, strategies.operandState(id, index));
   // Of what is moved no more is read than written.
-  return model.perMemoryByte * ((profile.isKept ? 0 : written) + (isMovement ? std::min(read, written) : read));
+  return model.memoryUnits((profile.isKept ? 0 : written) + (isMovement ? std::min(read, written) : read));
 }
 
 /// What is alive at an op for its sake: all that it reads and writes.
@@ -188,10 +188,10 @@ int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge
   double kernel = traits.splitsKernel ? model.perLaunch : 0;
   // What stayed in one kernel is written by one and read by another.
   if (traits.sharesKernel)
-    kernel += model.perMemoryByte * (localBytesOf(shape, to) + (traits.isKept ? localBytesOf(shape, from) : 0));
+    kernel += model.memoryUnits(localBytesOf(shape, to) + (traits.isKept ? localBytesOf(shape, from) : 0));
   // What is moved by a kernel of its own is read by another one in any case.
   if (cost == 0 ? traits.joinsFirst : traits.movesFirst)
-    kernel = model.perLaunch + 2 * model.perMemoryByte * localBytesOf(shape, from);
+    kernel = model.perLaunch + model.memoryUnits(2 * localBytesOf(shape, from));
   __int128 total = makesPartial ? model.perMadePartial : 0;
   total += static_cast<__int128>(kernel);
   if (cost > 0) {

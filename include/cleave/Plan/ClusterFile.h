@@ -2,7 +2,8 @@
 //
 // A cluster is named (`8xH100-nvlink`), or described in a file, or in a plan under `cluster:`, by the same keys:
 //
-//   device: {flops: {f32: 67T, bf16: 989T}, memory: 80GB, bandwidth: 3350GB/s, launch: 2us, efficiency: 0.7}
+//   device: {flops: {f32: 67T, bf16: 989T}, memory: 80GB, bandwidth: 3350GB/s, cache: 50MB,
+//            cache_bandwidth: 5500GB/s, launch: 2us, efficiency: 0.7}
 //   collective: 6.6us
 //   links:
 //     - {name: nvlink, devices: 8, latency: 1us, bandwidth: 450GB/s}
