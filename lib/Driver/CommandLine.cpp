@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "OptionTable.h"
 
+#include "cleave/Plan/Gpus.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Program/Content.h"
@@ -305,7 +306,9 @@ public:
     options.compile.variants.erase(options.compile.variants.begin());
     if (options.device != DeviceKind::Host)
       options.compile.target = getTraits(options.device).target.str();
-    bool needsModel = options.command != "schedule";
+    if (std::string problem = takeGpu(); !problem.empty())
+      return problem;
+    bool needsModel = options.command != "schedule" && !options.calibrate;
     if (needsModel && options.compile.model.empty())
       return "no model is named";
     std::string problem = checkTogether();
@@ -434,8 +437,9 @@ private:
     if (!options.report.empty() && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
                            toString(options.getEmit()));
-    if (options.command == "bench" && options.repeat == 0)
-      return "'--repeat 0': expected at least one call";
+    if (options.command == "bench")
+      if (std::string problem = checkBench(); !problem.empty())
+        return problem;
     bool isProgram =
         options.command != "run" || options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
     if (!isProgram && options.compile.precision != Precision::F32)
@@ -449,6 +453,39 @@ private:
     if (options.command == "run" && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.getEmit()));
     return checkPlanOptions();
+  }
+
+  /// The architecture is what programs for devices are compiled for; of a name there is a machine, too.
+  std::string takeGpu() {
+    if (options.gpu.empty())
+      return "";
+    const spmd::Gpu *gpu = spmd::findGpu(options.gpu);
+    if (!gpu && !StringRef(options.gpu).starts_with("sm_"))
+      return llvm::formatv(
+          "'--gpu {0}': no GPU is known by this name{1} (known: {2}, and architectures, such as sm_90)", options.gpu,
+          spmd::suggestGpus(options.gpu),
+          llvm::join(llvm::map_range(spmd::getGpus(), [](const spmd::Gpu &gpu) { return gpu.name; }), ", "));
+    if (given.count(OPT_target))
+      return "'--gpu' and '--target' both say what a program is for";
+    if (options.command == "compile" || options.device == DeviceKind::Cuda)
+      options.compile.target = "cuda:" + (gpu ? gpu->getArchitecture() : options.gpu);
+    options.compile.gpu = gpu ? gpu->name.str() : "";
+    return "";
+  }
+
+  /// A machine is measured without a model, and a model on the host without a file to write.
+  std::string checkBench() {
+    if (options.repeat == 0)
+      return "'--repeat 0': expected at least one call";
+    if (options.calibrate && !given.count(OPT_repeat))
+      options.repeat = kCalibrationRounds;
+    for (unsigned option : {OPT_o, OPT_device})
+      if (!options.calibrate && given.count(option))
+        return llvm::formatv("'{0}' of 'cleave bench' is about '--calibrate'",
+                             getOptionTable().getOption(option).getPrefixedName());
+    if (options.calibrate && !options.compile.model.empty())
+      return llvm::formatv("'--calibrate' measures the machine, and not {0}", options.compile.model);
+    return "";
   }
 
   /// Which shapes a schedule allows, it says itself.

@@ -87,6 +87,8 @@ def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
 defm cluster : Value<"cluster", "NAME|FILE", "compile.cluster", !listconcat(kPlanning, [Schedule]),
                      "the machine, for times and prices: 8xH100-nvlink, .., or a .yaml file; overrides the plan's">;
+defm gpu : Value<"gpu", "NAME", "gpu", kPlanning,
+                 "H100, L4, .., or sm_90: compiles for it, and its figures are the machine's where no cluster is named">;
 defm devices : Value<"devices", "N", "compile.devices", kPlanning,
                      "finds a plan for so many devices; cleave plan writes it down">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
@@ -113,7 +115,7 @@ defm chunk_collectives : Value<"chunk-collectives", "N|auto", "compile.sharding.
 defm allow : Value<"allow", "WHAT", "compile.allowed", [Compile, Run],
                    "tf32: products of f32 on CUDA devices take 10 bits of each fraction, for tensor cores; nothing without it">;
 def embed_weights : Switch<"embed-weights", "compile.embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
-defm device : Value<"device", "DEVICE", "device", [Run],
+defm device : Value<"device", "DEVICE", "device", [Bench, Run],
                     "what a program runs on: host (without it), cuda, or cuda-emulated, a CUDA device that this machine plays">;
 defm executor : Value<"executor", "WHO", "executor", [Run],
                       "the evaluator, or the model compiled into a program first; reference without it">;
@@ -125,6 +127,7 @@ defm precision : Value<"precision", "HOW", "compile.precision", [Bench, Compile,
                        "f32 (without it) as the model says, or bf16: floats in memory have half the bytes, sums are f32">;
 let Flags = [OfBenchedProgram] in
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
+def calibrate : Switch<"calibrate", "calibrate", [Bench], "measures this machine and writes a cluster file, without a model">;
 defm target : Value<"target", "TARGET", "compile.target", [Compile],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
 }
@@ -162,7 +165,7 @@ defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one aft
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
-def o : Separate<["-"], "o", [Compile, Export, Import, Plan, Shard]>, Fills<"output">, MetaVarName<"FILE">,
+def o : Separate<["-"], "o", [Bench, Compile, Export, Import, Plan, Shard]>, Fills<"output">, MetaVarName<"FILE">,
         HelpText<"where to write, a folder for export; a module goes to standard output without it">;
 def sample_digests : Switch<"sample-digests", "compile.sampleDigests", [Compile, Import, Shard],
                             "digests of weights are of 12 KiB of each, not of all its bytes: changes of a few elements pass unnoticed">;

@@ -283,14 +283,19 @@ static LogicalResult parseCluster(StringRef text, StringRef file, Cluster &clust
 /// Names go first: a file of the same name in some folder must not change what a plan means.
 LogicalResult cleave::spmd::readCluster(StringRef text, const PlanPlace &place, Cluster &cluster, PlanError &error) {
   cluster.name = text.str();
-  if (StringRef known = findClusterText(text); !known.empty())
-    return parseCluster(known, text, cluster, error);
+  std::string lacks;
+  if (makeNamedCluster(text, cluster, lacks))
+    return success();
+  if (!lacks.empty()) {
+    error = {place, "cluster '" + text.str() + "': " + lacks, {}};
+    return failure();
+  }
   auto buffer = readWhole(text);
   if (!buffer) {
     std::string hint = program::hintAtHome(text);
     error = {place,
-             "no cluster is called '" + text.str() + "' (known: " + join(getClusterNames(), ", ") +
-                 "), and as a file it cannot be read: " +
+             "no cluster is called '" + text.str() + "'" + suggestClusters(text) + " (such as " +
+                 join(getClusterNames(), ", ") + "), and as a file it cannot be read: " +
                  (hint.empty() ? StringRef(buffer.getError().message()).lower() : hint),
              {}};
     return failure();

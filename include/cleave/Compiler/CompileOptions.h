@@ -53,6 +53,8 @@ struct CompileOptions {
   uint64_t devices = 0;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
+  /// A GPU by name (Plan/Gpus.h): its cluster is taken where neither `cluster` nor the plan names one; may be empty.
+  std::string gpu;
   /// A rank that takes more than the memory of a device is an error, not a warning.
   bool mustFit = false;
   /// The mesh, the plan, and the options of all passes.

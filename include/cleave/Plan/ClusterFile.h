@@ -20,12 +20,16 @@
 
 namespace cleave::spmd {
 
-/// The names that clusters have here.
+/// Some of the names that clusters have, as examples: any number of any of the GPUs of Gpus.h has one (docs/cluster.md).
 llvm::ArrayRef<llvm::StringRef> getClusterNames();
 
 /// The cluster called `text`, or else the one that the file of this name describes. An error has `place`, or one in the
 /// file.
 llvm::LogicalResult readCluster(llvm::StringRef text, const PlanPlace &place, Cluster &cluster, PlanError &error);
+
+/// The keys of a file from which `readCluster` makes the same cluster, to four digits of each number. Precondition: one level of any number
+/// of devices, or levels that have some.
+std::string formatCluster(const Cluster &cluster);
 
 /// `cpu-threads`: ranks are threads of this machine, or processes on it.
 Cluster getHostCluster();

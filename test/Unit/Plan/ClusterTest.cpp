@@ -71,7 +71,7 @@ TEST(ClusterFile, OneLinkConnectsAnyNumber) {
 
 // Figures of data sheets, with what of them is reached (docs/cluster.md).
 TEST(ClusterFile, NamedOnes) {
-  ASSERT_EQ(getClusterNames().size(), 4u);
+  ASSERT_GE(getClusterNames().size(), 4u);
   std::map<std::string, Cluster> named;
   for (llvm::StringRef name : getClusterNames()) {
     PlanError error;
@@ -150,8 +150,7 @@ TEST(ClusterFile, Errors) {
          "expected a share above 0 and at most 1, got '1.5'");
   expect("  device: {flops: {f32: 1T}, bandwidth: 1GB/s, memory: 80}\n  links: {}\n", "4:10",
          "a link needs a bandwidth");
-  expect(
-      "  8xH100\n", "3:3",
-      "no cluster is called '8xH100' (known: 8xH100-nvlink, 2x8xH100-ib, 8xA100-nvlink, cpu-threads), and as a file it "
-      "cannot be read: no such file or directory");
+  expect("  nowhere\n", "3:3",
+         "no cluster is called 'nowhere' (such as 8xH100-nvlink, 2x8xH100-ib, 8xA100-nvlink, 8xB200, 4xL4-pcie, "
+         "cpu-threads), and as a file it cannot be read: no such file or directory");
 }
