@@ -118,8 +118,11 @@ Compilation::~Compilation() = default;
 
 bool Compilation::load(bool collectAllErrors) {
   state->module = state->load(collectAllErrors);
-  bool findsPlan = state->module && state->options.devices > 0;
-  return state->module && (!findsPlan || takeFoundPlan());
+  if (!state->module)
+    return false;
+  if (!state->options.like.empty())
+    return takeLikePlan();
+  return state->options.devices == 0 || takeFoundPlan();
 }
 
 bool Compilation::isLoaded() const { return static_cast<bool>(state->module); }

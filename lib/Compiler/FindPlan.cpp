@@ -39,6 +39,7 @@ bool Compilation::PlanFinder::prepare() {
     return fail(makeError("stages are found as well: the plan that is given has a pipeline; --stages says how many "
                           "there may be"),
                 Blame::Options);
+  names = listNames(*state.module);
   given.areAllFree = given.isByTime = true;
   if (!given.cluster && state.options.target == "host") {
     given.cluster = getHostCluster();
@@ -92,6 +93,7 @@ std::vector<Compilation::PlanFinder::Candidate> Compilation::PlanFinder::listCan
   return candidates;
 }
 
+/// What all is compared with, and by what bounds are made: rules that are given are about several devices.
 void Compilation::PlanFinder::predictOneDevice() {
   Plan alone = given;
   alone.rules.clear();
@@ -208,6 +210,7 @@ bool Compilation::PlanFinder::failWithout() {
                 state.options.model, formatBytes(limit), formatBytes(leastBytes)));
 }
 
+/// Of equal measures the name of the mesh decides, so that the answer is the same on any machine.
 std::optional<FoundPlan> Compilation::PlanFinder::run() {
   auto start = std::chrono::steady_clock::now();
   if (!prepare())

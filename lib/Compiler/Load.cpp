@@ -313,9 +313,16 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   auto start = std::chrono::steady_clock::now();
   auto [planFile, mesh, rules, states, free] =
       std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
-  FailureOr<spmd::PlanRef> read = spmd::readPlan(
-      context.get(),
-      {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, free, options.cluster});
+  auto readPlan = [&, &planFile = planFile, &mesh = mesh, &rules = rules, &states = states, &free = free] {
+    return spmd::readPlan(
+        context.get(),
+        {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, free, options.cluster});
+  };
+  FailureOr<spmd::PlanRef> read = readPlan();
+  if (succeeded(read) && !(*read && (*read)->cluster) && !options.gpu.empty()) {
+    options.cluster = options.gpu;
+    read = readPlan();
+  }
   if (failed(read))
     return nullptr;
   plan = *read;
@@ -353,7 +360,7 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   if (loaded && cleave::getPhase(*loaded) == Phase::Imported)
     for (auto func : loaded->getOps<func::FuncOp>())
       nn::noteIndexRanges(func);
-  if (loaded && plan)
+  if (loaded && plan && options.like.empty())
     isLittleTold = warnOfIdle(*loaded, *plan, planFile); // that little is split is said already
   if (loaded)
     inputRanges = readRanges(*loaded);

@@ -17,6 +17,7 @@ using namespace cleave::spmd;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
 
+/// By time, whatever options say of what is decided otherwise: the plan that comes of it says so, too.
 ShardOptions Compilation::PlanFinder::getOptions(const Plan &plan) const {
   ShardOptions sharding = state.options.sharding;
   sharding.optimize = Optimize::Time;
@@ -37,12 +38,14 @@ Plan Compilation::PlanFinder::makeGiven(const Candidate &candidate) const {
   return plan;
 }
 
+/// A step is a call: its states come back in the next one.
 double Compilation::PlanFinder::getMeasure(const PlanCell &cell) const {
-  return request.takesLeast                               ? static_cast<double>(cell.peakBytes)
-         : request.objective == PlanObjective::Throughput ? cell.spanNs
-                                                          : cell.ns;
+  if (request.takesLeast)
+    return static_cast<double>(cell.peakBytes);
+  return request.objective == PlanObjective::Throughput ? cell.spanNs : cell.ns;
 }
 
+/// Both limits are hard, of memory and of time.
 bool Compilation::PlanFinder::fits(const PlanCell &cell) const {
   return (limit == 0 || cell.peakBytes <= limit) && (request.withinNs == 0 || cell.ns <= request.withinNs);
 }
@@ -174,29 +177,25 @@ void Compilation::PlanFinder::followFront(Look &look) {
   }
 }
 
+/// A cell without a problem keeps the first reason that the phases gave.
 Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &candidate) {
   Tried best;
   Plan plan = makeGiven(candidate);
   best.cell.mesh = formatMesh(plan.mesh);
   best.cell.stages = candidate.stages;
   best.cell.verdict = PlanCell::Verdict::Impossible;
-  ShardOptions sharding = getOptions(plan);
-  OwningOpRef<ModuleOp> copy =
-      state.advanceCopy(std::make_shared<Plan>(plan), sharding, Phase::Annotated, &best.cell.reason);
-  SolverOptions options;
-  options.costs = sharding.getCosts();
-  options.keepParameters = sharding.keepPlan;
-  ScopedDiagnosticHandler quiet(state.context.get(), [](mlir::Diagnostic &) { return success(); });
-  std::unique_ptr<CellPlan> cell = copy ? CellPlan::create(std::move(copy), std::move(options)) : nullptr;
-  if (!cell)
+  std::unique_ptr<MeshProblem> problem =
+      state.makeProblem(plan, getOptions(plan), /*storesParameters=*/true, &best.cell.reason);
+  if (!problem)
     return best;
-  Look look{candidate, std::move(plan), *cell, best};
+  CellPlan cell(std::move(problem), names);
+  Look look{candidate, std::move(plan), cell, best};
   const CellAnswer *met = searchCell(look);
   if (met && (!request.isQuick || best.cell.text.empty()))
     takeOthers(look, *met);
   if (met && request.wantsFront)
     followFront(look);
-  answer.solves += cell->getSearch().countSolves();
+  answer.solves += cell.getSearch().countSolves();
   return best;
 }
 

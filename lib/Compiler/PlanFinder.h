@@ -77,6 +77,8 @@ private:
   const PlanRequest &request;
   /// What is given, with all axes free, on the machine that counts.
   spmd::Plan given;
+  /// Of the model as it was loaded.
+  std::vector<llvm::StringRef> names;
   int64_t limit = 0, samples = 1;
   std::vector<Tried> found;
   /// All that has a program, whether it fits or not.

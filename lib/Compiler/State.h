@@ -4,6 +4,7 @@
 
 #include "cleave/Annotations/Annotate.h"
 #include "cleave/Compiler/FindPlan.h"
+#include "cleave/Compiler/LikePlan.h"
 #include "cleave/Compiler/Outline.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Import/Onnx/Import.h"
@@ -16,6 +17,8 @@
 #include <chrono>
 
 namespace cleave {
+
+struct MeshProblem;
 
 struct Compilation::State {
   State(CompileOptions options, DiagnosticHandler handler);
@@ -80,6 +83,10 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
                                                 const ShardOptions &sharding, Phase last,
                                                 std::string *reason = nullptr);
+  /// The model on the mesh of a plan as a problem to decide, with the annotations of that; null if it cannot be sharded so, with the first
+  /// reason. `storesParameters`: how weights are stored is decided, too.
+  std::unique_ptr<MeshProblem> makeProblem(const spmd::Plan &plan, const ShardOptions &sharding, bool storesParameters,
+                                           std::string *reason = nullptr);
   /// True if the model may be sharded for the sake of a comparison: it has not been, is not large, and is no pipeline.
   bool mayCompare();
   /// True if trials of the model take no long time.
@@ -123,6 +130,7 @@ struct Compilation::State {
   ShardState handed;
   std::optional<PlacementReport> placement; ///< that was chosen
   std::unique_ptr<FoundPlan> foundPlan;     ///< for the devices of options
+  std::unique_ptr<LikePlan> likePlan;       ///< of the styles of options
   bool isExcessTold = false, isLittleTold = false;
   bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.

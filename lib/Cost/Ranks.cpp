@@ -52,10 +52,11 @@ static bool meet(MutableArrayRef<Runner> runners, int64_t rank) {
   return true;
 }
 
+/// Each round lets every rank work and every pair that can meet: as many rounds as a rank has messages at the most.
 std::optional<RanksTime> cleave::cost::simulateRanks(ArrayRef<std::vector<RankStep>> ranks) {
   std::vector<Runner> runners;
   for (ArrayRef<RankStep> steps : ranks)
-    runners.push_back({steps});
+    runners.emplace_back().steps = steps;
   for (bool goesOn = true; goesOn;) {
     goesOn = false;
     for (Runner &runner : runners)
@@ -73,6 +74,7 @@ std::optional<RanksTime> cleave::cost::simulateRanks(ArrayRef<std::vector<RankSt
   return time;
 }
 
+/// Messages that memory planning made of one, a tensor each, are met one after the other, as they run.
 std::vector<RankStep> cleave::cost::listSteps(func::FuncOp func, const SymbolTable &symbols, const OpTimes &times) {
   std::vector<RankStep> steps;
   auto add = [&](Operation &op, const OpVisit &visit) {

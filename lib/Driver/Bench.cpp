@@ -85,6 +85,8 @@ static std::unique_ptr<Bench> takeProgram(Session &session, const MappedFile &fi
 
 ExitCode cleave::driver::benchCommand(Session &session) {
   const Options &options = session.getOptions();
+  if (options.calibrate)
+    return calibrateCommand(session);
   const BenchOptions how{options.seed, options.repeat};
   std::unique_ptr<Bench> bench;
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.compile.model);

@@ -1,12 +1,13 @@
 //===- CommandLine.cpp - the command line of `cleave` ---------------------===//
 //
-// LLVM's option library tells options from arguments by the table of Options.td; the type of the member that an option
-// fills says how its argument reads. (llvm::cl is not used: the shared LLVM library registers hundreds of options of
-// its own there.)
+// LLVM's option library tells options from arguments by the table of Options.td; how an argument reads is said in OptionArguments.cpp. (llvm::cl
+// is not used: the shared LLVM library registers hundreds of options of its own there.)
 //
 //===----------------------------------------------------------------------===//
 #include "OptionTable.h"
 
+#include "cleave/Compiler/LikePlan.h"
+#include "cleave/Plan/Gpus.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Program/Content.h"
@@ -16,281 +17,11 @@
 #include "llvm/Option/ArgList.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <cmath>
-
 using namespace cleave;
 using namespace cleave::driver;
 using llvm::ArrayRef;
 using llvm::StringRef;
 using llvm::opt::Option;
-
-//===----------------------------------------------------------------------===//
-// Arguments: each reader returns what is wrong, or an empty string
-//===----------------------------------------------------------------------===//
-
-static std::string read(bool &field, StringRef) {
-  field = true;
-  return "";
-}
-
-static std::string read(std::string &field, StringRef text) {
-  field = text.str();
-  return "";
-}
-
-static std::string read(llvm::SmallVector<std::string> &field, StringRef text) {
-  field.push_back(text.str());
-  return "";
-}
-
-static std::string read(uint64_t &field, StringRef text) {
-  return text.getAsInteger(10, field) ? "expected a number" : "";
-}
-
-/// A tolerance.
-static std::string read(std::optional<double> &field, StringRef text) {
-  double number;
-  if (text.getAsDouble(number) || !(number >= 0))
-    return "expected a number that is not negative";
-  field = number;
-  return "";
-}
-
-/// Numbers behind names; which names there are, their user knows.
-static std::string read(NamedNumbers &field, StringRef text) {
-  llvm::SmallVector<StringRef> entries;
-  text.split(entries, ',');
-  for (StringRef entry : entries) {
-    auto [name, number] = entry.split('=');
-    double value;
-    if (name.empty() || number.getAsDouble(value) || !std::isfinite(value))
-      return llvm::formatv("'{0}' is not of the form NAME=NUMBER", entry);
-    if (!field.try_emplace(name.str(), value).second)
-      return llvm::formatv("'{0}' is given twice", name);
-  }
-  return "";
-}
-
-/// A size, or numbers behind names: which of both a command takes is known later.
-static std::string read(MemoryOption &field, StringRef text) {
-  field.isLeast = text == "least";
-  if (field.isLeast)
-    return "";
-  if (text.contains('='))
-    return read(field.actions, text);
-  if (llvm::isDigit(text.back()))
-    return llvm::formatv("a size has a unit: {0}GB, {0}GiB", text);
-  field.bytes = spmd::parseBytes(text.str()).value_or(0);
-  return field.bytes > 0 ? "" : "expected a size, such as 72GB or 72GiB, or least";
-}
-
-/// `4`, or `1..8`.
-static std::string read(spmd::CountRange &field, StringRef text) {
-  auto [least, most] = text.contains("..") ? text.split("..") : std::pair(text, text);
-  if (least.getAsInteger(10, field.least) || most.getAsInteger(10, field.most) || field.least < 1 ||
-      field.most < field.least)
-    return "expected a number, or a range of numbers such as 1..8";
-  return "";
-}
-
-/// A time with its unit.
-static std::string read(Duration &field, StringRef text) {
-  static constexpr std::pair<llvm::StringLiteral, double> kUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-  StringRef number = text.rtrim("abcdefghijklmnopqrstuvwxyz"), unit = text.drop_front(number.size());
-  for (auto [word, factor] : kUnits)
-    if (unit == word && !number.getAsDouble(field.ns) && std::isfinite(field.ns) && field.ns > 0) {
-      field.ns *= factor;
-      return "";
-    }
-  return "expected a time with its unit, such as 50ms or 200us";
-}
-
-static std::string read(std::vector<double> &field, StringRef text) {
-  llvm::SmallVector<StringRef> entries;
-  text.split(entries, ',');
-  for (StringRef entry : entries)
-    if (entry.getAsDouble(field.emplace_back()) || !std::isfinite(field.back()) || field.back() < 0)
-      return llvm::formatv("'{0}' is not a number that is not negative", entry);
-  return "";
-}
-
-/// How many parts something is cut into; 0 leaves it to the cost model.
-static std::string read(std::optional<int64_t> &field, StringRef text) {
-  int64_t number = 0;
-  if (text != "auto" && (text.getAsInteger(10, number) || number < 1))
-    return "expected auto, or a number of parts";
-  field = number;
-  return "";
-}
-
-/// Sizes of dims: `batch=8,seq=128`; a number behind a comma is another size of the same dim.
-static std::string read(DimSizes &field, StringRef text) {
-  llvm::SmallVector<StringRef> entries;
-  text.split(entries, ',');
-  std::map<std::string, std::vector<int64_t>> read;
-  StringRef name;
-  for (StringRef entry : entries) {
-    auto [left, number] = entry.rsplit('=');
-    bool isNamed = left.size() < entry.size();
-    name = isNamed ? left : name;
-    int64_t size;
-    if (name.empty() || (isNamed ? number : entry).getAsInteger(10, size) || size < 0)
-      return llvm::formatv("'{0}' is not of the form NAME=SIZE", entry);
-    std::vector<int64_t> &sizes = read[name.str()];
-    if (isNamed && !sizes.empty() && sizes.back() != size)
-      return llvm::formatv("'{0}' is given as {1} and as {2}", name, sizes.back(), size);
-    if (!llvm::is_contained(sizes, size))
-      sizes.push_back(size);
-  }
-  for (const auto &[name, sizes] : read) {
-    auto [it, isNew] = field.sizes.try_emplace(name, sizes);
-    if (!isNew && it->second != sizes)
-      return llvm::formatv("'{0}' is given as {1} and as {2}", name, it->second.front(), sizes.front());
-  }
-  return "";
-}
-
-std::vector<std::map<std::string, int64_t>> DimSizes::getVariants() const {
-  std::vector<std::map<std::string, int64_t>> variants(1);
-  for (const auto &[name, list] : sizes) {
-    std::vector<std::map<std::string, int64_t>> longer;
-    for (const std::map<std::string, int64_t> &variant : variants)
-      for (int64_t size : list)
-        longer.emplace_back(variant).emplace(name, size);
-    variants = std::move(longer);
-  }
-  return variants;
-}
-
-/// Shapes of inputs.
-static std::string read(std::map<std::string, std::vector<int64_t>> &field, StringRef text) {
-  auto [name, dims] = text.rsplit('=');
-  llvm::SmallVector<StringRef> sizes;
-  dims.split(sizes, 'x');
-  std::vector<int64_t> shape;
-  for (StringRef size : sizes)
-    if (name.empty() || size.getAsInteger(10, shape.emplace_back()) || shape.back() < 0)
-      return llvm::formatv("'{0}' is not of the form NAME=8x128", text);
-  auto [it, isNew] = field.try_emplace(name.str(), shape);
-  return isNew || it->second == shape ? "" : llvm::formatv("two shapes for '{0}'", name).str();
-}
-
-template <typename T> static std::vector<StringRef> wordsOf(const T &) { return {}; }
-static std::vector<StringRef> wordsOf(Color) { return {std::begin(kColorWords), std::end(kColorWords)}; }
-static std::vector<StringRef> wordsOf(ExecutorKind) { return {std::begin(kExecutorWords), std::end(kExecutorWords)}; }
-static std::vector<StringRef> wordsOf(Precision) { return {std::begin(kPrecisionWords), std::end(kPrecisionWords)}; }
-static std::vector<StringRef> wordsOf(LibraryUse) { return {std::begin(kLibraryUseWords), std::end(kLibraryUseWords)}; }
-static std::vector<StringRef> wordsOf(codegen::Allowed) {
-  std::vector<StringRef> words;
-  for (const codegen::AllowedTraits &allowed : codegen::kAllowed)
-    words.push_back(allowed.word);
-  return words;
-}
-static std::vector<StringRef> wordsOf(DeviceKind) {
-  std::vector<StringRef> words;
-  for (const DeviceTraits &device : kDevices)
-    words.push_back(device.word);
-  return words;
-}
-static std::vector<StringRef> wordsOf(onnx::CollectiveOps) {
-  return {std::begin(kCollectiveOpsWords), std::end(kCollectiveOpsWords)};
-}
-static std::vector<StringRef> wordsOf(std::optional<schedule::Placement>) {
-  return {std::begin(kPlacementWords), std::end(kPlacementWords)};
-}
-static std::vector<StringRef> wordsOf(schedule::Effort) {
-  return {std::begin(schedule::kEffortWords), std::end(schedule::kEffortWords)};
-}
-static std::vector<StringRef> wordsOf(schedule::MessageMode) {
-  return {std::begin(schedule::kMessageModeWords), std::end(schedule::kMessageModeWords)};
-}
-static std::vector<StringRef> wordsOf(PlanObjective) {
-  return {std::begin(kPlanObjectiveWords), std::end(kPlanObjectiveWords)};
-}
-static std::vector<StringRef> wordsOf(spmd::Optimize) {
-  return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
-}
-static std::vector<StringRef> wordsOf(spmd::AttentionForm) {
-  return {std::begin(spmd::kAttentionWords), std::end(spmd::kAttentionWords)};
-}
-static std::vector<StringRef> wordsOf(Phase) {
-  std::vector<StringRef> words;
-  for (const PhaseName &name : getPhaseNames())
-    words.push_back(name.word);
-  return words;
-}
-
-/// One of an enum's words, which stand in the order of its values.
-template <typename Enum> static std::string read(Enum &field, StringRef text) {
-  static_assert(std::is_enum_v<Enum>, "a type of options without a reader");
-  std::vector<StringRef> words = wordsOf(field);
-  size_t index = llvm::find(words, text) - words.begin();
-  if (index == words.size())
-    return "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
-  field = static_cast<Enum>(index);
-  return "";
-}
-
-/// The first of the words is none.
-static std::string read(std::optional<schedule::Placement> &field, StringRef text) {
-  std::vector<StringRef> words = wordsOf(field);
-  if (!llvm::is_contained(words, text))
-    return "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
-  field = schedule::parsePlacement(text);
-  return "";
-}
-
-/// Whether an option says all of its field, so that a second one would take back what the first says.
-template <typename T> static bool saysAll(const T &) { return true; }
-static bool saysAll(bool) { return false; }
-static bool saysAll(const llvm::SmallVector<std::string> &) { return false; }
-static bool saysAll(const DimSizes &) { return false; }
-static bool saysAll(const NamedNumbers &) { return false; }
-static bool saysAll(const MemoryOption &) { return false; }
-static bool saysAll(const spmd::CountRange &) { return false; }
-static bool saysAll(const Duration &) { return false; }
-static bool saysAll(const std::map<std::string, std::vector<int64_t>> &) { return false; }
-
-static std::vector<StringRef> wordsOf(const Emit &) {
-  std::vector<StringRef> words = wordsOf(Phase());
-  words.push_back("onnx");
-  return words;
-}
-
-/// Values are decided once propagated; what comes after is not said of tensors of the model.
-static std::string read(Emit &field, StringRef text) {
-  if (field.isOnnx = text == "onnx"; field.isOnnx) {
-    field.phase = Phase::Propagated;
-    return "";
-  }
-  std::vector<StringRef> words = wordsOf(field);
-  return llvm::is_contained(words, text) ? read(field.phase.emplace(), text)
-                                         : "expected one of " + llvm::join(words, ", ") + suggestNames(text, words);
-}
-
-/// Calls `use` with the member of `options` that an option fills.
-template <typename Use> static auto withField(Options &options, unsigned option, Use use) {
-  switch (option) {
-#define OPTION_WITH_MARSHALLING(PREFIX, NAME, ID, KIND, GROUP, ALIAS, ALIASARGS, FLAGS, VISIBILITY, PARAM, HELP,       \
-                                HELPS, METAVAR, VALUES, COMMANDS, PARSE, EMIT, FIELD, ...)                             \
-  case OPT_##ID:                                                                                                       \
-    return use(options.FIELD);
-#include "Options.inc"
-#undef OPTION_WITH_MARSHALLING
-  default:
-    return decltype(use(options.quiet))();
-  }
-}
-
-/// Asked of the member that the option fills, so that no list repeats its words.
-std::vector<StringRef> cleave::driver::getWords(const Option &option) {
-  Options options;
-  return withField(options, option.getID(), [](const auto &field) { return wordsOf(field); });
-}
-
-//===----------------------------------------------------------------------===//
-// Parsing
-//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -322,8 +53,9 @@ public:
     options.timePhases |= options.verbose;
     options.schedule.memory = options.memory.actions;
     // Who looks for plans names devices of that search; others take the plan that it finds. What is found leaves axes free.
-    options.compile.sharding.free |= options.command == "plan";
-    if (options.command == "plan")
+    bool findsPlan = options.command == "plan" && options.compile.like.empty();
+    options.compile.sharding.free |= findsPlan && !asksForNoPlan();
+    if (findsPlan)
       fillPlanRequest();
     options.schedule.microbatches = options.microbatches.most;
     options.compile.variants = options.dims.getVariants();
@@ -331,10 +63,13 @@ public:
     options.compile.variants.erase(options.compile.variants.begin());
     if (options.device != DeviceKind::Host)
       options.compile.target = getTraits(options.device).target.str();
-    bool needsModel = options.command != "schedule";
+    if (std::string problem = takeGpu(); !problem.empty())
+      return problem;
+    bool needsModel = options.command != "schedule" && !options.calibrate;
     if (needsModel && options.compile.model.empty())
       return "no model is named";
     std::string problem = checkTogether();
+    llvm::append_range(options.compile.sharding.shard, options.pins);
     program::Status lost = problem.empty() ? listFiles(options).check() : program::kGood;
     return lost ? lost->message : problem;
   }
@@ -349,7 +84,7 @@ private:
       return llvm::formatv("'{0}': {1}", word, hint);
     if (options.compile.model.empty())
       options.compile.model = word.str();
-    else if (options.command == "explain" && options.value.empty())
+    else if ((options.command == "explain" || comparesPlans()) && options.value.empty())
       options.value = word.str();
     else
       return llvm::formatv("unexpected argument '{0}'", word);
@@ -375,15 +110,14 @@ private:
       return llvm::formatv("the argument of '{0}' is empty: {1}", name, formatUsage(option));
     if (std::string problem = checkGiven(option, argument); !problem.empty())
       return problem;
-    std::string problem =
-        withField(options, option.getID(), [=](auto &field) -> std::string { return read(field, argument); });
+    std::string problem = readArgument(options, option, argument);
     return problem.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, problem).str();
   }
 
   /// What can be told before the argument is read: it takes back an earlier one, or is a path that only a shell can read.
   std::string checkGiven(Option option, StringRef argument) {
     StringRef name = option.getPrefixedName();
-    bool isOnce = withField(options, option.getID(), [](const auto &field) { return saysAll(field); });
+    bool isOnce = saysAllOfIt(option);
     auto [known, isNew] = given.try_emplace(option.getID(), argument);
     if (isOnce && !isNew && known->second != argument)
       return llvm::formatv("'{0}' is given twice: as {1} and as {2}", name, known->second, argument);
@@ -392,6 +126,14 @@ private:
     bool isPath = llvm::any_of(paths, [&](StringRef word) { return usage.contains(word); });
     std::string hint = isPath ? program::hintAtHome(argument) : "";
     return hint.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, hint).str();
+  }
+
+  bool comparesPlans() const { return options.command == "plan" && !options.schedule.compare.empty(); }
+  /// What is asked is about the model, or plans that there are.
+  bool asksForNoPlan() const {
+    const spmd::AnnotateOptions &plan = options.compile.sharding;
+    bool isWithout = options.compile.devices == 0 && plan.mesh.empty() && plan.plan.empty();
+    return comparesPlans() || ((options.roles || options.support) && isWithout);
   }
 
   /// The option of that name, of any command; OPT_UNKNOWN where there is none.
@@ -427,10 +169,13 @@ private:
     if (failed(spmd::parseMeshOption(options.compile.sharding.mesh, plan, error)) ||
         failed(spmd::checkPlan(plan, error)))
       return llvm::formatv("'--mesh {0}': {1}", options.compile.sharding.mesh, error.message);
-    for (const std::string &rule : options.compile.sharding.shard)
-      if (failed(spmd::parseShardOption(rule, plan, error)) ||
-          (!plan.mesh.empty() && failed(spmd::checkPlan(plan, error))))
-        return llvm::formatv("'--shard {0}': {1}", rule, error.message);
+    for (auto [name, rules] : {std::pair("shard", &options.compile.sharding.shard), std::pair("pin", &options.pins)})
+      for (const std::string &rule : *rules)
+        if (failed(spmd::parseShardOption(rule, plan, error)) ||
+            (!plan.mesh.empty() && failed(spmd::checkPlan(plan, error))))
+          return llvm::formatv("'--{0} {1}': {2}", name, rule, error.message);
+    if (llvm::Error error = options.compile.like.empty() ? llvm::Error::success() : checkStyles(options.compile.like))
+      return llvm::formatv("'--like {0}': {1}", options.compile.like, llvm::toString(std::move(error)));
     return "";
   }
 
@@ -449,7 +194,13 @@ private:
     const spmd::AnnotateOptions &plan = options.compile.sharding;
     if (!options.memory.actions.empty())
       return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
-    if (options.plan.devices == 0 && plan.mesh.empty() && plan.plan.empty())
+    if (!options.verify.empty() && (!options.certificate.empty() || !options.output.empty() || !options.report.empty()))
+      return "'--verify' finds no plan: there is nothing to write";
+    if (comparesPlans() && options.value.empty())
+      return "two plans are compared: --compare A.yaml B.yaml, behind the model";
+    bool isWithout =
+        options.plan.devices == 0 && options.compile.devices == 0 && plan.mesh.empty() && plan.plan.empty();
+    if (options.verify.empty() && isWithout && !asksForNoPlan())
       return "how many devices? --devices 8, or --mesh data=2,model=4";
     if (options.plan.devices == 0)
       for (auto [number, name] : {std::pair(OPT_stages, "--stages"), std::pair(OPT_microbatches, "--microbatches"),
@@ -489,8 +240,9 @@ private:
     if (!options.report.empty() && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
                            toString(options.getEmit()));
-    if (options.command == "bench" && options.repeat == 0)
-      return "'--repeat 0': expected at least one call";
+    if (options.command == "bench")
+      if (std::string problem = checkBench(); !problem.empty())
+        return problem;
     bool isProgram =
         options.command != "run" || options.executor == ExecutorKind::Program || options.device != DeviceKind::Host;
     if (!isProgram && options.compile.precision != Precision::F32)
@@ -504,6 +256,39 @@ private:
     if (options.command == "run" && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.getEmit()));
     return checkPlanOptions();
+  }
+
+  /// The architecture is what programs for devices are compiled for; of a name there is a machine, too.
+  std::string takeGpu() {
+    if (options.gpu.empty())
+      return "";
+    const spmd::Gpu *gpu = spmd::findGpu(options.gpu);
+    if (!gpu && !StringRef(options.gpu).starts_with("sm_"))
+      return llvm::formatv(
+          "'--gpu {0}': no GPU is known by this name{1} (known: {2}, and architectures, such as sm_90)", options.gpu,
+          spmd::suggestGpus(options.gpu),
+          llvm::join(llvm::map_range(spmd::getGpus(), [](const spmd::Gpu &gpu) { return gpu.name; }), ", "));
+    if (given.count(OPT_target))
+      return "'--gpu' and '--target' both say what a program is for";
+    if (options.command == "compile" || options.device == DeviceKind::Cuda)
+      options.compile.target = "cuda:" + (gpu ? gpu->getArchitecture() : options.gpu);
+    options.compile.gpu = gpu ? gpu->name.str() : "";
+    return "";
+  }
+
+  /// A machine is measured without a model, and a model on the host without a file to write.
+  std::string checkBench() {
+    if (options.repeat == 0)
+      return "'--repeat 0': expected at least one call";
+    if (options.calibrate && !given.count(OPT_repeat))
+      options.repeat = kCalibrationRounds;
+    for (unsigned option : {OPT_o, OPT_device})
+      if (!options.calibrate && given.count(option))
+        return llvm::formatv("'{0}' of 'cleave bench' is about '--calibrate'",
+                             getOptionTable().getOption(option).getPrefixedName());
+    if (options.calibrate && !options.compile.model.empty())
+      return llvm::formatv("'--calibrate' measures the machine, and not {0}", options.compile.model);
+    return "";
   }
 
   /// Which shapes a schedule allows, it says itself.

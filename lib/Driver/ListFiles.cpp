@@ -20,6 +20,7 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addInput("--against", options.against);
   files.addInput("--costs", schedule.costs);
   files.addInput("--profile", schedule.profile);
+  files.addInput("--verify", options.verify);
   files.addInput("--schedule", schedule.name);
   for (llvm::StringRef name : llvm::split(schedule.compare, ","))
     files.addInput("--compare", name.str());
@@ -31,6 +32,7 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addOutput("--outputs", options.outputs);
   files.addOutput("--save-inputs", options.saveInputs);
   files.addOutput("--report", options.report);
+  files.addOutput("--certificate", options.certificate);
   files.addOutput("--table", schedule.table);
   files.addOutput("--draw", schedule.draw);
   files.addStandardOutput();

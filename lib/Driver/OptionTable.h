@@ -53,6 +53,11 @@ std::string formatHelp(const llvm::opt::Option &option);
 /// The words that the argument of an option may be, where it is one of a few.
 std::vector<llvm::StringRef> getWords(const llvm::opt::Option &option);
 
+/// Fills the member of `options` that an option is about. What is wrong with the argument; empty: nothing.
+std::string readArgument(Options &options, const llvm::opt::Option &option, llvm::StringRef argument);
+/// Whether an option says all of its member, so that a second one would take back what the first says.
+bool saysAllOfIt(const llvm::opt::Option &option);
+
 /// Prints what words ask for that are no command: the exit code; nothing where they ask for none of that.
 std::optional<int> runPrinting(llvm::ArrayRef<llvm::StringRef> words);
 /// What is wrong with words that no command begins.

@@ -87,8 +87,12 @@ def Sharding : OptionGroup<"2">, HelpText<"Sharding">;
 let Group = Sharding in {
 defm cluster : Value<"cluster", "NAME|FILE", "compile.cluster", !listconcat(kPlanning, [Schedule]),
                      "the machine, for times and prices: 8xH100-nvlink, .., or a .yaml file; overrides the plan's">;
+defm gpu : Value<"gpu", "NAME", "gpu", kPlanning,
+                 "H100, L4, .., or sm_90: compiles for it, and its figures are the machine's where no cluster is named">;
 defm devices : Value<"devices", "N", "compile.devices", kPlanning,
                      "finds a plan for so many devices; cleave plan writes it down">;
+defm like : Value<"like", "STYLE[,..]", "compile.like", kPlanning,
+                  "a plan of this style, or one for each axis of --mesh: data, fsdp, megatron, sequence, context, expert, channels, spatial">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
                       "makes it an error where a rank takes more memory than a device of the cluster has">;
 defm stages : Value<"stages", "1..8", "plan.stages", [Plan], "numbers of stages that are looked at; 1 leaves pipelines out">;
@@ -99,6 +103,9 @@ defm within : Value<"within", "50ms", "within", [Plan], "what a call may take">;
 defm top : Value<"top", "K", "top", [Plan], "writes the K best plans into the folder of -o">;
 def front : Switch<"front", "plan.wantsFront", [Plan],
                    "time against memory: all plans that no other is better than in both, drawn, and written into the folder of -o">;
+defm pin : Value<"pin", "RULE", "pins", [Plan], "holds what a rule says, as --shard does, and says what that costs; may repeat">;
+def roles : Switch<"roles", "roles", [Plan], "prints what each weight is to the model, and how the plan splits it">;
+def support : Switch<"support", "support", [Plan], "prints which ops no axis can split, and why">;
 defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
 }
 
@@ -121,7 +128,7 @@ defm chunk_collectives : Value<"chunk-collectives", "N|auto", "compile.sharding.
 defm allow : Value<"allow", "WHAT", "compile.allowed", [Compile, Run],
                    "tf32: products of f32 on CUDA devices take 10 bits of each fraction, for tensor cores; nothing without it">;
 def embed_weights : Switch<"embed-weights", "compile.embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
-defm device : Value<"device", "DEVICE", "device", [Run],
+defm device : Value<"device", "DEVICE", "device", [Bench, Run],
                     "what a program runs on: host (without it), cuda, or cuda-emulated, a CUDA device that this machine plays">;
 defm executor : Value<"executor", "WHO", "executor", [Run],
                       "the evaluator, or the model compiled into a program first; reference without it">;
@@ -133,6 +140,7 @@ defm precision : Value<"precision", "HOW", "compile.precision", [Bench, Compile,
                        "f32 (without it) as the model says, or bf16: floats in memory have half the bytes, sums are f32">;
 let Flags = [OfBenchedProgram] in
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
+def calibrate : Switch<"calibrate", "calibrate", [Bench], "measures this machine and writes a cluster file, without a model">;
 defm target : Value<"target", "TARGET", "compile.target", [Compile],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
 }
@@ -161,9 +169,11 @@ defm profile : Value<"profile", "FILE.json", "schedule.profile", [Schedule],
 defm memory : Value<"memory", "72GB|F=1,I=0,W=-1", "memory", [Plan, Schedule],
                     "of plan: what a rank may take, instead of what a device has, or least; of schedule: what F takes and I and W release">;
 defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;
+defm verify : Value<"verify", "FILE.json", "verify", [Plan], "checks a proof that --certificate has written, instead of finding a plan">;
 defm placement : Value<"placement", "HOW", "schedule.placement", [Schedule], "of stages on ranks, for auto">;
 defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it">;
-defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Schedule], "a line for each of several schedules">;
+defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Plan, Schedule],
+                     "a line for each of several schedules; of plan, --compare A.yaml B.yaml: where two plans differ">;
 defm messages : Value<"messages", "HOW", "schedule.messages", [Schedule],
                       "whether a sender waits for the receiver (rendezvous) or not (async, without it)">;
 defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one after the other">;
@@ -171,7 +181,7 @@ defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one aft
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
-def o : Separate<["-"], "o", [Compile, Export, Import, Plan, Shard]>, Fills<"output">, MetaVarName<"FILE">,
+def o : Separate<["-"], "o", [Bench, Compile, Export, Import, Plan, Shard]>, Fills<"output">, MetaVarName<"FILE">,
         HelpText<"where to write, a folder for export; a module goes to standard output without it">;
 def sample_digests : Switch<"sample-digests", "compile.sampleDigests", [Compile, Import, Shard],
                             "digests of weights are of 12 KiB of each, not of all its bytes: changes of a few elements pass unnoticed">;
@@ -180,6 +190,7 @@ defm outputs : Value<"outputs", "FILE.npz", "outputs", [Run], "where to write th
 defm save_inputs : Value<"save-inputs", "FILE.npz", "saveInputs", [Run], "where to write the input tensors, drawn or given">;
 let Flags = [OfBenchedProgram] in
 defm report : Value<"report", "FILE.json", "report", !listconcat(kPlanning, [Schedule]), "what was decided, sent and stored">;
+defm certificate : Value<"certificate", "FILE.json", "certificate", [Plan], "a proof of how far the plan is from the best, which takes a while">;
 defm table : Value<"table", "FILE.csv", "schedule.table", [Schedule],
                    "the schedule as a table of torch.distributed.pipelining; - is standard output">;
 def compute_only : Switch<"compute-only", "schedule.computeOnly", [Schedule], "leaves messages out of the table">;

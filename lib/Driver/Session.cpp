@@ -8,6 +8,7 @@
 
 #include "OptionTable.h"
 #include "cleave/Driver/FoundPlanText.h"
+#include "cleave/Driver/PlanQuestions.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -52,7 +53,7 @@ void Session::warnOfIdle() {
       reason = llvm::formatv("the file is {0} already", toString(getPhase()));
     else if ((option.hasFlag(UntilPropagated) || option.hasFlag(UntilOptimized)) && !hasMesh())
       reason = "no mesh is given, over which something could be split";
-    bool isByTime = options.compile.devices > 0 || (getPlan() && getPlan()->isByTime);
+    bool isByTime = (options.compile.devices > 0 && options.compile.like.empty()) || (getPlan() && getPlan()->isByTime);
     if (reason.empty() && option.getID() == OPT_optimize && isByTime &&
         options.compile.sharding.optimize == spmd::Optimize::Balanced)
       reason = "where axes are free, time decides";
@@ -104,6 +105,9 @@ bool Session::load() {
       llvm::errs() << "cleave: " << line << '\n';
     llvm::errs() << "cleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
   }
+  if (const LikePlan *like = getLikePlan(); like && !options.quiet && options.command != "plan")
+    llvm::errs() << "cleave: " << summarize(*like, options.compile.like) << '\n'
+                 << "cleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
   return true;
 }
 

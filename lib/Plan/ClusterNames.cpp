@@ -1,83 +1,149 @@
 //===- ClusterNames.cpp - machines that people have -----------------------===//
 //
-// In the words of cluster files, read like these, so that one can be taken as the start of another. Figures are those of
-// data sheets, scaled by `efficiency` to what programs reach; each has its source behind it, and docs/cluster.md has them
-// in one table. A new one is a row of the table below, one of the docs, and a line of test/Unit/Plan/ClusterTest.cpp, which
-// holds figures of it against the data sheet.
+// A name says how many nodes there are of how many GPUs each, and how these are connected:
+//
+//   2x8xH100-ib      2 nodes of 8, over the network of their maker; inside NVLink, or else PCIe
+//   4xL4-pcie        4 in one node
+//   8xB200           the same over the fastest link that it has
+//   H100             as many as the mesh has ranks, 8 to a node
+//
+// Figures of GPUs are those of data sheets (Gpus.cpp). What of them is reached, and latencies, are here, for all alike: docs/cluster.md
+// says where they come from. `cpu-threads` is this kind of machine, measured.
 //
 //===----------------------------------------------------------------------===//
 #include "ClusterReader.h"
 #include "cleave/Plan/ClusterFile.h"
+#include "cleave/Plan/Gpus.h"
+#include "cleave/Support/Suggest.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+#include <optional>
 
-#include <cassert>
-
+using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
-// NVIDIA H100 data sheet (SXM, without sparsity); 0.7 of it is what large products and copies reach.
-#define CLEAVE_H100                                                                                                    \
-  "device:\n"                                                                                                          \
-  "  flops: {f32: 67T, bf16: 989T, f16: 989T, i8: 1979T}\n"                                                            \
-  "  memory: 80GB\n"                                                                                                   \
-  "  bandwidth: 3350GB/s\n"                                                                                            \
-  "  launch: 2us\n"                                                                                                    \
-  "  efficiency: 0.7\n"
+/// What large products and copies reach of a GPU, and rings of NCCL of a link.
+static constexpr double kComputeShare = 0.7, kLinkShare = 0.8, kNetworkShare = 0.9;
+static constexpr double kLaunchNs = 2000;
+/// NCCL's own model, graph/tuning.cc, protocol LL: what a ring takes to begin, and a hop.
+static constexpr double kBeginNs = 6600, kNvlinkNs = 600, kPcieNs = 1000, kNetworkNs = 2700;
+/// Of the machines that their makers build.
+static constexpr int64_t kUsualNode = 8;
+static constexpr int64_t kMostDevices = 1 << 15; // Of these so many are less than 2^31.
 
 namespace {
-struct NamedCluster {
-  StringRef name, text;
+/// What a name says; 0: any number.
+struct Machine {
+  int64_t nodes = 1, devices = 0;
+  StringRef gpu, link;
 };
 } // namespace
 
-// NVLink 4: 900 GB/s a device both ways together (H100 data sheet), of which rings of NCCL reach about 0.8; NVLink 3: 600
-// GB/s (A100 data sheet). ConnectX-7, one for each device: 400 Gbit/s each way (DGX H100 user guide). Latencies are NCCL's
-// own model, graph/tuning.cc, protocol LL: 6.6 us to begin a ring, 0.6 us a hop over NVLink, or 1 us where there is a
-// network too, 2.7 us over the network. cpu-threads: a core of Zen 4 as measured with this project's own kernels, 64 MB
-// collectives of two threads, and a copy of 512 MB.
-static constexpr NamedCluster kClusters[] = {
-    {"8xH100-nvlink",
-     CLEAVE_H100 "collective: 6.6us\n"
-                 "links:\n"
-                 "  - {name: nvlink, devices: 8, latency: 0.6us, bandwidth: 450GB/s, efficiency: 0.8}\n"},
-    {"2x8xH100-ib", CLEAVE_H100 "collective: 6.6us\n"
-                                "links:\n"
-                                "  - {name: nvlink, devices: 8, latency: 1us, bandwidth: 450GB/s, efficiency: 0.8}\n"
-                                "  - {name: ib, devices: 2, latency: 2.7us, bandwidth: 50GB/s, efficiency: 0.9}\n"},
-    {"8xA100-nvlink", "device:\n"
-                      "  flops: {f32: 19.5T, bf16: 312T, f16: 312T, i8: 624T}\n"
-                      "  memory: 80GB\n"
-                      "  bandwidth: 2039GB/s\n"
-                      "  launch: 2us\n"
-                      "  efficiency: 0.7\n"
-                      "collective: 6.6us\n"
-                      "links:\n"
-                      "  - {name: nvlink, devices: 8, latency: 0.6us, bandwidth: 300GB/s, efficiency: 0.8}\n"},
-    {"cpu-threads", "device:\n"
-                    "  flops: {f32: 105G, bf16: 210G}\n"
-                    "  bandwidth: 12GB/s\n"
-                    "  launch: 0.1us\n"
-                    "collective: 0.2us\n"
-                    "links: {latency: 0.1us, bandwidth: 5.4GB/s}\n"},
-};
-#undef CLEAVE_H100
-
-ArrayRef<StringRef> cleave::spmd::getClusterNames() {
-  static constexpr StringRef names[] = {kClusters[0].name, kClusters[1].name, kClusters[2].name, kClusters[3].name};
-  static_assert(std::size(names) == std::size(kClusters), "a name for each");
-  return names;
+/// `2x8xH100-ib`; a GPU's own name may have dashes.
+static std::optional<Machine> parseMachine(StringRef name) {
+  Machine machine;
+  SmallVector<int64_t, 2> counts;
+  while (counts.size() < 2) {
+    StringRef rest = name;
+    int64_t count = 0;
+    if (rest.consumeInteger(10, count) || !rest.consume_front("x"))
+      break;
+    if (count < 1 || count > kMostDevices)
+      return std::nullopt;
+    counts.push_back(count);
+    name = rest;
+  }
+  if (!counts.empty())
+    machine.devices = counts.back();
+  if (counts.size() == 2)
+    machine.nodes = counts.front();
+  auto [gpu, link] = name.rsplit('-');
+  bool hasLink = link == "nvlink" || link == "pcie" || link == "ib";
+  machine.gpu = hasLink ? gpu : name;
+  machine.link = hasLink ? link : "";
+  return machine;
 }
 
+/// What of the figures of a data sheet programs reach; a type that the GPU does not know is left out, and computes as f32.
+static ClusterDevice makeDevice(const Gpu &gpu) {
+  ClusterDevice device;
+  device.flopsPerNs.clear();
+  for (auto [type, rate] :
+       {std::pair("f32", gpu.f32), std::pair("bf16", gpu.bf16), std::pair("f16", gpu.f16), std::pair("i8", gpu.i8)})
+    if (rate > 0)
+      device.flopsPerNs[type] = rate * 1e3 * kComputeShare;
+  device.memoryBytes = std::llround(gpu.memoryGb * 1e9);
+  device.memoryBytesPerNs = gpu.memoryGbps * kComputeShare;
+  device.launchNs = kLaunchNs;
+  return device;
+}
+
+/// Makes the cluster; or says what such a machine lacks.
+static std::string build(const Machine &machine, const Gpu &gpu, Cluster &cluster) {
+  bool isMany = machine.nodes > 1 || machine.link == "ib" || (machine.devices == 0 && gpu.network > 0);
+  if (isMany && gpu.network == 0)
+    return formatv("of {0} no machine of several nodes is known: describe its network in a file", gpu.name);
+  if (machine.link == "nvlink" && gpu.nvlink == 0)
+    return formatv("{0} has no NVLink: {1}x{0}-pcie", gpu.name, machine.devices);
+  if (machine.link == "ib" && machine.nodes == 1)
+    return formatv("the network is between nodes: 2x{0}x{1}-ib", machine.devices ? machine.devices : kUsualNode,
+                   gpu.name);
+  bool overNvlink = gpu.nvlink > 0 && machine.link != "pcie";
+  // NCCL counts a hop inside a node as more where there is a network too.
+  ClusterLink inside{overNvlink && !isMany ? kNvlinkNs : kPcieNs, (overNvlink ? gpu.nvlink : gpu.pcie) * kLinkShare};
+  int64_t devices = machine.devices ? machine.devices : isMany ? kUsualNode : 0;
+  cluster.device = makeDevice(gpu);
+  cluster.beginNs = kBeginNs;
+  cluster.axes.clear();
+  cluster.levels = {{overNvlink ? "nvlink" : "pcie", devices, inside}};
+  if (isMany)
+    cluster.levels.push_back({"ib", machine.devices ? machine.nodes : 0, {kNetworkNs, gpu.network * kNetworkShare}});
+  return "";
+}
+
+bool cleave::spmd::makeNamedCluster(StringRef name, Cluster &cluster, std::string &lacks) {
+  if (name == "cpu-threads") {
+    cluster = getHostCluster();
+    return true;
+  }
+  std::optional<Machine> machine = parseMachine(name);
+  const Gpu *gpu = machine ? findGpu(machine->gpu) : nullptr;
+  if (!gpu)
+    return false;
+  cluster.name = name.str();
+  lacks = build(*machine, *gpu, cluster);
+  return lacks.empty();
+}
+
+/// The same machine of other GPUs, and those that are named here.
+std::string cleave::spmd::suggestClusters(StringRef name) {
+  std::vector<std::string> near;
+  if (std::optional<Machine> machine = parseMachine(name))
+    for (const Gpu &gpu : getGpus())
+      near.push_back((name.take_front(machine->gpu.data() - name.data()) + gpu.name +
+                      name.drop_front(machine->gpu.data() - name.data() + machine->gpu.size()))
+                         .str());
+  std::vector<StringRef> names(near.begin(), near.end());
+  names.insert(names.end(), getClusterNames().begin(), getClusterNames().end());
+  return suggestNames(name, names);
+}
+
+// A core of Zen 4 with AVX-512, by `cleave bench --calibrate`: docs/cluster.md.
 Cluster cleave::spmd::getHostCluster() {
   Cluster cluster;
-  PlanError error;
-  [[maybe_unused]] LogicalResult read = readCluster("cpu-threads", {}, cluster, error);
-  assert(succeeded(read) && "the table has it");
+  cluster.name = "cpu-threads";
+  cluster.device.flopsPerNs = {{"f32", 105}, {"bf16", 210}};
+  cluster.device.memoryBytesPerNs = 12;
+  cluster.device.launchNs = 100;
+  cluster.beginNs = 200;
+  cluster.levels = {{"", 0, {100, 5.4}}};
   return cluster;
 }
 
-StringRef cleave::spmd::findClusterText(StringRef name) {
-  for (const NamedCluster &cluster : kClusters)
-    if (cluster.name == name)
-      return cluster.text;
-  return "";
+ArrayRef<StringRef> cleave::spmd::getClusterNames() {
+  static constexpr StringRef names[] = {"8xH100-nvlink", "2x8xH100-ib", "8xA100-nvlink",
+                                        "8xB200",        "4xL4-pcie",   "cpu-threads"};
+  return names;
 }

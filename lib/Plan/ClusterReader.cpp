@@ -132,6 +132,10 @@ LogicalResult ClusterReader::readDevice(yaml::Node *node) {
     }
     if (key == "memory")
       return reader.readBytes(value, device.memoryBytes);
+    if (key == "cache")
+      return reader.readBytes(value, device.cacheBytes);
+    if (key == "cache_bandwidth")
+      return readNumber(value, getByteRate(), device.cacheBytesPerNs);
     if (key == "launch")
       return readNumber(value, getTime(), device.launchNs);
     if (key == "efficiency")
@@ -140,12 +144,17 @@ LogicalResult ClusterReader::readDevice(yaml::Node *node) {
     return readNumber(value, getByteRate(), device.memoryBytesPerNs);
   };
   if (failed(reader.readMapping(node, "a device, such as {flops: {f32: 67T}, bandwidth: 3350GB/s}",
-                                {"flops", "memory", "bandwidth", "launch", "efficiency"}, readEntry)))
+                                {"flops", "memory", "bandwidth", "cache", "cache_bandwidth", "launch", "efficiency"},
+                                readEntry)))
     return failure();
   if (!hasFlops || !hasBandwidth)
     return reader.fail(node, hasFlops ? "a device needs a bandwidth" : "a device needs flops");
+  if ((device.cacheBytes > 0) != (device.cacheBytesPerNs > 0))
+    return reader.fail(node,
+                       device.cacheBytes > 0 ? "a cache needs a cache_bandwidth" : "a cache_bandwidth needs a cache");
   for (auto &[type, flops] : device.flopsPerNs)
     flops *= efficiency;
+  device.cacheBytesPerNs *= efficiency;
   device.memoryBytesPerNs *= efficiency;
   return success();
 }
@@ -274,14 +283,19 @@ static LogicalResult parseCluster(StringRef text, StringRef file, Cluster &clust
 /// Names go first: a file of the same name in some folder must not change what a plan means.
 LogicalResult cleave::spmd::readCluster(StringRef text, const PlanPlace &place, Cluster &cluster, PlanError &error) {
   cluster.name = text.str();
-  if (StringRef known = findClusterText(text); !known.empty())
-    return parseCluster(known, text, cluster, error);
+  std::string lacks;
+  if (makeNamedCluster(text, cluster, lacks))
+    return success();
+  if (!lacks.empty()) {
+    error = {place, "cluster '" + text.str() + "': " + lacks, {}};
+    return failure();
+  }
   auto buffer = readWhole(text);
   if (!buffer) {
     std::string hint = program::hintAtHome(text);
     error = {place,
-             "no cluster is called '" + text.str() + "' (known: " + join(getClusterNames(), ", ") +
-                 "), and as a file it cannot be read: " +
+             "no cluster is called '" + text.str() + "'" + suggestClusters(text) + " (such as " +
+                 join(getClusterNames(), ", ") + "), and as a file it cannot be read: " +
                  (hint.empty() ? StringRef(buffer.getError().message()).lower() : hint),
              {}};
     return failure();

@@ -15,8 +15,10 @@ llvm::LogicalResult readClusterEntry(YamlReader &reader, llvm::yaml::Node *node,
 /// The mesh of a plan fits on its cluster.
 llvm::LogicalResult checkCluster(const Plan &plan, PlanError &error);
 
-/// The description of a named cluster; empty if there is none.
-llvm::StringRef findClusterText(llvm::StringRef name);
+/// Makes the cluster of a name; false if it is none. Where it is one of a machine that nobody builds, `lacks` says what it has not.
+bool makeNamedCluster(llvm::StringRef name, Cluster &cluster, std::string &lacks);
+/// `; did you mean '8xH100-nvlink'?`, or nothing.
+std::string suggestClusters(llvm::StringRef name);
 
 } // namespace cleave::spmd
 

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/DimClasses.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/bit.h"
 
+#include <cassert>
 #include <numeric>
 
 using namespace cleave::spmd;
@@ -27,30 +29,29 @@ void DimClasses::unite(Element a, Element b) {
   parents[std::max(a, b)] = std::min(a, b);
 }
 
-/// Joins factors of a dim as it is made with those of the dim as it is read: those before which equally many positions have been passed.
-void DimClasses::joinDims(const ShardingRule &from, Element fromFirst, const DimFactors &made, const ShardingRule &to,
-                          Element toFirst, const DimFactors &read) {
+/// Joins factors of a dim as it is made with those of the dim as it is read: those before which equally many positions have been passed. What
+/// has one position only is passed over.
+void DimClasses::joinDims(Element fromFirst, const DimFactors &made, Element toFirst, const DimFactors &read) {
   int64_t before = 1;
   size_t next = 0;
   int64_t nextBefore = 1;
   for (FactorId factor : made) {
-    while (next < read.size() && nextBefore < before)
-      nextBefore *= to.factorSizes[read[next++]];
+    if (extents[fromFirst + factor] == 1)
+      continue;
+    while (next < read.size() && (nextBefore < before || extents[toFirst + read[next]] == 1))
+      nextBefore *= extents[toFirst + read[next++]];
     if (next < read.size() && nextBefore == before)
       unite(fromFirst + factor, toFirst + read[next]);
-    before *= from.factorSizes[factor];
+    before *= extents[fromFirst + factor];
   }
 }
 
 /// An input has a factor for each dim, as a result of the identity would.
-static ShardingRule identityOf(ArrayRef<int64_t> shape) {
-  ShardingRule rule;
-  TensorFactors &dims = rule.results.emplace_back();
-  for (auto [dim, extent] : enumerate(shape)) {
-    rule.factorSizes.push_back(extent);
+static TensorFactors identityOf(size_t rank) {
+  TensorFactors dims;
+  for (size_t dim = 0; dim < rank; ++dim)
     dims.push_back({static_cast<FactorId>(dim)});
-  }
-  return rule;
+  return dims;
 }
 
 /// Loops hand on values to their next iteration: their ops have an operand that is made behind them, which is joined all the same.
@@ -59,12 +60,13 @@ void DimClasses::joinUses() {
     const ShardingRule &rule = problem.rule(problem.ruleOf(op));
     for (auto [index, operand] : enumerate(problem.operands(op))) {
       OpId producer = problem.producer(operand);
-      ShardingRule identity = producer == kNone ? identityOf(problem.shape(operand)) : ShardingRule();
-      const ShardingRule &from = producer == kNone ? identity : problem.rule(problem.ruleOf(producer));
-      Element first = producer == kNone ? firstDims[operand] : firstFactors[producer];
-      unsigned result = producer == kNone ? 0 : problem.resultIndex(operand);
-      for (auto [made, read] : zip(from.results[result], rule.operands[index]))
-        joinDims(from, first, made, rule, firstFactors[op], read);
+      bool isInput = producer == kNone;
+      TensorFactors identity = isInput ? identityOf(problem.shape(operand).size()) : TensorFactors();
+      const TensorFactors &from =
+          isInput ? identity : problem.rule(problem.ruleOf(producer)).results[problem.resultIndex(operand)];
+      Element first = isInput ? firstDims[operand] : firstFactors[producer];
+      for (auto [made, read] : zip(from, rule.operands[index]))
+        joinDims(first, made, firstFactors[op], read);
     }
   }
 }
@@ -73,9 +75,16 @@ void DimClasses::joinUses() {
 // What classes are
 //===----------------------------------------------------------------------===//
 
-/// In any dim, alone or with others.
-static bool standsIn(const TensorFactors &dims, FactorId factor) {
+bool cleave::spmd::standsIn(const TensorFactors &dims, FactorId factor) {
   return any_of(dims, [&](const DimFactors &factors) { return is_contained(factors, factor); });
+}
+
+bool cleave::spmd::isLookup(const ShardingRule &rule) {
+  if (rule.form != Form::Movement || rule.operands.size() < 2)
+    return false;
+  return any_of(seq<FactorId>(0, rule.factorSizes.size()), [&](FactorId factor) {
+    return rule.isReduction(factor) && standsIn(rule.operands[0], factor) && !standsIn(rule.operands[1], factor);
+  });
 }
 
 static uint8_t markOf(DimTag tag) { return uint8_t(1) << static_cast<int>(tag); }
@@ -91,14 +100,15 @@ void DimClasses::tagOp(OpId op, std::vector<uint8_t> &marks) const {
           mark(factor, DimTag::Picture);
   ArrayRef<ValueId> operands = problem.operands(op);
   bool anyParameter = any_of(operands, [&](ValueId operand) { return isOfParameters(operand); });
-  bool isProduct = rule.flops > 0, looksUp = rule.form == Form::Movement && operands.size() > 1;
+  bool isProduct = rule.flops > 0, isStacked = isProduct && rule.form != Form::Convolution;
+  bool looksUp = isLookup(rule);
   for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor) {
     bool inParameter = false, inOther = false;
     for (auto [dims, operand] : zip(rule.operands, operands))
       (isOfParameters(operand) ? inParameter : inOther) |= standsIn(dims, factor);
     bool inResult = any_of(rule.results, [&](const TensorFactors &dims) { return standsIn(dims, factor); });
     if (inParameter && (isProduct || looksUp))
-      mark(factor, isProduct && inOther && inResult ? DimTag::Expert : DimTag::Weight);
+      mark(factor, isStacked && inOther && inResult ? DimTag::Expert : DimTag::Weight);
     bool isSummed = isProduct && !inResult && !anyParameter;
     if (isSummed || is_contained(rule.orderedFactors, factor))
       mark(factor, DimTag::Token);
@@ -119,20 +129,28 @@ void DimClasses::tagAll() {
       tag = static_cast<DimTag>(countr_zero(mark));
 }
 
-DimClasses::DimClasses(const Problem &problem) : problem(problem), parameters(problem.numValues(), false) {
-  Element count = 0;
+/// Factors by op, then dims by input.
+void DimClasses::numberPlaces(ArrayRef<int64_t> pieces) {
   for (OpId op = 0; op < problem.numOps(); ++op) {
-    firstFactors.push_back(count);
-    count += problem.rule(problem.ruleOf(op)).factorSizes.size();
+    firstFactors.push_back(extents.size());
+    append_range(extents, problem.rule(problem.ruleOf(op)).factorSizes);
   }
   for (ValueId value = 0; value < problem.numValues(); ++value) {
-    firstDims.push_back(count);
+    firstDims.push_back(extents.size());
     if (problem.producer(value) != kNone)
       continue;
-    count += problem.shape(value).size();
+    append_range(extents, problem.shape(value));
     parameters[value] = problem.isParameter(value);
   }
-  parents.resize(count);
+  assert((pieces.empty() || pieces.size() == extents.size()) && "one for each place");
+  for (auto [extent, cut] : zip(extents, pieces))
+    extent = std::max<int64_t>(extent / cut, 1);
+}
+
+DimClasses::DimClasses(const Problem &problem, std::vector<int64_t> pieces)
+    : problem(problem), parameters(problem.numValues(), false) {
+  numberPlaces(pieces);
+  parents.resize(extents.size());
   std::iota(parents.begin(), parents.end(), Element(0));
   for (OpId op = 0; op < problem.numOps(); ++op)
     for (ValueId result : problem.results(op))

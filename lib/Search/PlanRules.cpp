@@ -58,14 +58,45 @@ static PlanRule makeRule(const Group &group, StringRef pattern) {
   return rule;
 }
 
+std::vector<PlanDim> cleave::spmd::makePlanDims(ArrayRef<AtomList> dims, const AtomMesh &mesh,
+                                                ArrayRef<MeshAxis> axes) {
+  std::vector<PlanDim> made;
+  for (const AtomList &atoms : dims) {
+    PlanDim &dim = made.emplace_back();
+    for (const SubAxis &part : mesh.subAxesOf(atoms)) {
+      bool isWhole = part.size == mesh.axisSize(part.axis);
+      dim.axes.push_back({axes[part.axis].name, isWhole ? 1 : part.preSize, isWhole ? 0 : part.size, {}});
+    }
+  }
+  return made;
+}
+
+static std::string formatDims(const std::vector<PlanDim> &dims) {
+  PlanRule rule;
+  rule.dims = dims;
+  return rule.formatDims();
+}
+
+std::vector<TensorDims> cleave::spmd::keepAgreed(ArrayRef<TensorDims> tensors) {
+  MapVector<StringRef, const TensorDims *> known;
+  for (const TensorDims &tensor : tensors) {
+    auto [entry, isNew] = known.try_emplace(tensor.name, &tensor);
+    if (!isNew && entry->second && formatDims(entry->second->dims) != formatDims(tensor.dims))
+      entry->second = nullptr;
+  }
+  std::vector<TensorDims> kept;
+  for (auto [name, tensor] : known)
+    if (tensor && any_of(tensor->dims, [](const PlanDim &dim) { return !dim.axes.empty(); }))
+      kept.push_back(*tensor);
+  return kept;
+}
+
 std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, ArrayRef<StringRef> names) {
   MapVector<std::pair<std::string, std::string>, Group, std::map<std::pair<std::string, std::string>, unsigned>> groups;
   for (const TensorDims &tensor : tensors) {
-    PlanRule asRule;
-    asRule.dims = tensor.dims;
     cleave::NumberedName numbered(tensor.name);
     std::string starred = hasPatternWords(tensor.name) ? tensor.name : join(numbered.texts, "*");
-    Group &group = groups[{std::move(starred), asRule.formatDims()}];
+    Group &group = groups[{std::move(starred), formatDims(tensor.dims)}];
     group.dims = tensor.dims;
     group.names.push_back(tensor.name);
     group.numbered.push_back(std::move(numbered));

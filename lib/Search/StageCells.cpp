@@ -1,4 +1,8 @@
 //===- StageCells.cpp - stages and microbatches to look at ----------------===//
+//
+// What divides evenly, few first: of pipelines that take the same, the one with fewer parts is begun sooner.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Search/StageCells.h"
 
 #include <algorithm>

@@ -33,8 +33,13 @@ double ClusterDevice::getFlopsPerNs(StringRef elementType) const {
   return found != flopsPerNs.end() ? found->second : flopsPerNs.find(StringRef("f32"))->second;
 }
 
+double ClusterDevice::getMemoryNs(double bytes) const {
+  bool fits = cacheBytes > 0 && bytes <= static_cast<double>(cacheBytes);
+  return bytes / (fits ? cacheBytesPerNs : memoryBytesPerNs);
+}
+
 double ClusterDevice::getNs(double flops, double bytes, StringRef elementType) const {
-  return std::max(flops / getFlopsPerNs(elementType), bytes / memoryBytesPerNs);
+  return std::max(flops / getFlopsPerNs(elementType), getMemoryNs(bytes));
 }
 
 /// A level of any number makes the product 0.
@@ -147,6 +152,10 @@ static void setDevice(const ClusterDevice &device, double perNs, Optimize optimi
     return;
   // What takes less time is better, whoever asked for what: nothing is more expensive than it is.
   model.perMemoryByte = perNs / device.memoryBytesPerNs;
+  if (device.cacheBytes > 0) {
+    model.perCacheByte = perNs / device.cacheBytesPerNs;
+    model.cacheBytes = device.cacheBytes;
+  }
   model.perLaunch = std::llround(perNs * device.launchNs);
   model.perRepeatedFlop = model.perExtraWrite = model.perMovedByte = 0;
   model.fallbackSurcharge = model.tornSurcharge = model.parameterSurcharge = 0;

@@ -68,7 +68,7 @@ double Objective::memoryUnits(const Profile &profile, StrategyId id) const {
     if (!(profile.inside >> std::min<size_t>(index, 63) & 1))
       read += localBytesOf(shape, strategies.operandState(id, index));
   // Of what is moved no more is read than written.
-  return model.perMemoryByte * ((profile.isKept ? 0 : written) + (isMovement ? std::min(read, written) : read));
+  return model.memoryUnits((profile.isKept ? 0 : written) + (isMovement ? std::min(read, written) : read));
 }
 
 /// What is alive at an op for its sake: all that it reads and writes.
@@ -171,31 +171,50 @@ NodeCost Objective::costOfNode(ProfileId profileId, StrategyId id) const {
   return price;
 }
 
+/// Factors that are cut together may count twice (`Strategies::localFlops`): where there are such, flops prove nothing.
+int64_t Objective::leastCostOfNode(ProfileId id) const {
+  assert(model.isTime() && "units that are no time");
+  const Profile &profile = profiles[id];
+  if (!profile.isOp)
+    return 0;
+  const Signature &signature = strategies.signature(profile.signature);
+  const ShardingRule &rule = *signature.info->rule;
+  double ranks = 1, bytes = 0, flops = rule.flops;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    ranks *= mesh.size(atom);
+  if (any_of(rule.choices, [](const Choice &choice) { return choice.factors.size() > 1; }))
+    flops = 0;
+  if (!profile.isKept && (!rule.isMovement || profile.isAlone))
+    for (ShapeId shape : signature.results)
+      bytes += totalBytesOf(shape);
+  double share = signature.operands.empty() ? 1 : model.getFlopShare(costs.elementBytes(signature.operands.front()));
+  double units = std::max(share * model.perFlop * flops, model.perMemoryByte * bytes) / ranks;
+  units = std::min(units, static_cast<double>(kForbidden / 4)) +
+          (rule.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
+  // Sums of doubles are rounded otherwise than those of a strategy.
+  return static_cast<int64_t>(units * (1 - 1e-12)) + std::min<int64_t>(model.perKeptPartial, 0);
+}
+
 //===----------------------------------------------------------------------===//
 // Edges
 //===----------------------------------------------------------------------===//
 
-int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
-                              EdgeTraits traits) const {
-  if (from == to)
-    return 0;
-  int64_t cost = costs.cost(shape, from, to);
-  if (cost >= kImpossibleCost)
-    return kForbidden;
+/// Of a reshard that costs so much by itself.
+int64_t Objective::costOfReshard(ShapeId shape, StateId from, StateId to, int64_t cost, Surcharge surcharge,
+                                 EdgeTraits traits) const {
   bool makesPartial = any_of(states[to].partial, [&](AtomId atom) {
     return !states[from].isPartialOver(atom) || states[from].kind != states[to].kind;
   });
   double kernel = traits.splitsKernel ? model.perLaunch : 0;
   // What stayed in one kernel is written by one and read by another.
   if (traits.sharesKernel)
-    kernel += model.perMemoryByte * (localBytesOf(shape, to) + (traits.isKept ? localBytesOf(shape, from) : 0));
+    kernel += model.memoryUnits(localBytesOf(shape, to) + (traits.isKept ? localBytesOf(shape, from) : 0));
   // What is moved by a kernel of its own is read by another one in any case.
   if (cost == 0 ? traits.joinsFirst : traits.movesFirst)
-    kernel = model.perLaunch + 2 * model.perMemoryByte * localBytesOf(shape, from);
+    kernel = model.perLaunch + model.memoryUnits(2 * localBytesOf(shape, from));
   __int128 total = makesPartial ? model.perMadePartial : 0;
   total += static_cast<__int128>(kernel);
   if (cost > 0) {
-    Surcharge surcharge = std::max(lhs, rhs);
     if (traits.movesParameter)
       surcharge += model.parameterSurcharge;
     total += cost + __int128(cost) * surcharge / 100 + model.perReshard;
@@ -203,4 +222,45 @@ int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge
   // Less than what is forbidden, also where a surcharge makes it more than can be counted: a present that was forbidden would have
   // nothing to be compared with.
   return std::min<__int128>(total, kForbidden / 8);
+}
+
+int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs,
+                              EdgeTraits traits) const {
+  if (from == to)
+    return 0;
+  int64_t cost = costs.cost(shape, from, to);
+  return cost >= kImpossibleCost ? kForbidden : costOfReshard(shape, from, to, cost, std::max(lhs, rhs), traits);
+}
+
+/// Where all divides, what is not only cut further, or made partial, is sent: a collective begins, and over the fastest link goes what ranks
+/// lack. To reduce the terms of g ranks each element is sent g - 1 times by some rank.
+int64_t Objective::leastReshard(ShapeId shape, StateId fromId, StateId toId) const {
+  const State &from = states[fromId], &to = states[toId];
+  bool isFree = from.partial.empty() ||
+                (from.kind == to.kind && all_of(from.partial, [&](AtomId atom) { return to.isPartialOver(atom); }));
+  double localFrom = costs.elementBytes(shape), localTo = localFrom, all = localFrom, ranks = 1, terms = 1;
+  for (auto [extent, before, after] : zip(costs.shape(shape), from.dims, to.dims)) {
+    int64_t cutsBefore = mesh.product(before), cutsAfter = mesh.product(after);
+    if (extent == 0 || extent % cutsBefore != 0 || extent % cutsAfter != 0)
+      return 0;
+    localFrom *= static_cast<double>(extent / cutsBefore);
+    localTo *= static_cast<double>(extent / cutsAfter);
+    all *= static_cast<double>(extent);
+    isFree &= before.size() <= after.size() && std::equal(before.begin(), before.end(), after.begin());
+  }
+  if (isFree)
+    return 0;
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    ranks *= mesh.size(atom);
+  for (AtomId atom : from.partial)
+    if (!to.isPartialOver(atom) || from.kind != to.kind)
+      terms *= mesh.size(atom);
+  double lacks = std::max((terms - 1) * all / ranks, localTo - localFrom);
+  double units = std::max(lacks, 0.0) * static_cast<double>(model.unitsPerToldByte()) * (1 - 1e-12);
+  return static_cast<int64_t>(std::min(units, static_cast<double>(kMostCost / 2))) + model.perCollective + 1;
+}
+
+/// More for a reshard is never less in all (`costOfReshard`): what joins kernels moves what is sent, too.
+int64_t Objective::leastCostOfEdge(ShapeId shape, StateId from, StateId to, EdgeTraits traits) const {
+  return from == to ? 0 : costOfReshard(shape, from, to, leastReshard(shape, from, to), 0, traits);
 }

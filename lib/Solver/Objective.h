@@ -87,11 +87,19 @@ public:
 
   /// Precondition: the strategy is valid.
   NodeCost costOfNode(ProfileId profile, StrategyId strategy) const;
+  /// No strategy of the node costs less: all of its work shared out to all ranks, and nothing sent. Precondition: a model of time.
+  int64_t leastCostOfNode(ProfileId profile) const;
   /// What it costs that a value of `shape` is made in state `from` and wanted in state `to`, by nodes with surcharges
   /// `lhs` and `rhs`; at most `kForbidden`.
   int64_t costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge lhs, Surcharge rhs, EdgeTraits traits) const;
 
+  /// No more than that, without surcharges and without planning anything.
+  int64_t leastCostOfEdge(ShapeId shape, StateId from, StateId to, EdgeTraits traits) const;
+
 private:
+  int64_t costOfReshard(ShapeId shape, StateId from, StateId to, int64_t cost, Surcharge surcharge,
+                        EdgeTraits traits) const;
+  int64_t leastReshard(ShapeId shape, StateId from, StateId to) const;
   double computeUnits(const Profile &profile, StrategyId strategy) const;
   double movedOffUnits(const Profile &profile, StrategyId strategy) const;
   double memoryUnits(const Profile &profile, StrategyId strategy) const;

@@ -26,6 +26,8 @@ public:
   Search(const Problem &problem, SolverOptions options);
 
   bool run();
+  /// What every node could be, without any search: annotations of all levels flow, and nodes get their profiles. False if there are errors.
+  bool classify();
 
   std::vector<CauseLink> explain(NodeId node, FactorId factor, AtomId atom) const;
   std::optional<NextBest> findNextBest(ValueId value, AtomId atom);
@@ -39,11 +41,14 @@ public:
   Launches launches;
 
 private:
+  friend class JointTables;
+
   // Solver.cpp: annotations.
   void checkAnnotation(ValueId value, const Annotation &annotation);
   void checkAnnotations();
 
   // Solver.cpp: levels and stages.
+  void prepare();
   void classifyAll();
   Signature makeSignature(NodeId node);
   Profile makeProfile(NodeId node);

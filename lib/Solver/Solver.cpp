@@ -312,14 +312,29 @@ void Solver::Search::runLastStage() {
   sweepHalves();
 }
 
-/// Levels, and the last stage; returns what annotations alone come to.
-std::vector<StrategyId> Solver::Search::search() {
+void Solver::Search::prepare() {
   for (ValueId value = 0; value < problem.numValues(); ++value)
     shapeIds.push_back(costs.internShape(problem.shape(value), problem.elementBytes(value)));
   signatures.resize(graph.numNodes());
   profiles.resize(graph.numNodes());
   present.assign(graph.numNodes(), kNone);
   stays.assign(graph.numNodes(), 0);
+}
+
+bool Solver::Search::classify() {
+  checkAnnotations();
+  if (!errors.empty())
+    return false;
+  prepare();
+  for (int64_t priority : candidates.getPriorities())
+    candidates.activate(priority);
+  classifyAll();
+  return true;
+}
+
+/// Levels, and the last stage; returns what annotations alone come to.
+std::vector<StrategyId> Solver::Search::search() {
+  prepare();
   for (int64_t priority : candidates.getPriorities()) {
     candidates.activate(priority);
     keepWhatIsCut();

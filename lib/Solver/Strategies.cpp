@@ -263,7 +263,7 @@ bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Cu
       double read = cost.elementBytes; // The operand's, or those of f32 where it is reduced in that.
       for (const DimFactors &dim : rule.operands.front())
         read *= static_cast<double>(countLocal(rule, dim, cuts));
-      units += static_cast<__int128>(costs.perMemoryByte * read);
+      units += static_cast<__int128>(costs.memoryUnits(read));
     }
     strategy.innerUnits = clampCost(strategy.innerUnits + cost.times * units);
     strategy.innerBytes =

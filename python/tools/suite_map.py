@@ -48,7 +48,7 @@ AREAS = {
     "RuntimeApi": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run"],
     "Schedule": ["CleaveScheduleTests", "lit:Driver/schedule"],
     "Sharding": ["CleaveShardingTests", "CleaveSolverTests", "CleavePartitionTests", "golden", "differential"],
-    "Search": ["CleaveSearchTests", "lit:Driver/plan", "found-plans"],
+    "Search": ["CleaveSearchTests", "lit:Driver/plan", "lit:Driver/like", "found-plans", "styles", "roles"],
     "Solver": ["CleaveSolverTests", "CleaveSearchTests", "lit:Spmd/Transforms", "golden", "golden-times", "training", "differential"],
     "Support": ["CleaveSupportTests", "lit:Pipelines/"],
     "Transforms": ["CleavePipeTests", "lit:Spmd/Transforms", "golden"],

@@ -137,7 +137,7 @@ def clusters():
     def cluster(name, text, *words, exit_code=1):
         return Case("cluster-" + name, ["shard", "m.onnx", "-o", "out.mlir", "--mesh", "x=2", "--cluster", "c.yaml"],
                     {"m.onnx": mlp(), "c.yaml": text if isinstance(text, bytes) else text.encode()}, list(words), exit_code)
-    yield shard("cluster-unknown", "--mesh", "x=2", "--cluster", "9xH100", words=["9xH100", "8xH100-nvlink"], exit_code=2)
+    yield shard("cluster-unknown", "--mesh", "x=2", "--cluster", "9xH1000", words=["9xH1000", "9xH100"], exit_code=2)
     yield shard("cluster-is-a-folder", "--mesh", "x=2", "--cluster", ".", words=["directory"], exit_code=2)
     yield cluster("empty", "", "c.yaml:1:1")
     yield cluster("binary", bytes(range(256)) * 64, "c.yaml:1:")

@@ -104,6 +104,7 @@ MADE = ["cleave run model.onnx --plan plan.yaml --quiet --save-inputs in.npz", "
 ELSEWHERE = {
     "scripts/": "sets up, or runs this suite",
     "cmake ": "installs",
+    "cleave bench --calibrate": "needs a machine that does nothing else",
     "build/gpu-kit/": "needs a GPU",
     "cleave-run gpu.cleave": "needs a GPU",
     "cleave-run gpu.cleave": "needs a GPU",

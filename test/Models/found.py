@@ -31,11 +31,10 @@ LOWERINGS = ([], ["--executor", "program"], [], ["--device", "cuda-emulated"])
 # What a found plan may take of what the plan by hand does.
 SLACK = 1.005
 # The same in the memory of the plan by hand, where activations are most of it: the search has a price on what is stored, and only a rough
-# one on what passes through. None: nothing is found in so little.
+# one on what passes through.
 DEARER = {
-    "bert-fsdp cpu-threads": 1.021, "gpt2-fsdp cpu-threads": 1.009, "gpt2-megatron 8xH100-nvlink": 1.022,
-    "moe-groups-expert 8xH100-nvlink": 1.27, "swin-fsdp cpu-threads": 1.009, "unet-fsdp 8xH100-nvlink": 1.154, "vit-megatron cpu-threads": 1.007,
-    "llama-megatron-sequence 8xH100-nvlink": None,
+    "bert-fsdp cpu-threads": 1.021, "gpt2-fsdp cpu-threads": 1.009, "moe-groups-expert 8xH100-nvlink": 1.27, "swin-fsdp cpu-threads": 1.009,
+    "unet-fsdp 8xH100-nvlink": 1.035, "vit-megatron cpu-threads": 1.007,
 }
 
 
@@ -97,10 +96,6 @@ def run(build, number, name, cluster):
             cleave(build, "run", model, "--plan", plan, "--check", "--quiet", *LOWERINGS[number % len(LOWERINGS)])
             most = DEARER.get(f"{name} {cluster}", SLACK)
             within = [*words, "--memory", f"{-(-hand[2] // 1000)}kB"]
-            if most is None:
-                done = harness.cleave(build, "plan", model, *within)
-                refused = done.returncode == 1 and "no plan was found in" in done.stderr
-                return "" if refused else f"exit {done.returncode}, expected that nothing is found", None
             small, plan = find(build, model, within, folder)
             if small[2] > -(-hand[2] // 1000) * 1000:
                 return f"found a plan of {small[2]} bytes in {hand[2]}", None

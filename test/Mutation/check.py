@@ -1,12 +1,15 @@
 """The mutation run: small errors are put into the code, and each must be reported by a suite that is named for it.
 
-Usage: check.py [--work DIR] [--list] [--prepare] [--no-prepare] [--jobs N] [EDIT...]
+Usage: check.py [--work DIR] [--list] [--prepare] [--no-prepare] [--jobs N] [--log FILE] [EDIT...]
 
     edits*.py ──▶ a copy of the tree, every edit behind a switch ──▶ one build ──▶ per edit: its suites, switched on
 
 The switch is the environment variable CLEAVE_MUTATION, the edit's number, so that one build serves all edits. The copy
 lies in DIR (build/mutation), never in the working tree, and is built anew only where it changed. With names (or parts
 of them) only those edits are put in and run, and where unit tests report them, only these tests are built. Closes with `N passed, N failed`: edits reported, edits that no suite saw.
+
+A whole run takes long: with --log lines are appended to a file, and edits that it has are not tried again, so that it may be stopped. At its
+end stands a table of the parts of the code that edits are in, as docs/tools.md has it.
 
 An edit whose text is no longer found in its file is an error: the list is kept alive. So is a suite that fails, or runs
 nothing, without any edit.
@@ -206,16 +209,49 @@ def reports(check, number, suites, work):
     return passed, max(failed, int(done.returncode != 0))
 
 
-def run_edit(number, edit, suites, work):
-    """Prints and returns which suite reports the edit; None if none does."""
+def run_edit(number, edit, suites, work, log=""):
+    """Prints, and appends to `log`, and returns which suite reports the edit; None if none does."""
     start, by = time.time(), None
     for check in edit.suites:
         if reports(check, number, suites, work)[1]:
             by = check
             break
-    print(f"{'reported' if by else 'MISSED  '} {edit.name:34} {by or ', '.join(edit.suites)} "
-          f"({time.time() - start:.1f} s)", flush=True)
+    line = f"{'reported' if by else 'MISSED  '} {edit.name:34} {by or ', '.join(edit.suites)} ({time.time() - start:.1f} s)"
+    print(line, flush=True)
+    if log:
+        with open(log, "a") as file:
+            file.write(line + "\n")
     return by
+
+
+# ===--- Over several sittings -----------------------------------------------===
+
+
+def read_log(path):
+    """{edit: True if it was reported}, of all sittings; the last one counts."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        found = re.findall(r"^(reported|MISSED) +(\S+)", file.read(), re.M)
+    return {name: word == "reported" for word, name in found}
+
+
+def part_of(edit):
+    """`lib/Solver`, `lib/Dialect/Spmd`; headers belong to the library of their name."""
+    words = edit.file.replace("include/cleave/", "lib/", 1).split("/")
+    return "/".join(words[:3 if words[1] == "Dialect" else 2]) if words[0] == "lib" else words[0]
+
+
+def format_table(log):
+    """Of each part of the code, the most edits first: how many were tried and reported."""
+    parts = {}
+    for edit in EDITS:
+        if edit.name in log:
+            parts.setdefault(part_of(edit), []).append(log[edit.name])
+    rows = sorted(parts.items(), key=lambda item: (-len(item[1]), item[0]))
+    rows.append(("all", [reported for _, results in rows for reported in results]))
+    return "\n".join(["| part | edits | reported |", "|---|---|---|",
+                      *(f"| {part} | {len(results)} | {sum(results)} |" for part, results in rows)])
 
 
 def main():
@@ -225,12 +261,18 @@ def main():
     parser.add_argument("--prepare", action="store_true", help="write the copy and end")
     parser.add_argument("--no-prepare", action="store_true", help="take the copy as it is")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="edits tried side by side")
+    parser.add_argument("--log", default="", help="where lines are appended; what it has is not tried again")
     parser.add_argument("edits", nargs="*", help="names, or parts of names, of the edits to try")
     arguments = parser.parse_args()
     if len({edit.name for edit in EDITS}) < len(EDITS):
         sys.exit("error: two edits have one name")
     chosen = [(number, edit) for number, edit in enumerate(EDITS, 1)
               if not arguments.edits or any(part in edit.name for part in arguments.edits)]
+    known = read_log(arguments.log)
+    chosen = [(number, edit) for number, edit in chosen if edit.name not in known]
+    if not chosen and known:
+        print(format_table(known))
+        return 0
     if arguments.list:
         for _, edit in chosen:
             print(f"{edit.name:34} {edit.file}: {edit.breaks}")
@@ -247,8 +289,10 @@ def main():
         plain = list(pool.map(lambda check: reports(check, 0, suites, work), checks))
         if bad := [f"{check}: {p} passed, {f} failed" for check, (p, f) in zip(checks, plain) if f or not p]:
             sys.exit("error: without any edit: " + "; ".join(bad))
-        results = list(pool.map(lambda item: run_edit(*item, suites, work), chosen))
+        results = list(pool.map(lambda item: run_edit(*item, suites, work, arguments.log), chosen))
     missed = [edit.name for (_, edit), by in zip(chosen, results) if not by]
+    if arguments.log:
+        print(format_table(read_log(arguments.log)))
     if missed:
         print("reported by none: " + ", ".join(missed))
     print(f"{len(results) - len(missed)} passed, {len(missed)} failed")

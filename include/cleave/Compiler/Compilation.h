@@ -41,6 +41,8 @@ struct ExportSummary;
 namespace cleave {
 
 struct FoundPlan;
+struct LikePlan;
+struct PlanProof;
 struct PlanRequest;
 
 /// Whether a phase that is dumped may be in a file of this name: `3-propagated.mlir`.
@@ -77,8 +79,13 @@ public:
 
   /// Finds a plan (FindPlan.h). Nothing after an error. Precondition: the model is loaded.
   std::optional<FoundPlan> findPlan(const PlanRequest &request);
+  /// How far it is from the best, and whether a certificate of that holds (CertifyPlan.h). Preconditions: the same.
+  std::optional<PlanProof> certifyPlan(const FoundPlan &found, const PlanRequest &request);
+  std::optional<PlanProof> verifyPlan(llvm::StringRef text, const PlanRequest &request);
   /// The plan that was found for `CompileOptions::devices`; null: there was none to find. Precondition: the model is loaded.
   const FoundPlan *getFoundPlan() const;
+  /// The plan of the styles that `CompileOptions::like` names; null: it names none. Precondition: the model is loaded.
+  const LikePlan *getLikePlan() const;
 
   /// From now on the phase that decides leaves in `decisions` how; null: it forgets. See Explanation.h.
   void keepDecisions(spmd::Decisions *decisions);
@@ -160,9 +167,12 @@ public:
 
 private:
   bool takeFoundPlan();
+  bool takeLikePlan();
 
   friend class ModelRun;
+  friend class ModelStructure;
   class PlanFinder;
+  class PlanProver;
   struct State;
   std::unique_ptr<State> state;
 };

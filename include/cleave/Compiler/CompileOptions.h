@@ -51,8 +51,13 @@ struct CompileOptions {
 
   /// Where no mesh is named: the plan for so many devices that is found is taken as if it were given (FindPlan.h). 0: none is looked for.
   uint64_t devices = 0;
+  /// `megatron`, or `data,megatron`: a plan of these styles (Search/Styles.h), one an axis of the mesh, or one for all, is taken as if it
+  /// were given. `devices` are then those of the one axis of a mesh that is not named. Empty: none.
+  std::string like;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
+  /// A GPU by name (Plan/Gpus.h): its cluster is taken where neither `cluster` nor the plan names one; may be empty.
+  std::string gpu;
   /// A rank that takes more than the memory of a device is an error, not a warning.
   bool mustFit = false;
   /// The mesh, the plan, and the options of all passes.

@@ -2,11 +2,22 @@
 #ifndef CLEAVE_DRIVER_FOUNDPLANTEXT_H
 #define CLEAVE_DRIVER_FOUNDPLANTEXT_H
 
+#include "cleave/Compiler/CertifyPlan.h"
 #include "cleave/Compiler/FindPlan.h"
+#include "cleave/Driver/Options.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace cleave::driver {
 
-/// Two lines: the mesh and what a call takes; what a rank stores and sends.
+/// A line for each cell, the best first.
+void printCells(llvm::raw_ostream &os, const FoundPlan &found);
+/// A line for each plan on the front of time and memory, with a bar as long as it takes memory.
+void drawFront(llvm::raw_ostream &os, const FoundPlan &found);
+/// The file of --report, whose keys are fixed in docs/report.md. `proof` may be null; `structure`: what else was asked of the model.
+llvm::Error writeReport(const Options &options, const FoundPlan &found, const PlanProof *proof,
+                        llvm::json::Object structure);
+/// The mesh and what a call takes; what a rank stores and sends; what more memory would save, where it binds.
 std::vector<std::string> summarize(const FoundPlan &found);
 
 } // namespace cleave::driver

@@ -42,6 +42,9 @@ struct DeviceTraits {
 constexpr DeviceTraits kDevices[] = {{"host", "host"}, {"cuda", "cuda:sm_80"}, {"cuda-emulated", "cuda:emulated"}};
 constexpr const DeviceTraits &getTraits(DeviceKind kind) { return kDevices[static_cast<unsigned>(kind)]; }
 
+/// How often `bench --calibrate` measures everything, without `--repeat`.
+constexpr uint64_t kCalibrationRounds = 9;
+
 /// What collectives become in ONNX files.
 constexpr llvm::StringLiteral kCollectiveOpsWords[] = {"auto", "own"};
 
@@ -88,6 +91,7 @@ struct Options {
   /// Its `dims` are those of the first variant, its target is that of the device.
   CompileOptions compile;
   DimSizes dims;
+  std::string gpu;    ///< --gpu NAME, a word for a target and a cluster
   std::string value;  ///< explain: the value asked about, empty for all
   std::string output; ///< -o
   Emit emit;
@@ -97,6 +101,7 @@ struct Options {
   std::string outputs, saveInputs;
   uint64_t seed = 0, repeat = 20;
   bool check = false;
+  bool calibrate = false; ///< --calibrate of bench, which then has no model
   std::optional<double> rtol, atol;
   std::string report;
   Color color = Color::Auto;
@@ -113,6 +118,9 @@ struct Options {
   PlanRequest plan;
   Duration within;
   uint64_t axes = 3, top = 0;
+  std::string certificate, verify; ///< files
+  llvm::SmallVector<std::string> pins;
+  bool roles = false, support = false;
 };
 
 /// The files that the command line names, those read and those written.

@@ -51,6 +51,8 @@ ExitCode runCommand(Session &session);
 ExitCode compileCommand(Session &session);
 ExitCode exportCommand(Session &session);
 ExitCode benchCommand(Session &session);
+/// `bench --calibrate`.
+ExitCode calibrateCommand(Session &session);
 ExitCode scheduleCommand(Session &session);
 
 } // namespace cleave::driver

@@ -9,6 +9,7 @@
 #define CLEAVE_SEARCH_PLANRULES_H
 
 #include "cleave/Plan/Plan.h"
+#include "cleave/Sharding/Mesh.h"
 
 namespace cleave::spmd {
 
@@ -17,6 +18,12 @@ struct TensorDims {
   std::string name;
   std::vector<PlanDim> dims;
 };
+
+/// Dims that atoms cut, as a plan writes them: a part of an axis is a digit of it, a dim that nothing cuts is closed.
+std::vector<PlanDim> makePlanDims(llvm::ArrayRef<AtomList> dims, const AtomMesh &mesh, llvm::ArrayRef<MeshAxis> axes);
+
+/// Those that are cut, each name once. What is said of one name in two ways, as of parts of one parameter, no rule can say: it is left out.
+std::vector<TensorDims> keepAgreed(llvm::ArrayRef<TensorDims> tensors);
 
 /// Rules that say of each of `tensors` what it says, and nothing of any other of `names` (of all tensors of the model). In the order of the
 /// first tensor of each.

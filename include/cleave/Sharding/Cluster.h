@@ -35,12 +35,17 @@ struct ClusterDevice {
   double memoryBytesPerNs = 2300;
   /// What a kernel takes to start.
   double launchNs = 2000;
+  /// What a kernel reads and writes comes so fast where all of it together, on a rank, is no more than that; 0: nobody said.
+  int64_t cacheBytes = 0;
+  double cacheBytesPerNs = 0;
 
   /// One core with vector units: 50 Gflop/s in f32, 10 GB/s of memory, and 16 KiB of that while a kernel starts. For what runs on the
   /// host, whatever cluster is named.
   static ClusterDevice hostCore();
 
   double getFlopsPerNs(llvm::StringRef elementType) const;
+  /// What a kernel of `bytes` of operands and results takes to read and write them.
+  double getMemoryNs(double bytes) const;
   /// The roofline: what computing or what reading and writing takes, whichever is longer.
   double getNs(double flops, double bytes, llvm::StringRef elementType) const;
 };

@@ -100,6 +100,9 @@ struct CostModel {
   double perNs = 0;
   /// Units per byte that an op reads or writes, where that takes longer than its flops; 0: that is not counted.
   double perMemoryByte = 0;
+  /// The same where it is no more than `cacheBytes`, together.
+  double perCacheByte = 0;
+  int64_t cacheBytes = 0;
   /// Units for a kernel to start; 0: that is not counted.
   int64_t perLaunch = 0;
   /// What a flop on elements of 1, 2, 4 and 8 bytes costs of one on f32.
@@ -141,6 +144,10 @@ struct CostModel {
   bool hasLatency() const;
   /// True if a byte over some link costs more than over another.
   bool hasSeveralLinks() const;
+  /// Units for reading and writing so many bytes in one kernel.
+  double memoryUnits(double bytes) const {
+    return bytes * (bytes <= static_cast<double>(cacheBytes) ? perCacheByte : perMemoryByte);
+  }
   /// Costs are told as bytes over the fastest link: its units per byte.
   int64_t unitsPerToldByte() const;
   /// Of `flopShares`, by the width of an element; what lies between two widths counts as the smaller one.

@@ -169,6 +169,7 @@ public:
   std::optional<NextBest> findNextBest(ValueId value, AtomId atom) const;
 
 private:
+  friend class JointTables;
   class Search;
   std::unique_ptr<Search> search;
 };

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 from collections import Counter
 
 import numpy as np
@@ -84,12 +85,15 @@ class Suite:
         self.build, self.folder, self.fixtures = build, folder, {}
         # Plans that were refused, by reason.
         self.refused = Counter()
+        self.lock = threading.Lock()
 
     def find(self, name, dims):
+        """Cases that run side by side share fixtures, whose files are written once."""
         key = name, *dims.items()
-        if key not in self.fixtures:
-            self.fixtures[key] = Fixture(name, dims, self.folder)
-        return self.fixtures[key]
+        with self.lock:
+            if key not in self.fixtures:
+                self.fixtures[key] = Fixture(name, dims, self.folder)
+            return self.fixtures[key]
 
     def run(self, fixture, title, words):
         """(exit code, what `cleave run` said, file of outputs)."""

@@ -29,6 +29,8 @@ TEST(ClusterFile, ReadsEveryKey) {
                     "    flops: {f32: 60T, bf16: 1P, i8: 500G}\n"
                     "    memory: 80GB\n"
                     "    bandwidth: 2TB/s\n"
+                    "    cache: 50MB\n"
+                    "    cache_bandwidth: 6TB/s\n"
                     "    launch: 1500ns\n"
                     "    efficiency: 0.5\n"
                     "  collective: 6.5us\n"
@@ -45,6 +47,8 @@ TEST(ClusterFile, ReadsEveryKey) {
   EXPECT_EQ(cluster.device.getFlopsPerNs("f16"), 30000);
   EXPECT_EQ(cluster.device.memoryBytes, 80'000'000'000);
   EXPECT_EQ(cluster.device.memoryBytesPerNs, 1000);
+  EXPECT_EQ(cluster.device.cacheBytes, 50'000'000);
+  EXPECT_EQ(cluster.device.cacheBytesPerNs, 3000);
   EXPECT_EQ(cluster.device.launchNs, 1500);
   EXPECT_EQ(cluster.beginNs, 6500);
   ASSERT_EQ(cluster.levels.size(), 2u);
@@ -67,7 +71,7 @@ TEST(ClusterFile, OneLinkConnectsAnyNumber) {
 
 // Figures of data sheets, with what of them is reached (docs/cluster.md).
 TEST(ClusterFile, NamedOnes) {
-  ASSERT_EQ(getClusterNames().size(), 4u);
+  ASSERT_GE(getClusterNames().size(), 4u);
   std::map<std::string, Cluster> named;
   for (llvm::StringRef name : getClusterNames()) {
     PlanError error;
@@ -107,6 +111,10 @@ TEST(ClusterFile, Errors) {
   expect(device, "3:3", "a cluster needs links");
   expect("  device: {flops: {bf16: 1T}, bandwidth: 1GB/s}\n" + link, "3:19", "flops of f32 are needed");
   expect("  device: {flops: {f32: 1T}}\n" + link, "3:11", "a device needs a bandwidth");
+  expect("  device: {flops: {f32: 1T}, bandwidth: 1GB/s, cache: 1MB}\n" + link, "3:11",
+         "a cache needs a cache_bandwidth");
+  expect("  device: {flops: {f32: 1T}, bandwidth: 1GB/s, cache_bandwidth: 2GB/s}\n" + link, "3:11",
+         "a cache_bandwidth needs a cache");
   expect("  device: {bandwidth: 1GB/s}\n" + link, "3:11", "a device needs flops");
   expect("  device: {flops: {f23: 1T}, bandwidth: 1GB/s}\n" + link, "3:20",
          "unknown key 'f23' (known: f64, f32, bf16, f16, f8E4M3FN, i32, i8, i4)");
@@ -142,8 +150,7 @@ TEST(ClusterFile, Errors) {
          "expected a share above 0 and at most 1, got '1.5'");
   expect("  device: {flops: {f32: 1T}, bandwidth: 1GB/s, memory: 80}\n  links: {}\n", "4:10",
          "a link needs a bandwidth");
-  expect(
-      "  8xH100\n", "3:3",
-      "no cluster is called '8xH100' (known: 8xH100-nvlink, 2x8xH100-ib, 8xA100-nvlink, cpu-threads), and as a file it "
-      "cannot be read: no such file or directory");
+  expect("  nowhere\n", "3:3",
+         "no cluster is called 'nowhere' (such as 8xH100-nvlink, 2x8xH100-ib, 8xA100-nvlink, 8xB200, 4xL4-pcie, "
+         "cpu-threads), and as a file it cannot be read: no such file or directory");
 }

@@ -154,6 +154,27 @@ TEST(ClusterTest, AnAxisMayHaveItsOwnLink) {
   EXPECT_EQ(getMisfit({{"a"}, {32}, {}}), "the mesh has 32 ranks and the cluster 16 devices");
 }
 
+// What fits into the cache is read and written at its rate, as far as flops do not take longer; a device of which nobody said has none.
+TEST(ClusterTest, SmallKernelsStayInTheCache) {
+  ClusterDevice device;
+  device.flopsPerNs = {{"f32", 100}};
+  device.memoryBytesPerNs = 10;
+  EXPECT_EQ(device.getNs(0, 0, "f32"), 0);
+  EXPECT_EQ(device.getNs(0, 1000, "f32"), 100);
+  device.cacheBytes = 1000;
+  device.cacheBytesPerNs = 50;
+  EXPECT_EQ(device.getNs(0, 0, "f32"), 0);
+  EXPECT_EQ(device.getNs(0, 1000, "f32"), 20);
+  EXPECT_EQ(device.getNs(0, 1001, "f32"), 100.1);
+  EXPECT_EQ(device.getNs(3000, 1000, "f32"), 30);
+  // The solver's units are the same times.
+  Cluster cluster;
+  cluster.device = device;
+  CostModel model = makeCostModel(cluster, {}, {}, Optimize::Time);
+  for (double bytes : {0, 1, 1000, 1001, 100000})
+    EXPECT_DOUBLE_EQ(model.memoryUnits(bytes) / model.perNs, device.getMemoryNs(bytes));
+}
+
 // The unit is 1/1024 of a byte's time over the fastest link: 400 bytes a ns. Balanced has no latency, and bytes over the
 // network are 8 times as dear; bytes alone are the same anywhere.
 TEST(ClusterTest, PricesOfEachObjective) {

@@ -177,6 +177,23 @@ TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
   EXPECT_EQ(op.price({kCutI}), 16 * 32 * 4 * kCostUnitsPerByte);
 }
 
+// What one kernel reads and writes at the rate of the cache, four times as fast: fits with cut rows, and not with whole ones.
+TEST(ObjectiveTest, WhatFitsIntoTheCacheIsCheaper) {
+  CostModel model;
+  model.perNs = kCostUnitsPerByte;
+  model.perFlop = model.perRepeatedFlop = 0;
+  model.perMemoryByte = kCostUnitsPerByte;
+  model.perCacheByte = kCostUnitsPerByte / 4.0;
+  model.cacheBytes = (4 * 16 + 16 * 32 + 4 * 32) * 4;
+  OneOp op = matmul({2}, model);
+  EXPECT_EQ(op.price({kWhole}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
+  EXPECT_EQ(op.price({kCutI}), (4 * 16 + 16 * 32 + 4 * 32) * kCostUnitsPerByte);
+  // What the kernel makes of its left side itself does not count for what fits either.
+  op.model.cacheBytes = (16 * 32 + 4 * 32) * 4;
+  op.profile.inside = 1;
+  EXPECT_EQ(op.price({kCutI}), (16 * 32 + 4 * 32) * kCostUnitsPerByte);
+}
+
 // Leaving the factor that the atom came to: 1/3 * 1/2 of 512 result, 512 lhs and 1024 rhs bytes. Without a weight among
 // them the smallest counts for each of the three.
 TEST(ObjectiveTest, LeavingTheUncontestedFactorIsCharged) {

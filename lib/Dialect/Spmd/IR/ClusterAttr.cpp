@@ -60,6 +60,10 @@ void cleave::spmd::writeCluster(ModuleOp module, const Cluster &cluster) {
       b.getNamedAttr("levels", b.getArrayAttr(levels)),
       b.getNamedAttr("axes", encode(b, cluster.axes)),
   };
+  if (device.cacheBytes > 0) {
+    fields.push_back(b.getNamedAttr("cache_bytes", b.getI64IntegerAttr(device.cacheBytes)));
+    fields.push_back(b.getNamedAttr("cache_bytes_per_ns", encode(b, device.cacheBytesPerNs)));
+  }
   module->setAttr(SpmdDialect::kClusterAttr, b.getDictionaryAttr(fields));
 }
 
@@ -129,6 +133,14 @@ static bool areRates(const std::map<std::string, double, std::less<>> &table) {
   return table.count("f32") && llvm::all_of(table, [](const auto &entry) { return isRate(entry.second); });
 }
 
+/// The cache of a device is there as a whole, or not at all.
+static bool decodeCache(DictionaryAttr fields, ClusterDevice &device) {
+  Attribute bytes = fields.get("cache_bytes"), rate = fields.get("cache_bytes_per_ns");
+  device.cacheBytes = 0;
+  return (!bytes && !rate) || (decode(bytes, device.cacheBytes) && device.cacheBytes > 0 &&
+                               decode(rate, device.cacheBytesPerNs) && isRate(device.cacheBytesPerNs));
+}
+
 /// The name of an entry that is wrong; empty if none is.
 static StringRef findWrong(DictionaryAttr fields, Cluster &cluster) {
   ClusterDevice &device = cluster.device;
@@ -139,6 +151,8 @@ static StringRef findWrong(DictionaryAttr fields, Cluster &cluster) {
       {"memory_bytes", decode(fields.get("memory_bytes"), device.memoryBytes)},
       {"memory_bytes_per_ns",
        decode(fields.get("memory_bytes_per_ns"), device.memoryBytesPerNs) && isRate(device.memoryBytesPerNs)},
+      {"cache_bytes", decodeCache(fields, device)},
+      {"cache_bytes_per_ns", true},
       {"flops_per_ns", decode(fields.get("flops_per_ns"), device.flopsPerNs) && areRates(device.flopsPerNs)},
       {"levels", decode(fields.get("levels"), cluster.levels)},
       {"axes", decode(fields.get("axes"), cluster.axes)},

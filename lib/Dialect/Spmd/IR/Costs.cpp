@@ -21,6 +21,8 @@ template <typename Model, typename Visitor> static void visitFields(Model &costs
   visit("per_collective", costs.perCollective, usual.perCollective);
   visit("per_ns", costs.perNs, usual.perNs);
   visit("per_memory_byte", costs.perMemoryByte, usual.perMemoryByte);
+  visit("per_cache_byte", costs.perCacheByte, usual.perCacheByte);
+  visit("cache_bytes", costs.cacheBytes, usual.cacheBytes);
   visit("per_launch", costs.perLaunch, usual.perLaunch);
   visit("flop_shares", costs.flopShares, usual.flopShares);
   visit("per_flop", costs.perFlop, usual.perFlop);

@@ -23,6 +23,8 @@ void expectEqual(const Cluster &a, const Cluster &b) {
   EXPECT_EQ(a.device.memoryBytes, b.device.memoryBytes);
   EXPECT_EQ(a.device.memoryBytesPerNs, b.device.memoryBytesPerNs);
   EXPECT_EQ(a.device.launchNs, b.device.launchNs);
+  EXPECT_EQ(a.device.cacheBytes, b.device.cacheBytes);
+  EXPECT_EQ(a.device.cacheBytesPerNs, b.device.cacheBytesPerNs);
   ASSERT_EQ(a.levels.size(), b.levels.size());
   for (auto [one, other] : llvm::zip_equal(a.levels, b.levels))
     EXPECT_EQ(std::tuple(one.name, one.devices, asTuple(one.link)),
@@ -65,7 +67,7 @@ Cluster makeOther() {
   Cluster cluster;
   cluster.name = "two \"nodes\"";
   cluster.beginNs = 6600.1;
-  cluster.device = {{{"f32", 1.0 / 3}, {"bf16", 7e5}}, 80000000000, 3350.7, 0};
+  cluster.device = {{{"f32", 1.0 / 3}, {"bf16", 7e5}}, 80000000000, 3350.7, 0, 50000000, 5500.3};
   cluster.levels = {{"near", 8, {1000.7, 400.3}}, {"far", 0, {0, 1e-3}}};
   cluster.axes = {{"data", {3000, 25}}};
   return cluster;

@@ -29,9 +29,10 @@ void expectEqual(const CostModel &a, const CostModel &b) {
       EXPECT_EQ(asTuple(near), asTuple(far));
   }
   auto rest = [](const CostModel &m) {
-    return std::tuple(m.perCollective, m.perNs, m.perMemoryByte, m.perLaunch, m.flopShares, m.perFlop,
-                      m.perRepeatedFlop, m.repetitionSlack, m.perExtraWrite, m.perMovedByte, m.perReshard,
-                      m.perMadePartial, m.perKeptPartial, m.fallbackSurcharge, m.tornSurcharge, m.parameterSurcharge);
+    return std::tuple(m.perCollective, m.perNs, m.perMemoryByte, m.perCacheByte, m.cacheBytes, m.perLaunch,
+                      m.flopShares, m.perFlop, m.perRepeatedFlop, m.repetitionSlack, m.perExtraWrite, m.perMovedByte,
+                      m.perReshard, m.perMadePartial, m.perKeptPartial, m.fallbackSurcharge, m.tornSurcharge,
+                      m.parameterSurcharge);
   };
   EXPECT_EQ(rest(a), rest(b));
 }
@@ -99,6 +100,8 @@ TEST_F(CostsTest, EveryFieldIsKept) {
   with([](CostModel &m) { m.perCollective = 11; });
   with([](CostModel &m) { m.perNs = 0.1; });
   with([](CostModel &m) { m.perMemoryByte = 1e-300; });
+  with([](CostModel &m) { m.perCacheByte = 0.3; });
+  with([](CostModel &m) { m.cacheBytes = 41; });
   with([](CostModel &m) { m.perLaunch = 13; });
   with([](CostModel &m) { m.flopShares = {0.5, 1.0 / 3, 1, 2}; });
   with([](CostModel &m) { m.perFlop = 0.7; });

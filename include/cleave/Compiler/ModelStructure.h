@@ -1,0 +1,70 @@
+//===- ModelStructure.h - what a model is made of ---------------*- C++ -*-===//
+//
+// A loaded model as a problem to decide, before anything is decided: what dims and weights are to it (Search), and which ops can be split.
+// Values are called as plans call them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_COMPILER_MODELSTRUCTURE_H
+#define CLEAVE_COMPILER_MODELSTRUCTURE_H
+
+#include "cleave/Compiler/Compilation.h"
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
+#include "cleave/Search/Roles.h"
+#include "cleave/Search/Styles.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace cleave {
+
+/// What a weight is, under the name that a plan has for it.
+struct NamedRole {
+  std::string weight, role;
+  /// The layer that it belongs to; 0: none that repeats.
+  unsigned block = 0;
+  std::vector<int64_t> shape;
+  /// Its dims in the plan of the compilation; empty: no rule is about it.
+  std::string dims;
+};
+
+/// Ops of one kind that no axis splits, and why.
+struct WholeOps {
+  std::string op, reason;
+  unsigned count = 0;
+};
+
+struct SupportReport {
+  unsigned ops = 0, splittable = 0;
+  std::vector<WholeOps> whole;
+  /// Kinds of ops whose time only their bytes tell, and how many there are.
+  std::vector<std::pair<std::string, unsigned>> unpriced;
+};
+
+class ModelStructure {
+public:
+  /// Of a loaded model that is not sharded yet, on that mesh, with the annotations of `plan` (null: none). Null after an error.
+  static std::unique_ptr<ModelStructure> create(Compilation &compilation, std::shared_ptr<const spmd::Plan> plan);
+
+  const spmd::Problem &getProblem() const { return source->getProblem(); }
+  const spmd::MeshAtoms &getAtoms() const { return *atoms; }
+  /// What the problem does not know of its values. A weight is a parameter of floats, and more than one.
+  const spmd::StyledModel &getModel() const { return model; }
+  /// What a plan calls it; empty: nothing.
+  llvm::StringRef getName(spmd::ValueId value) const;
+  /// All names by which plans address anything, those of values that annotation merges into others too.
+  llvm::ArrayRef<llvm::StringRef> getNames() const { return names; }
+
+  /// In the order in which the model uses them. `plan`: whose rules say how they are split; may be null.
+  std::vector<NamedRole> findRoles(const spmd::Plan *plan) const;
+  SupportReport findSupport() const;
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<spmd::MeshAtoms> atoms;
+  std::unique_ptr<spmd::FunctionProblem> source;
+  spmd::StyledModel model;
+  std::vector<llvm::StringRef> names;
+};
+
+} // namespace cleave
+
+#endif // CLEAVE_COMPILER_MODELSTRUCTURE_H

@@ -1,0 +1,51 @@
+//===- MeshProblem.cpp - a model on a mesh, as a problem to decide --------===//
+//
+// A copy of the model goes as far as annotations, quietly: who searches looks at many meshes, and some of them have no program.
+//
+//===----------------------------------------------------------------------===//
+#include "MeshProblem.h"
+
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+std::vector<StringRef> cleave::listNames(ModuleOp module) {
+  std::vector<StringRef> names;
+  module.walk([&](Operation *op) {
+    for (Value value : op->getResults())
+      llvm::append_range(names, getTensorNames(value));
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        llvm::append_range(names, getTensorNames(argument));
+  });
+  return names;
+}
+
+std::unique_ptr<MeshProblem> Compilation::State::makeProblem(const Plan &plan, const ShardOptions &sharding,
+                                                             bool storesParameters, std::string *reason) {
+  auto made = std::make_unique<MeshProblem>();
+  made->options.costs = sharding.getCosts();
+  made->options.keepParameters = sharding.keepPlan;
+  made->module = advanceCopy(std::make_shared<Plan>(plan), sharding, Phase::Annotated, reason);
+  if (!made->module)
+    return nullptr;
+  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+  llvm::Expected<func::FuncOp> func = findEntry(*made->module);
+  if (!func) {
+    llvm::consumeError(func.takeError());
+    return nullptr;
+  }
+  made->atoms = MeshAtoms::create(*made->module);
+  if (!made->atoms)
+    return nullptr;
+  FailureOr<AtomList> free = getFreeAtoms(*made->module, *made->atoms);
+  if (failed(free))
+    return nullptr;
+  made->source = FunctionProblem::create(*func, *made->atoms, {/*holdsQueries=*/false, storesParameters, *free});
+  return made->source ? std::move(made) : nullptr;
+}

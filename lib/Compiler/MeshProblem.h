@@ -1,0 +1,29 @@
+//===- MeshProblem.h - a model on a mesh, as a problem to decide -*- C++ -*-===//
+#ifndef CLEAVE_LIB_COMPILER_MESHPROBLEM_H
+#define CLEAVE_LIB_COMPILER_MESHPROBLEM_H
+
+#include "State.h"
+
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+
+namespace cleave {
+
+/// Of the annotated program of a plan: `Compilation::State::makeProblem`.
+struct MeshProblem {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<spmd::MeshAtoms> atoms;
+  std::unique_ptr<spmd::FunctionProblem> source;
+  /// By the costs of its options.
+  spmd::SolverOptions options;
+
+  const spmd::Problem &getProblem() const { return source->getProblem(); }
+};
+
+/// All names by which plans address values of a model as it was loaded. Annotation merges some of these values, but keeps apart what a rule
+/// names: a rule that is made later must not pick them.
+std::vector<llvm::StringRef> listNames(mlir::ModuleOp module);
+
+} // namespace cleave
+
+#endif // CLEAVE_LIB_COMPILER_MESHPROBLEM_H

@@ -1,0 +1,124 @@
+//===- ModelStructure.cpp - what a model is made of -----------------------===//
+//
+// Ops are asked for their rules: one without a choice has a reason, and one that is neither movement nor computed element by element, and
+// counts no operations, is priced by its bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Compiler/ModelStructure.h"
+
+#include "MeshProblem.h"
+
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::spmd;
+
+/// A mesh of one rank says nothing; what a plan annotates wants its own.
+std::unique_ptr<ModelStructure> ModelStructure::create(Compilation &compilation, std::shared_ptr<const Plan> plan) {
+  Compilation::State &state = *compilation.state;
+  if (!plan || plan->mesh.empty()) {
+    Plan alone;
+    alone.mesh = {{"device", 1, {}}};
+    plan = std::make_shared<Plan>(std::move(alone));
+  }
+  auto structure = std::make_unique<ModelStructure>();
+  structure->module = state.advanceCopy(plan, state.options.sharding, Phase::Annotated);
+  if (!structure->module) {
+    state.fail(makeError("{0}: the rules that are given cannot be kept; cleave shard with the same says why",
+                         state.options.model));
+    return nullptr;
+  }
+  llvm::Expected<func::FuncOp> func = findEntry(*structure->module);
+  if (!func) {
+    state.fail(func.takeError());
+    return nullptr;
+  }
+  structure->atoms = MeshAtoms::create(*structure->module);
+  structure->source = structure->atoms ? FunctionProblem::create(*func, *structure->atoms) : nullptr;
+  if (!structure->source)
+    return nullptr;
+  structure->names = listNames(*state.module);
+  const Problem &problem = structure->getProblem();
+  for (auto [id, value] : llvm::enumerate(structure->source->getValues())) {
+    bool isInput = problem.producer(id) == kNone, isParameter = problem.isParameter(id);
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    structure->model.isGiven.push_back(isa<BlockArgument>(value) && isInput && !isParameter);
+    structure->model.isWeight.push_back(isInput && isParameter && type && isa<FloatType>(type.getElementType()) &&
+                                        type.getNumElements() > 1);
+    structure->model.isNamed.push_back(!getTensorNames(value).empty());
+  }
+  return structure;
+}
+
+/// The first, where a value has several.
+StringRef ModelStructure::getName(ValueId value) const {
+  SmallVector<StringRef, 1> names = getTensorNames(source->getValues()[value]);
+  return names.empty() ? "" : names.front();
+}
+
+/// The last rule that picks a name says how it is split.
+static std::string findDims(const Plan *plan, StringRef name) {
+  std::string dims;
+  for (const PlanRule &rule : plan ? ArrayRef(plan->rules) : ArrayRef<PlanRule>())
+    if (rule.target == PlanRule::Target::Tensor && rule.getPattern().matches(name))
+      dims = rule.formatDims();
+  return dims;
+}
+
+/// A weight that several ops read, or that is read in parts, has a line for all of them.
+std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
+  std::vector<NamedRole> named;
+  llvm::StringMap<size_t> known;
+  for (const Role &role : spmd::findRoles(getProblem(), model.isGiven, model.isWeight)) {
+    StringRef name = getName(role.weight);
+    auto [entry, isNew] = known.try_emplace(name, named.size());
+    std::string words = describe(role.kinds);
+    if (!isNew) {
+      std::string &before = named[entry->second].role;
+      if (!StringRef(before).contains(words))
+        before += ", " + words;
+      continue;
+    }
+    auto parameter = source->getValues()[role.weight].getDefiningOp<ParameterOpInterface>();
+    ArrayRef<int64_t> shape = parameter ? parameter.getParameterShape() : getProblem().shape(role.weight);
+    named.push_back({name.str(), words, role.block, shape.vec(), findDims(plan, name)});
+  }
+  return named;
+}
+
+/// What makes a value that a plan constrains is no op of the model. Rows are priced: kernels of softmax and norms pass over memory once.
+SupportReport ModelStructure::findSupport() const {
+  const Problem &problem = getProblem();
+  SupportReport report;
+  llvm::MapVector<std::pair<StringRef, StringRef>, unsigned> whole;
+  llvm::MapVector<StringRef, unsigned> unpriced;
+  for (auto [id, op] : llvm::enumerate(source->getOps())) {
+    if (problem.isConstraint(id))
+      continue;
+    const ShardingRule &rule = problem.rule(problem.ruleOf(id));
+    bool isMade = rule.choices.size() > 1;
+    // Of one position there is nothing to split.
+    bool isSmall = rule.mustReplicate.empty();
+    ++report.ops;
+    report.splittable += isMade || isSmall;
+    StringRef name = op->getName().getStringRef();
+    if (!isMade && !isSmall)
+      ++whole[{name, rule.mustReplicate}];
+    bool isTimed = rule.flops > 0 || rule.isMovement || rule.form == Form::Data || rule.form == Form::Map ||
+                   rule.form == Form::Movement || rule.form == Form::Row;
+    if (!isTimed)
+      ++unpriced[name];
+  }
+  for (auto &[key, count] : whole)
+    report.whole.push_back({key.first.str(), key.second.str(), count});
+  for (auto &[name, count] : unpriced)
+    report.unpriced.emplace_back(name.str(), count);
+  return report;
+}

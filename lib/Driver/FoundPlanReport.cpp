@@ -1,0 +1,73 @@
+//===- FoundPlanReport.cpp - a found plan as JSON -------------------------===//
+//
+// Times are seconds there, as in all reports; a cell without an answer has no figures, so that nobody takes a zero for one.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/FoundPlanText.h"
+
+#include "cleave/Driver/PlanProof.h"
+#include "cleave/Plan/Plan.h"
+#include "cleave/Sharding/Cluster.h"
+#include "cleave/Support/File.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace cleave;
+using namespace cleave::driver;
+
+/// A cell without an answer has no figures.
+static llvm::json::Object toJson(const PlanCell &cell) {
+  llvm::json::Object object{{"mesh", cell.mesh},
+                            {"stages", cell.stages.stages},
+                            {"microbatches", cell.stages.microbatches},
+                            {"why", kVerdictWords[static_cast<int>(cell.verdict)]}};
+  if (!cell.reason.empty())
+    object["reason"] = cell.reason;
+  if (cell.verdict == PlanCell::Verdict::Impossible || cell.verdict == PlanCell::Verdict::Pruned)
+    return object;
+  object["seconds"] = cell.ns * 1e-9;
+  object["span_seconds"] = cell.spanNs * 1e-9;
+  object["wire_bytes_per_rank"] = cell.sentBytes;
+  object["memory"] = llvm::json::Object{{"peak", cell.peakBytes}, {"stored", cell.storedBytes}};
+  return object;
+}
+
+/// Of the front each point is a plan; of cells the best alone is, under `best`.
+static llvm::json::Array listJson(llvm::ArrayRef<PlanCell> cells, bool hasText = false) {
+  llvm::json::Array list;
+  for (const PlanCell &cell : cells) {
+    llvm::json::Object object = toJson(cell);
+    if (hasText)
+      object["plan"] = cell.text;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+llvm::Error cleave::driver::writeReport(const Options &options, const FoundPlan &found, const PlanProof *proof,
+                                        llvm::json::Object structure) {
+  llvm::json::Object best = toJson(found.getBest());
+  best["plan"] = found.getBest().text;
+  addProof(best, proof);
+  llvm::json::Object report{{"version", 1},
+                            {"kind", "plan"},
+                            {"model", options.compile.model},
+                            {"cluster", found.plan->cluster->name},
+                            {"objective", kPlanObjectiveWords[static_cast<int>(options.plan.objective)]},
+                            {"memory_limit", found.memoryBytes},
+                            {"cells", listJson(found.cells)},
+                            {"best", std::move(best)},
+                            {"one_device_seconds", found.oneDeviceNs * 1e-9},
+                            {"solves", found.solves},
+                            {"took", found.seconds}};
+  if (options.plan.wantsFront)
+    report["front"] = listJson(found.front, /*hasText=*/true);
+  if (found.binding)
+    report["binding"] =
+        llvm::json::Object{{"more_bytes", found.binding->moreBytes}, {"saved_seconds", found.binding->savedNs * 1e-9}};
+  for (auto &[key, value] : structure)
+    report[key] = std::move(value);
+  return writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
+    os << llvm::formatv("{0:2}", llvm::json::Value(std::move(report))) << '\n';
+    return llvm::Error::success();
+  });
+}

@@ -1,0 +1,120 @@
+//===- FoundPlanText.cpp - a found plan in words --------------------------===//
+//
+// Tables for terminals: columns are as wide as what stands in them, and only pipelines bring theirs.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/FoundPlanText.h"
+
+#include "cleave/Plan/Plan.h"
+#include "cleave/Sharding/Cluster.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace cleave;
+using namespace cleave::driver;
+
+/// What people call a cell that is not an answer.
+static llvm::StringRef describe(PlanCell::Verdict verdict) {
+  switch (verdict) {
+  case PlanCell::Verdict::Best:
+    return "*";
+  case PlanCell::Verdict::Worse:
+    return "";
+  case PlanCell::Verdict::Memory:
+    return "does not fit";
+  case PlanCell::Verdict::Slow:
+    return "a call takes too long";
+  case PlanCell::Verdict::Impossible:
+    return "the model cannot be sharded so";
+  case PlanCell::Verdict::Pruned:
+    return "cannot be better";
+  }
+  llvm_unreachable("all verdicts are there");
+}
+
+/// Columns as wide as their longest text, the first to the left.
+static void printTable(llvm::raw_ostream &os, llvm::ArrayRef<std::vector<std::string>> rows) {
+  std::vector<size_t> widths(rows.front().size());
+  for (llvm::ArrayRef<std::string> row : rows)
+    for (auto [width, text] : llvm::zip(widths, row))
+      width = std::max(width, text.size());
+  for (llvm::ArrayRef<std::string> row : rows) {
+    std::string line = row.front() + std::string(widths.front() - row.front().size(), ' ');
+    for (auto [width, text] : llvm::drop_begin(llvm::zip(widths, row)))
+      line += "  " + std::string(width - text.size(), ' ') + text;
+    os << llvm::StringRef(line).rtrim() << '\n';
+  }
+}
+
+/// What only pipelines have is a column where there is one; cells that a bound leaves out are counted.
+void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
+  constexpr size_t kMostLines = 10;
+  std::vector<PlanCell> shown = found.cells;
+  llvm::erase_if(shown, [](const PlanCell &cell) { return cell.verdict == PlanCell::Verdict::Pruned; });
+  size_t pruned = found.pruned + found.cells.size() - shown.size();
+  size_t more = shown.size() - std::min(shown.size(), kMostLines);
+  shown.resize(shown.size() - more);
+  bool hasStages = llvm::any_of(shown, [](const PlanCell &cell) { return cell.stages.isPipeline(); });
+  std::vector<std::vector<std::string>> rows;
+  auto add = [&](std::string mesh, std::string parts, std::string call, std::string span,
+                 std::vector<std::string> others) {
+    std::vector<std::string> row{std::move(mesh)};
+    if (hasStages)
+      row.push_back(std::move(parts));
+    row.push_back(std::move(call));
+    if (hasStages)
+      row.push_back(std::move(span));
+    llvm::append_range(row, others);
+    rows.push_back(std::move(row));
+  };
+  add("mesh", "microbatches", "a call", "each of many", {"sends", "memory of a rank", "weights", ""});
+  for (const PlanCell &cell : shown) {
+    std::string parts = std::to_string(cell.stages.microbatches), why = describe(cell.verdict).str();
+    if (cell.verdict == PlanCell::Verdict::Impossible)
+      add(cell.mesh, parts, "", "", {"", "", "", why});
+    else
+      add(cell.mesh, parts, formatTime(cell.ns), formatTime(cell.spanNs),
+          {formatBytes(cell.sentBytes), formatBytes(cell.peakBytes), formatBytes(cell.storedBytes), why});
+  }
+  printTable(os, rows);
+  if (more > 0)
+    os << "and " << more << " more\n";
+  if (pruned > 0)
+    os << pruned << " other numbers of stages and microbatches cannot be better\n";
+}
+
+/// Bars are as long as memory is large, so that the eye sees where time begins to cost much of it.
+void cleave::driver::drawFront(llvm::raw_ostream &os, const FoundPlan &found) {
+  constexpr double kWidth = 40;
+  auto peak = [](const PlanCell &cell) { return static_cast<double>(cell.peakBytes); };
+  double most = 0;
+  for (const PlanCell &cell : found.front)
+    most = std::max(most, peak(cell));
+  std::vector<std::vector<std::string>> rows{{"front", "a call", "memory of a rank", "mesh"}};
+  for (const PlanCell &cell : found.front) {
+    std::string bar(std::max<size_t>(1, std::lround(kWidth * peak(cell) / most)), '=');
+    std::string parts =
+        cell.stages.isPipeline() ? llvm::formatv(", {0} microbatches", cell.stages.microbatches).str() : "";
+    rows.push_back({bar, formatTime(cell.ns), formatBytes(cell.peakBytes), cell.mesh + parts});
+  }
+  printTable(os, rows);
+}
+
+/// What is predicted first, for that is what most people want to know; what binds last, for that is what they can change.
+std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
+  const PlanCell &best = found.getBest();
+  std::string follow = best.stages.isPipeline()
+                           ? llvm::formatv(", {0} where calls follow each other", formatTime(best.spanNs)).str()
+                           : "";
+  std::vector<std::string> lines{
+      llvm::formatv("{0} on {1}: a call is predicted to take {2}{3}, {4} on one device", best.mesh,
+                    found.plan->cluster->name, formatTime(best.ns), follow, formatTime(found.oneDeviceNs)),
+      llvm::formatv("a rank takes {0}, of them {1} weights and states, and sends {2}", formatBytes(best.peakBytes),
+                    formatBytes(best.storedBytes), formatBytes(best.sentBytes))};
+  if (found.binding)
+    lines.push_back(llvm::formatv("memory binds: {0} more a rank would save {1}", formatBytes(found.binding->moreBytes),
+                                  formatTime(found.binding->savedNs)));
+  return lines;
+}
