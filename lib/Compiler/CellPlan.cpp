@@ -59,6 +59,8 @@ Plan CellPlan::makePlan(const CellAnswer &answer, const Plan &given, std::option
     for (const NamedAxis &axis : nameAxes(problem->getProblem(), *classes, answer.getDecision(), *borders))
       inner.push_back({axis.name, axis.size, {}});
     llvm::append_range(plan.mesh, inner);
+    if (plan.mesh.empty()) // One device has nothing to name.
+      plan.mesh.push_back({"device", 1, {}});
   }
   SmallVector<int64_t> sizes;
   for (const MeshAxis &axis : inner)

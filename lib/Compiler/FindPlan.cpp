@@ -20,6 +20,9 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
+/// Of as many stages and microbatches.
+static constexpr size_t kMostMeshes = 24, kMostMeshesOfPipelines = 8;
+
 //===----------------------------------------------------------------------===//
 // What is searched
 //===----------------------------------------------------------------------===//
@@ -150,12 +153,15 @@ std::vector<StageCell> Compilation::PlanFinder::pickBest() const {
   return picked;
 }
 
-/// The first mesh of each has been looked at.
+/// The first mesh of each has been looked at. Of devices with many divisors there are more than anybody waits for: those with few axes come
+/// first, and how many are left out is told.
 void Compilation::PlanFinder::lookAtMeshes(llvm::ArrayRef<StageCell> picked) {
   for (StageCell cell : picked) {
     std::vector<Candidate> candidates = listCandidates(cell, /*isQuick=*/false);
-    for (const Candidate &candidate : llvm::drop_begin(candidates))
+    size_t looked = std::min(candidates.size(), cell.isPipeline() ? kMostMeshesOfPipelines : kMostMeshes);
+    for (const Candidate &candidate : llvm::ArrayRef(candidates).take_front(looked).drop_front(looked > 0))
       found.push_back(look(candidate));
+    answer.leftOut += candidates.size() - looked;
   }
 }
 
@@ -198,9 +204,11 @@ void Compilation::PlanFinder::findBinding() {
 
 /// The least that was met is told, so that a user knows what to ask for.
 bool Compilation::PlanFinder::failWithout() {
-  if (tried.empty())
-    return fail(makeError("{0}: no mesh of these devices has a program; cleave shard with --mesh and --free says why",
-                          state.options.model));
+  if (tried.empty()) {
+    auto named = llvm::find_if(found, [](const Tried &one) { return !one.cell.reason.empty(); });
+    std::string reason = named == found.end() ? "" : ": " + named->cell.reason;
+    return fail(makeError("{0}: no mesh of these devices has a program{1}", state.options.model, reason));
+  }
   if (request.withinNs > 0 && leastNs > request.withinNs)
     return fail(makeError("{0}: no plan was found that takes {1} a call; the least that was met is {2} (not proved to "
                           "be the least)",

@@ -59,6 +59,8 @@ llvm::Error cleave::driver::writeReport(const Options &options, const FoundPlan 
                             {"one_device_seconds", found.oneDeviceNs * 1e-9},
                             {"solves", found.solves},
                             {"took", found.seconds}};
+  if (found.leftOut > 0)
+    report["left_out"] = found.leftOut;
   if (options.plan.wantsFront)
     report["front"] = listJson(found.front, /*hasText=*/true);
   if (found.binding)

@@ -83,6 +83,8 @@ void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
     os << "and " << more << " more\n";
   if (pruned > 0)
     os << pruned << " other numbers of stages and microbatches cannot be better\n";
+  if (found.leftOut > 0)
+    os << found.leftOut << " meshes were not looked at: there are many; --axes bounds them, --mesh names one\n";
 }
 
 /// Bars are as long as memory is large, so that the eye sees where time begins to cost much of it.
@@ -92,12 +94,12 @@ void cleave::driver::drawFront(llvm::raw_ostream &os, const FoundPlan &found) {
   double most = 0;
   for (const PlanCell &cell : found.front)
     most = std::max(most, peak(cell));
-  std::vector<std::vector<std::string>> rows{{"front", "a call", "memory of a rank", "mesh"}};
+  std::vector<std::vector<std::string>> rows{{"front", "a call", "each of many", "memory of a rank", "mesh"}};
   for (const PlanCell &cell : found.front) {
     std::string bar(std::max<size_t>(1, std::lround(kWidth * peak(cell) / most)), '=');
     std::string parts =
         cell.stages.isPipeline() ? llvm::formatv(", {0} microbatches", cell.stages.microbatches).str() : "";
-    rows.push_back({bar, formatTime(cell.ns), formatBytes(cell.peakBytes), cell.mesh + parts});
+    rows.push_back({bar, formatTime(cell.ns), formatTime(cell.spanNs), formatBytes(cell.peakBytes), cell.mesh + parts});
   }
   printTable(os, rows);
 }

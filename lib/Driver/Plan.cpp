@@ -101,7 +101,7 @@ static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &foun
   for (const std::string &line : summarize(found))
     os << "found: " << line << '\n';
   if (size_t written = isShown(options) ? 0 : listWritten(options, found).size())
-    os << "wrote " << written << " plans into " << options.output << '\n';
+    os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output << '\n';
   if (proof)
     os << "proved: " << proof->format() << '\n';
   if (std::optional<std::string> pins = options.pins.empty() ? std::nullopt : describePins(session, found))

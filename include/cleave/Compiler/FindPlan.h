@@ -93,6 +93,8 @@ struct FoundPlan {
   std::optional<PlanBinding> binding;
   /// Stages and microbatches of which a bound said that nothing is gained.
   unsigned pruned = 0;
+  /// Meshes that nobody looked at, for there are many.
+  unsigned leftOut = 0;
   unsigned solves = 0;
   double seconds = 0;
 
