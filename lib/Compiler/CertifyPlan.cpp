@@ -205,7 +205,8 @@ std::optional<PlanProof> Compilation::PlanProver::certify(const FoundPlan &found
     return fail(makeError("--certificate is about time, and --memory least about memory"), Blame::Options),
            std::nullopt;
   if (plan.pipeline)
-    return fail(makeError("a certificate is of plans with one stage: the one that was found has a pipeline")),
+    return fail(makeError("a certificate is of plans with one stage, and the one that was found has a pipeline: "
+                          "--stages 1 finds another")),
            std::nullopt;
   if (!takeCluster(plan.cluster) || !listSpace(request.devices))
     return std::nullopt;

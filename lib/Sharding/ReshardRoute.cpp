@@ -50,15 +50,25 @@ static StepSizes measure(const ReshardProblem &problem, const State &before, con
 }
 
 AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &before, const State &after) {
+  // Most dims stay as they are: atoms of those that do not are few.
+  SmallVector<char, 32> moves(mesh.numAtoms(), false);
+  auto add = [&](const AtomList &atoms, const AtomList &others, bool all) {
+    for (AtomId atom : atoms)
+      moves[atom] |= all || !is_contained(others, atom);
+  };
+  auto compare = [&](const AtomList &left, const AtomList &right, bool all) {
+    if (left == right)
+      return;
+    add(left, right, all);
+    add(right, left, /*all=*/false);
+  };
+  compare(before.partial, after.partial, /*all=*/false);
+  for (auto [left, right] : zip_equal(before.dims, after.dims))
+    compare(left, right, kind == ReshardStepKind::Exchange);
   AtomList moved;
-  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
-    bool moves = before.isPartialOver(atom) != after.isPartialOver(atom);
-    for (auto [left, right] : zip_equal(before.dims, after.dims))
-      moves |= is_contained(left, atom) != is_contained(right, atom) ||
-               (kind == ReshardStepKind::Exchange && left != right && is_contained(left, atom));
-    if (moves)
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    if (moves[atom])
       moved.push_back(atom);
-  }
   return moved;
 }
 
