@@ -168,7 +168,9 @@ def twice(case, words, ranks):
 
 
 def main():
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and so by all that is started here
+    # Under nohup the one is ignored, behind & of a script the other, and so by all that is started here.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     build, names, _ = harness.arguments()
     cases = {f"world-{name}": (Network, world, *row) for name, row in WORLDS.items()}
     cases |= {f"inputs-{name}": (Network, other_inputs, *row) for name, row in INPUTS.items()}
