@@ -60,7 +60,7 @@ EDITS = [
          "a slice that a later layer wants starts its stage where it is taken", ["pipelines-by-hand"]),
     Edit("batches-are-padded", "lib/Solver/SearchGraph.cpp", "allowsUneven[factor] && !isKeptEven",
          "allowsUneven[factor]", "microbatches of two sizes are split along axes that no rule gives them to, with padding of one size",
-         ["pipelines-by-hand"]),
+         ["CleaveSolverTests"]),
     Edit("states-turn", "lib/Dialect/Pipe/Microbatches/CutInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
          "a state leaves along another dim than it came", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("smaller-microbatches-start-early", "include/cleave/Dialect/Pipe/IR/Pipe.h", "std::min(microbatch, samples % count)", "0",

@@ -134,6 +134,23 @@ TEST(CandidatesTest, LetsAxesOfUnevenAnnotationsCutWhatTheyDoNotDivide) {
   EXPECT_TRUE(flow.candidates.getRefused().empty());
 }
 
+// But for what has a multiple of the samples of microbatches, which must be as many on each rank.
+TEST(CandidatesTest, KeepsMultiplesOfSamplesEven) {
+  for (int64_t samples : {0, 3, 5, 9}) {
+    GraphBuilder graph({2});
+    ValueId x = graph.input({9, 15}, {{}, {}});
+    Annotation annotation = graph.annotation({{0}, {}});
+    annotation.isUneven = true;
+    graph.problem.addOutput(graph.pointwise({graph.constrain(graph.pointwise({x}), annotation)}));
+    if (samples > 0)
+      graph.problem.keepEven(samples);
+    Flow flow(graph);
+    bool isKept = samples > 0 && 9 % samples == 0;
+    EXPECT_EQ(flow.base(2, 0), isKept ? kNoAtoms : kAtom0) << samples;
+    EXPECT_EQ(flow.candidates.getRefused().empty(), !isKept) << samples;
+  }
+}
+
 // A reduction counts as splitting the compute only if both operands bring it.
 TEST(CandidatesTest, CountsASplitReductionOnlyIfBroughtByAll) {
   GraphBuilder graph({2});
