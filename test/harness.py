@@ -90,6 +90,14 @@ def run(cases, problem):
     return close(len(texts), sum(map(bool, texts)))
 
 
+def tell_failures(names, texts):
+    """Prints what is wrong with each case, None or empty where nothing is. Returns how many there are."""
+    wrong = [(name, text) for name, text in zip(names, texts) if text]
+    for name, text in wrong:
+        print(f"FAILED {name}: {text}")
+    return len(wrong)
+
+
 def close(count, failed):
     """The closing line of `count` cases, or of more checks that failed. Returns the exit code."""
     print(f"{max(count - failed, 0)} passed, {failed} failed")

@@ -111,6 +111,10 @@ const spmd::Cluster *Compilation::State::getCluster() {
   return options.sharding.cluster ? &*options.sharding.cluster : nullptr;
 }
 
+std::optional<spmd::Cluster> Compilation::State::getTargetCluster() const {
+  return options.target == "host" ? std::optional(spmd::getHostCluster()) : std::nullopt;
+}
+
 // A mesh of the plan was looked at with it.
 bool Compilation::State::checkCluster() {
   spmd::MeshAttr whole = getWholeMesh();
@@ -154,8 +158,8 @@ bool Compilation::State::useCluster() {
                             "what is free is decided by time"),
                   Blame::Options);
     options.sharding.optimize = spmd::Optimize::Time;
-    if (!getCluster() && options.target == "host")
-      options.sharding.cluster = spmd::getHostCluster();
+    if (!getCluster())
+      options.sharding.cluster = getTargetCluster();
   }
   spmd::MeshAttr whole = getWholeMesh();
   if (!getCluster() || !whole)

@@ -230,53 +230,43 @@ static spmd::CollectiveTime describe(const Meeting &meeting, int64_t ranks) {
 // Everything
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// All that is measured, by name of what it is.
-struct Kernels {
-  llvm::Error add(llvm::StringRef text) {
-    llvm::Expected<Kernel> kernel = open(text);
-    if (!kernel)
-      return kernel.takeError();
-    all.push_back(std::move(*kernel));
-    return llvm::Error::success();
-  }
-
-  std::vector<Kernel> all;
-};
-} // namespace
-
 static constexpr int64_t kShort = 16, kLong = 528;
 
 /// Products, sums and chains, in the order in which `measureHost` reads them.
-static llvm::Error addKernels(Kernels &kernels, spmd::MeasuredTimes &times) {
+static llvm::Expected<std::vector<Kernel>> openKernels(spmd::MeasuredTimes &times) {
+  std::vector<std::string> texts;
   for (llvm::StringRef type : {"f32", "bf16", "f64"})
     for (int64_t size : {128, 256, 512}) {
-      if (llvm::Error error = kernels.add(writeProduct(size, type)))
-        return error;
+      texts.push_back(writeProduct(size, type));
       times.products.push_back({type.str(), 2.0 * double(size) * double(size) * double(size)});
     }
   for (int64_t size = 1024; size <= int64_t(1) << 24; size *= 4) {
-    if (llvm::Error error = kernels.add(writeSum(size)))
-      return error;
+    texts.push_back(writeSum(size));
     times.copies.push_back({"f32", double(size), 12.0 * double(size)});
   }
   for (int64_t length : {kShort, kLong})
-    if (llvm::Error error = kernels.add(writeChain(length)))
-      return error;
-  return llvm::Error::success();
+    texts.push_back(writeChain(length));
+  std::vector<Kernel> kernels;
+  for (const std::string &text : texts) {
+    llvm::Expected<Kernel> kernel = open(text);
+    if (!kernel)
+      return kernel.takeError();
+    kernels.push_back(std::move(*kernel));
+  }
+  return kernels;
 }
 
 llvm::Expected<spmd::MeasuredTimes> cleave::measureHost(const CalibrateOptions &options) {
   assert(options.rounds > 0 && options.ranks > 1 && options.mostBytes >= 8 && "nothing to measure");
   spmd::MeasuredTimes times;
-  Kernels kernels;
-  if (llvm::Error error = addKernels(kernels, times))
-    return error;
+  llvm::Expected<std::vector<Kernel>> kernels = openKernels(times);
+  if (!kernels)
+    return kernels.takeError();
   std::vector<Meeting> meetings = listMeetings(options);
   Ranks ranks(options);
   // The first round is to warm up.
   for (unsigned round = 0; round <= options.rounds; ++round) {
-    for (Kernel &kernel : kernels.all) {
+    for (Kernel &kernel : *kernels) {
       if (llvm::Error error = kernel.call())
         return error;
       if (round == 0)
@@ -285,7 +275,7 @@ llvm::Expected<spmd::MeasuredTimes> cleave::measureHost(const CalibrateOptions &
     if (llvm::Error error = ranks.measure(meetings))
       return error;
   }
-  const Kernel *kernel = kernels.all.data();
+  const Kernel *kernel = kernels->data();
   for (spmd::KernelTime &product : times.products)
     product.ns = kernel++->kernelNs;
   for (spmd::KernelTime &copy : times.copies)

@@ -13,7 +13,6 @@
 
 #include "MeshProblem.h"
 
-#include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Search/CheckCertificate.h"
 #include "cleave/Search/MeshCells.h"
@@ -62,7 +61,7 @@ bool Compilation::PlanProver::takeCluster(const std::optional<Cluster> &cluster)
                 Blame::Options);
   given.areAllFree = given.isByTime = true;
   if (!given.cluster)
-    given.cluster = cluster ? *cluster : state.options.target == "host" ? getHostCluster() : Cluster();
+    given.cluster = cluster ? *cluster : state.getTargetCluster().value_or(Cluster());
   return true;
 }
 
@@ -86,18 +85,14 @@ bool Compilation::PlanProver::listSpace(int64_t devices) {
 ///
 /// `storesParameters`: how weights are stored is decided at no price; where plans are taken it follows from who uses them.
 std::unique_ptr<MeshProblem> Compilation::PlanProver::makeProblem(const Plan &plan, bool storesParameters) {
-  ShardOptions sharding = state.options.sharding;
-  sharding.optimize = Optimize::Time;
-  sharding.decidingCosts.reset();
-  return state.makeProblem(plan, withMachine(plan, std::move(sharding)), storesParameters);
+  return state.makeProblem(plan, state.searchBy(plan), storesParameters);
 }
 
 /// A mesh of the space, with all that is given and axes free: whatever plan is found there decides something of this problem.
 std::unique_ptr<MeshProblem> Compilation::PlanProver::makeProblem(ArrayRef<int64_t> mesh) {
   Plan plan = given;
   if (plan.mesh.empty())
-    for (auto [index, size] : llvm::enumerate(mesh))
-      plan.mesh.push_back({"axis" + std::to_string(index), size, {}});
+    plan.mesh = makeAxes(mesh);
   return makeProblem(plan, /*storesParameters=*/true);
 }
 

@@ -10,6 +10,7 @@
 #include "cleave/Compiler/ComparePlans.h"
 
 #include "cleave/Compiler/ModelStructure.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Plan/FormatPlan.h"
@@ -27,7 +28,7 @@ using llvm::formatv;
 
 namespace {
 
-/// How a weight is stored.
+/// How a weight is stored: `[_, [data, model]]`, as a plan has it; empty: it is whole everywhere.
 struct StoredWeight {
   std::string dims;
   int64_t bytes = 0;
@@ -51,33 +52,18 @@ struct Taken {
 
 } // namespace
 
-/// `[_, [data, model]]`, as a plan has it; empty: it is whole everywhere.
-static std::string formatDims(spmd::ShardingAttr sharding) {
-  spmd::PlanRule rule;
-  bool isCut = false;
-  for (spmd::DimShardingAttr dim : sharding.getDims()) {
-    spmd::PlanDim &made = rule.dims.emplace_back();
-    for (spmd::AxisAttr axis : dim.getAxes()) {
-      bool isPart = axis.isSubAxis();
-      made.axes.push_back({axis.getName().str(), isPart ? axis.getPreSize() : 1, isPart ? axis.getSize() : 0, {}});
-      isCut = true;
-    }
-  }
-  return isCut ? rule.formatDims() : "";
-}
-
 /// Of the module as propagation leaves it: types are those of the whole tensor, and say how it is split.
 static void noteWeight(Taken &taken, StringRef name, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   spmd::ShardingAttr sharding = tensor ? spmd::getSharding(tensor) : nullptr;
   if (!sharding)
     return;
-  RankedTensorType local = spmd::getLocalType(tensor);
-  int64_t bytes = local.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+  int64_t bytes = spmd::getBytes(spmd::getLocalType(tensor));
+  bool isCut = llvm::any_of(sharding.getDims(), [](spmd::DimShardingAttr dim) { return !dim.getAxes().empty(); });
   StoredWeight &weight = taken.weights[name];
   // What is read in parts is stored in parts.
-  if (weight.bytes == 0)
-    weight.dims = formatDims(sharding);
+  if (weight.bytes == 0 && isCut)
+    weight.dims = spmd::formatSharding(sharding);
   weight.bytes += bytes;
   taken.totals.storedBytes += bytes;
 }
@@ -107,7 +93,7 @@ static void readReport(Taken &taken, const Report &report) {
   taken.totals.sentBytes = report.getWireBytes();
   taken.totals.peakBytes = report.peakBytesPerRank;
   if (report.time)
-    taken.totals.ns = report.time->getNs();
+    taken.totals.ns = report.time->getCallNs();
   for (const CollectiveReport &one : report.collectives) {
     Sendings &place = taken.sendings[starNumbers(one.node)];
     place.counts[{one.kind, one.wireBytes / std::max<int64_t>(one.times, 1)}] += one.times;

@@ -10,7 +10,6 @@
 #include "PlanFinder.h"
 
 #include "cleave/Dialect/Pipe/Microbatches/Samples.h"
-#include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Search/MeshCells.h"
 #include "cleave/Support/Status.h"
@@ -44,14 +43,12 @@ bool Compilation::PlanFinder::prepare() {
                 Blame::Options);
   names = listNames(*state.module);
   given.areAllFree = given.isByTime = true;
-  if (!given.cluster && state.options.target == "host") {
-    given.cluster = getHostCluster();
-    given.clusterFile = given.cluster->name;
-  } else if (!given.cluster) {
-    given.cluster = Cluster();
-  } else if (given.clusterFile.empty()) {
+  if (given.cluster && given.clusterFile.empty())
     given.clusterFile = state.options.cluster;
-  }
+  if (!given.cluster && (given.cluster = state.getTargetCluster()))
+    given.clusterFile = given.cluster->name;
+  if (!given.cluster)
+    given.cluster = Cluster();
   limit = request.memoryBytes ? request.memoryBytes : given.cluster->device.memoryBytes;
   if (request.objective == PlanObjective::Step && given.states.empty())
     return fail(makeError("--objective step is about models whose outputs are next values of inputs: --state "
@@ -76,23 +73,17 @@ bool Compilation::PlanFinder::checkDevices() {
 }
 
 /// The mesh that is given, or those of the devices of a stage; axes of these get their names when it is known what they cut.
-std::vector<Compilation::PlanFinder::Candidate> Compilation::PlanFinder::listCandidates(StageCell stages,
-                                                                                        bool isQuick) {
+llvm::Expected<std::vector<Compilation::PlanFinder::Candidate>>
+Compilation::PlanFinder::listCandidates(StageCell stages, bool isQuick) {
   if (request.devices == 0)
     return std::vector<Candidate>{{stages, given.mesh, std::nullopt}};
   llvm::Expected<std::vector<MeshCell>> cells =
       listMeshCells(*given.cluster, request.devices / stages.stages, isQuick ? 1 : request.mostAxes);
-  if (!cells) { // All devices fill nodes, those of a stage do not.
-    llvm::consumeError(cells.takeError());
-    return {};
-  }
+  if (!cells) // All devices fill nodes, those of a stage do not.
+    return cells.takeError();
   std::vector<Candidate> candidates;
-  for (MeshCell &cell : *cells) {
-    Candidate candidate{stages, {}, std::move(cell.borders)};
-    for (auto [index, size] : llvm::enumerate(cell.sizes))
-      candidate.mesh.push_back({"axis" + std::to_string(index), size, {}});
-    candidates.push_back(std::move(candidate));
-  }
+  for (MeshCell &cell : *cells)
+    candidates.push_back({stages, makeAxes(cell.sizes), std::move(cell.borders)});
   return candidates;
 }
 
@@ -101,16 +92,19 @@ void Compilation::PlanFinder::predictOneDevice() {
   Plan alone = given;
   alone.rules.clear();
   alone.mesh = {{"device", 1, {}}};
-  answer.oneDeviceNs = state.predict(std::make_shared<Plan>(alone), getOptions(alone), State::Trial::WithKernels).ns;
+  answer.oneDeviceNs =
+      state.predict(std::make_shared<Plan>(alone), state.searchBy(alone), State::Trial::WithKernels).ns;
 }
 
 //===----------------------------------------------------------------------===//
 // The rounds
 //===----------------------------------------------------------------------===//
 
-/// Before anything is made of a cell, it is held to what one device takes: its share of that is the least that a microbatch takes.
+/// Before anything is made of a cell, it is held to what one device takes: its share of that is the least that a microbatch takes, unless
+/// what is cut fits into a cache.
 bool Compilation::PlanFinder::lookAtStages() {
   std::vector<StageCell> cells{{}};
+  int64_t samples = 1;
   if (llvm::Expected<func::FuncOp> func = findEntry(*state.module))
     samples = pipe::countSamples(*func);
   else
@@ -124,11 +118,17 @@ bool Compilation::PlanFinder::lookAtStages() {
                 Blame::Options);
   for (StageCell cell : cells) {
     auto parts = static_cast<double>(request.devices * cell.microbatches) / static_cast<double>(cell.stages);
-    if (isBeyond(cell, answer.oneDeviceNs / parts)) {
+    if (given.cluster->device.cacheBytes == 0 && isBeyond(cell, answer.oneDeviceNs / parts)) {
       ++answer.pruned;
       continue;
     }
-    for (const Candidate &candidate : listCandidates(cell, /*isQuick=*/true))
+    llvm::Expected<std::vector<Candidate>> candidates = listCandidates(cell, /*isQuick=*/true);
+    if (!candidates) {
+      std::string reason = llvm::formatv("in each of {0} stages {1}", cell.stages, toString(candidates.takeError()));
+      found.push_back({makeImpossible({cell, {}, {}}, std::move(reason)), nullptr});
+      continue;
+    }
+    for (const Candidate &candidate : *candidates)
       found.push_back(look(candidate));
   }
   return true;
@@ -157,7 +157,7 @@ std::vector<StageCell> Compilation::PlanFinder::pickBest() const {
 /// first, and how many are left out is told.
 void Compilation::PlanFinder::lookAtMeshes(llvm::ArrayRef<StageCell> picked) {
   for (StageCell cell : picked) {
-    std::vector<Candidate> candidates = listCandidates(cell, /*isQuick=*/false);
+    std::vector<Candidate> candidates = llvm::cantFail(listCandidates(cell, /*isQuick=*/false));
     size_t looked = std::min(candidates.size(), cell.isPipeline() ? kMostMeshesOfPipelines : kMostMeshes);
     for (const Candidate &candidate : llvm::ArrayRef(candidates).take_front(looked).drop_front(looked > 0))
       found.push_back(look(candidate));
@@ -202,8 +202,13 @@ void Compilation::PlanFinder::findBinding() {
   }
 }
 
-/// The least that was met is told, so that a user knows what to ask for.
+/// The least that was met is told, so that a user knows what to ask for. Without an answer nothing is pruned but for the time of a call.
 bool Compilation::PlanFinder::failWithout() {
+  bool isPruned = answer.pruned > 0 ||
+                  llvm::any_of(found, [](const Tried &one) { return one.cell.verdict == PlanCell::Verdict::Pruned; });
+  if (tried.empty() && isPruned)
+    return fail(makeError("{0}: no plan was found that takes {1} a call: by a bound all of these stages take more",
+                          state.options.model, formatTime(request.withinNs)));
   if (tried.empty()) {
     auto named = llvm::find_if(found, [](const Tried &one) { return !one.cell.reason.empty(); });
     std::string reason = named == found.end() ? "" : ": " + named->cell.reason;
@@ -213,6 +218,9 @@ bool Compilation::PlanFinder::failWithout() {
     return fail(makeError("{0}: no plan was found that takes {1} a call; the least that was met is {2} (not proved to "
                           "be the least)",
                           state.options.model, formatTime(request.withinNs), formatTime(leastNs)));
+  if (leastBytes <= limit)
+    return fail(makeError("{0}: no plan was found that takes {1} a call in {2} a rank; each alone was met",
+                          state.options.model, formatTime(request.withinNs), formatBytes(limit)));
   return fail(
       makeError("{0}: no plan was found in {1} a rank; the least that was met is {2} (not proved to be the least)",
                 state.options.model, formatBytes(limit), formatBytes(leastBytes)));
@@ -235,11 +243,11 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
                       StringRef(cell.text));
   };
   llvm::sort(found, [&](const Tried &lhs, const Tried &rhs) { return order(lhs.cell) < order(rhs.cell); });
-  Tried &best = found.front();
-  if (best.cell.text.empty()) {
+  if (found.empty() || found.front().cell.text.empty()) {
     failWithout();
     return std::nullopt;
   }
+  Tried &best = found.front();
   best.cell.verdict = PlanCell::Verdict::Best;
   answer.plan = std::move(best.plan);
   for (Tried &one : found)

@@ -11,19 +11,13 @@
 
 #include "cleave/Plan/FormatPlan.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
-
-/// By time, whatever options say of what is decided otherwise: the plan that comes of it says so, too.
-ShardOptions Compilation::PlanFinder::getOptions(const Plan &plan) const {
-  ShardOptions sharding = state.options.sharding;
-  sharding.optimize = Optimize::Time;
-  sharding.decidingCosts.reset();
-  return withMachine(plan, std::move(sharding));
-}
 
 /// Stages are far from each other: their axis is the major one.
 Plan Compilation::PlanFinder::makeGiven(const Candidate &candidate) const {
@@ -52,7 +46,7 @@ bool Compilation::PlanFinder::fits(const PlanCell &cell) const {
 
 /// What takes longer than the best by the least that a cell can take. Where memory counts, or any plan may be on the front, nothing does.
 bool Compilation::PlanFinder::isBeyond(const StageCell &stages, double ns) const {
-  if (!stages.isPipeline() || request.takesLeast || request.wantsFront)
+  if (!stages.isPipeline() || request.takesLeast || request.wantsFront || !std::isfinite(ns))
     return false;
   double least = request.objective == PlanObjective::Throughput ? stages.boundSpan(ns) : stages.boundCall(ns);
   return least >= best || (request.withinNs > 0 && stages.boundCall(ns) > request.withinNs);
@@ -63,7 +57,7 @@ bool Compilation::PlanFinder::isBeyond(const StageCell &stages, double ns) const
 Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std::shared_ptr<Plan> &plan,
                                                                        double least) {
   constexpr double kClose = 1.1;
-  ShardOptions sharding = getOptions(*plan);
+  ShardOptions sharding = state.searchBy(*plan);
   State::Prediction taken = state.predict(plan, sharding, State::Trial::WithKernels);
   if (!plan->hasFree() && !plan->pipeline && taken.ns < kClose * least && state.isSmall())
     state.compareObjectives(plan, sharding, [&](Optimize optimize) { return makeCosts(*plan, optimize); }, taken);
@@ -177,15 +171,22 @@ void Compilation::PlanFinder::followFront(Look &look) {
   }
 }
 
+PlanCell Compilation::PlanFinder::makeImpossible(const Candidate &candidate, std::string reason) const {
+  PlanCell cell;
+  cell.mesh = formatMesh(makeGiven(candidate).mesh);
+  cell.stages = candidate.stages;
+  cell.verdict = PlanCell::Verdict::Impossible;
+  cell.reason = std::move(reason);
+  return cell;
+}
+
 /// A cell without a problem keeps the first reason that the phases gave.
 Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &candidate) {
-  Tried best;
   Plan plan = makeGiven(candidate);
-  best.cell.mesh = formatMesh(plan.mesh);
-  best.cell.stages = candidate.stages;
-  best.cell.verdict = PlanCell::Verdict::Impossible;
+  std::string reason;
   std::unique_ptr<MeshProblem> problem =
-      state.makeProblem(plan, getOptions(plan), /*storesParameters=*/true, &best.cell.reason);
+      state.makeProblem(plan, state.searchBy(plan), /*storesParameters=*/true, &reason);
+  Tried best{makeImpossible(candidate, std::move(reason)), nullptr};
   if (!problem)
     return best;
   CellPlan cell(std::move(problem), names);

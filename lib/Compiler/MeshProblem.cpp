@@ -26,6 +26,13 @@ std::vector<StringRef> cleave::listNames(ModuleOp module) {
   return names;
 }
 
+ShardOptions Compilation::State::searchBy(const Plan &plan) const {
+  ShardOptions sharding = options.sharding;
+  sharding.optimize = Optimize::Time;
+  sharding.decidingCosts.reset();
+  return withMachine(plan, std::move(sharding));
+}
+
 std::unique_ptr<MeshProblem> Compilation::State::makeProblem(const Plan &plan, const ShardOptions &sharding,
                                                              bool storesParameters, std::string *reason) {
   auto made = std::make_unique<MeshProblem>();
@@ -34,10 +41,12 @@ std::unique_ptr<MeshProblem> Compilation::State::makeProblem(const Plan &plan, c
   made->module = advanceCopy(std::make_shared<Plan>(plan), sharding, Phase::Annotated, reason);
   if (!made->module)
     return nullptr;
-  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler quiet(context.get(), keepFirstError(reason));
   llvm::Expected<func::FuncOp> func = findEntry(*made->module);
   if (!func) {
-    llvm::consumeError(func.takeError());
+    std::string text = llvm::toString(func.takeError());
+    if (reason)
+      *reason = std::move(text);
     return nullptr;
   }
   made->atoms = MeshAtoms::create(*made->module);

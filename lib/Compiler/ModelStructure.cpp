@@ -8,10 +8,9 @@
 
 #include "MeshProblem.h"
 
-#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
-#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -28,25 +27,16 @@ std::unique_ptr<ModelStructure> ModelStructure::create(Compilation &compilation,
     alone.mesh = {{"device", 1, {}}};
     plan = std::make_shared<Plan>(std::move(alone));
   }
-  auto structure = std::make_unique<ModelStructure>();
-  structure->module = state.advanceCopy(plan, state.options.sharding, Phase::Annotated);
-  if (!structure->module) {
-    state.fail(makeError("{0}: the rules that are given cannot be kept; cleave shard with the same says why",
-                         state.options.model));
+  std::unique_ptr<ModelStructure> structure(new ModelStructure);
+  std::string reason;
+  structure->made = state.makeProblem(*plan, state.options.sharding, /*storesParameters=*/false, &reason);
+  if (!structure->made) {
+    state.fail(makeError("{0}: the rules that are given cannot be kept: {1}", state.options.model, reason));
     return nullptr;
   }
-  llvm::Expected<func::FuncOp> func = findEntry(*structure->module);
-  if (!func) {
-    state.fail(func.takeError());
-    return nullptr;
-  }
-  structure->atoms = MeshAtoms::create(*structure->module);
-  structure->source = structure->atoms ? FunctionProblem::create(*func, *structure->atoms) : nullptr;
-  if (!structure->source)
-    return nullptr;
   structure->names = listNames(*state.module);
   const Problem &problem = structure->getProblem();
-  for (auto [id, value] : llvm::enumerate(structure->source->getValues())) {
+  for (auto [id, value] : llvm::enumerate(structure->made->source->getValues())) {
     bool isInput = problem.producer(id) == kNone, isParameter = problem.isParameter(id);
     auto type = dyn_cast<RankedTensorType>(value.getType());
     structure->model.isGiven.push_back(isa<BlockArgument>(value) && isInput && !isParameter);
@@ -57,9 +47,14 @@ std::unique_ptr<ModelStructure> ModelStructure::create(Compilation &compilation,
   return structure;
 }
 
+ModelStructure::ModelStructure() = default;
+ModelStructure::~ModelStructure() = default;
+
+const Problem &ModelStructure::getProblem() const { return made->getProblem(); }
+
 /// The first, where a value has several.
 StringRef ModelStructure::getName(ValueId value) const {
-  SmallVector<StringRef, 1> names = getTensorNames(source->getValues()[value]);
+  SmallVector<StringRef, 1> names = getTensorNames(made->source->getValues()[value]);
   return names.empty() ? "" : names.front();
 }
 
@@ -86,7 +81,7 @@ std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
         before += ", " + words;
       continue;
     }
-    auto parameter = source->getValues()[role.weight].getDefiningOp<ParameterOpInterface>();
+    auto parameter = made->source->getValues()[role.weight].getDefiningOp<ParameterOpInterface>();
     ArrayRef<int64_t> shape = parameter ? parameter.getParameterShape() : getProblem().shape(role.weight);
     named.push_back({name.str(), words, role.block, shape.vec(), findDims(plan, name)});
   }
@@ -99,7 +94,7 @@ SupportReport ModelStructure::findSupport() const {
   SupportReport report;
   llvm::MapVector<std::pair<StringRef, StringRef>, unsigned> whole;
   llvm::MapVector<StringRef, unsigned> unpriced;
-  for (auto [id, op] : llvm::enumerate(source->getOps())) {
+  for (auto [id, op] : llvm::enumerate(made->source->getOps())) {
     if (problem.isConstraint(id))
       continue;
     const ShardingRule &rule = problem.rule(problem.ruleOf(id));

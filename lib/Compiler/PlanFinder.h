@@ -47,7 +47,7 @@ private:
   bool prepare();
   bool checkDevices();
   void predictOneDevice();
-  std::vector<Candidate> listCandidates(spmd::StageCell stages, bool isQuick);
+  llvm::Expected<std::vector<Candidate>> listCandidates(spmd::StageCell stages, bool isQuick);
   bool lookAtStages();
   std::vector<spmd::StageCell> pickBest() const;
   void lookAtMeshes(llvm::ArrayRef<spmd::StageCell> picked);
@@ -59,6 +59,7 @@ private:
 
   // LookAtCell.cpp
   Tried look(const Candidate &candidate);
+  PlanCell makeImpossible(const Candidate &candidate, std::string reason) const;
   const spmd::CellAnswer *searchCell(Look &look);
   void takeOthers(Look &look, const spmd::CellAnswer &met);
   void followFront(Look &look);
@@ -69,7 +70,6 @@ private:
   /// What is to be little of an answer.
   double getMeasure(const PlanCell &cell) const;
   bool fits(const PlanCell &cell) const;
-  ShardOptions getOptions(const spmd::Plan &plan) const;
   spmd::Plan makeGiven(const Candidate &candidate) const;
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
 
@@ -79,7 +79,7 @@ private:
   spmd::Plan given;
   /// Of the model as it was loaded.
   std::vector<llvm::StringRef> names;
-  int64_t limit = 0, samples = 1;
+  int64_t limit = 0;
   std::vector<Tried> found;
   /// All that has a program, whether it fits or not.
   std::vector<Tried> tried;

@@ -45,13 +45,17 @@ static ShardOptions makeTrial(ShardOptions sharding) {
   return sharding;
 }
 
-OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                      const ShardOptions &sharding, Phase last, std::string *reason) {
-  ScopedDiagnosticHandler quiet(context.get(), [reason](mlir::Diagnostic &diagnostic) {
+std::function<LogicalResult(mlir::Diagnostic &)> cleave::keepFirstError(std::string *reason) {
+  return [reason](mlir::Diagnostic &diagnostic) {
     if (reason && reason->empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
       *reason = diagnostic.str();
     return success();
-  });
+  };
+}
+
+OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                      const ShardOptions &sharding, Phase last, std::string *reason) {
+  ScopedDiagnosticHandler quiet(context.get(), keepFirstError(reason));
   OwningOpRef<ModuleOp> copy = module->clone();
   ShardState handing;
   handing.plan = candidate;
@@ -87,7 +91,7 @@ static std::optional<Report> makeReportOf(ModuleOp module, StringRef model, cons
 Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
                                                            const ShardOptions &sharding, Trial trial) {
   const Prediction impossible{std::numeric_limits<double>::infinity()};
-  ScopedDiagnosticHandler quiet(context.get(), [](mlir::Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler quiet(context.get(), keepFirstError(nullptr));
   Phase sharded = candidate && candidate->pipeline ? Phase::PerRank : Phase::Optimized;
   OwningOpRef<ModuleOp> copy =
       advanceCopy(candidate, sharding, trial == Trial::WithKernels ? Phase::Clustered : sharded);

@@ -83,6 +83,11 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
                                                 const ShardOptions &sharding, Phase last,
                                                 std::string *reason = nullptr);
+  /// Options with which plans are searched: by time on the machine of that plan, whatever they say of what is decided otherwise. What is found
+  /// says so, too.
+  ShardOptions searchBy(const spmd::Plan &plan) const;
+  /// The machine that a target stands for; nothing: it stands for none.
+  std::optional<spmd::Cluster> getTargetCluster() const;
   /// The model on the mesh of a plan as a problem to decide, with the annotations of that; null if it cannot be sharded so, with the first
   /// reason. `storesParameters`: how weights are stored is decided, too.
   std::unique_ptr<MeshProblem> makeProblem(const spmd::Plan &plan, const ShardOptions &sharding, bool storesParameters,
@@ -150,6 +155,9 @@ constexpr llvm::StringLiteral kRangesAttr = "nn.ranges";
 spmd::CostModel makeCosts(const spmd::Plan &plan, spmd::Optimize optimize);
 /// The options of a trial with that plan. Precondition: the same.
 ShardOptions withMachine(const spmd::Plan &plan, ShardOptions sharding);
+
+/// What is tried says nothing to anybody: the first error alone is kept, where `reason` is not null.
+std::function<llvm::LogicalResult(mlir::Diagnostic &)> keepFirstError(std::string *reason);
 
 /// Tells what is being done while it lives.
 class Telling {

@@ -83,8 +83,7 @@ ExitCode cleave::driver::calibrateCommand(Session &session) {
   std::string text =
       formatv("# Measured by cleave bench --calibrate: {0} ranks on {1} cores, least of {2}, load {3:f1}\n{4}",
               how.ranks, cores, how.rounds, load, spmd::formatCluster(fitted.cluster));
-  bool isShown = options.output.empty() || options.output == "-";
-  if (isShown || !options.quiet)
+  if (options.writesToOutput() || !options.quiet)
     llvm::outs() << text;
   std::string off;
   for (const spmd::Deviation &deviation : fitted.deviations)
@@ -93,12 +92,9 @@ ExitCode cleave::driver::calibrateCommand(Session &session) {
   if (!off.empty())
     return session.fail(makeError("no cluster is written: the formulas are off by more than {0:P0} for {1}",
                                   spmd::kLargestDeviation, off));
-  if (isShown)
+  if (options.writesToOutput())
     return kDone;
-  if (llvm::Error error = writeFileAtomically(options.output, [&](llvm::raw_ostream &os) {
-        os << text;
-        return llvm::Error::success();
-      }))
+  if (llvm::Error error = writeTextAtomically(options.output, text))
     return session.fail(std::move(error));
   return kDone;
 }

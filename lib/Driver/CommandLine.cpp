@@ -209,8 +209,7 @@ private:
           return llvm::formatv("'{0}' is about meshes that are found, which '--devices N' asks for", name);
     if (options.axes < 1)
       return "'--axes 0': expected at least one axis";
-    bool isFolder = !options.output.empty() && options.output != "-";
-    if (given.count(OPT_top) && (options.top < 1 || !isFolder))
+    if (given.count(OPT_top) && (options.top < 1 || options.writesToOutput()))
       return "'--top K' writes the K best plans: expected a number above 0, and a folder, '-o DIR'";
     if (options.plan.wantsFront && options.plan.takesLeast)
       return "'--front' goes from the least time to the least memory, '--memory least' asks for its end";
@@ -235,7 +234,7 @@ private:
       return "'--rtol' and '--atol' are tolerances of '--check'";
     if (options.emit.isOnnx && options.command == "run")
       return "'run' runs a partitioned program, '--emit onnx' stops before";
-    if (options.emit.isOnnx && (options.output.empty() || options.output == "-"))
+    if (options.emit.isOnnx && options.writesToOutput())
       return "'--emit onnx' writes a model: name it with '-o annotated.onnx'";
     if (!options.report.empty() && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",
@@ -251,7 +250,7 @@ private:
       return "'--allow' is about programs: use --device";
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";
-    if (options.command == "export" && (options.output.empty() || options.output == "-"))
+    if (options.command == "export" && options.writesToOutput())
       return "'export' writes files into a folder: name it with '-o DIR'";
     if (options.command == "run" && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before", toString(options.getEmit()));

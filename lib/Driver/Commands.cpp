@@ -33,7 +33,7 @@ ExitCode cleave::driver::shardCommand(Session &session) {
                             : session.advanceAndWrite(last, options.output, isPartitioned ? &report : nullptr)))
     return session.getExitCode();
   // The module itself goes to standard output where no file is named; the rest would spoil it.
-  bool hasModule = options.output.empty() || options.output == "-";
+  bool hasModule = options.writesToOutput();
   if (report)
     return writeReport(session, *report, /*printsTable=*/!hasModule && !options.quiet);
   printSeconds(session);

@@ -6,10 +6,9 @@
 #include "cleave/Driver/FoundPlanText.h"
 
 #include "cleave/Driver/PlanProof.h"
+#include "cleave/Driver/ReportFile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Sharding/Cluster.h"
-#include "cleave/Support/File.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace cleave;
 using namespace cleave::driver;
@@ -68,8 +67,5 @@ llvm::Error cleave::driver::writeReport(const Options &options, const FoundPlan 
         llvm::json::Object{{"more_bytes", found.binding->moreBytes}, {"saved_seconds", found.binding->savedNs * 1e-9}};
   for (auto &[key, value] : structure)
     report[key] = std::move(value);
-  return writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
-    os << llvm::formatv("{0:2}", llvm::json::Value(std::move(report))) << '\n';
-    return llvm::Error::success();
-  });
+  return writeReport(options, std::move(report));
 }

@@ -1,9 +1,11 @@
 //===- FoundPlanText.cpp - a found plan in words --------------------------===//
 //
-// Tables for terminals: columns are as wide as what stands in them, and only pipelines bring theirs.
+// What only pipelines have is a column where there is one.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/FoundPlanText.h"
+
+#include "TextTable.h"
 
 #include "cleave/Plan/Plan.h"
 #include "cleave/Sharding/Cluster.h"
@@ -34,21 +36,7 @@ static llvm::StringRef describe(PlanCell::Verdict verdict) {
   llvm_unreachable("all verdicts are there");
 }
 
-/// Columns as wide as their longest text, the first to the left.
-static void printTable(llvm::raw_ostream &os, llvm::ArrayRef<std::vector<std::string>> rows) {
-  std::vector<size_t> widths(rows.front().size());
-  for (llvm::ArrayRef<std::string> row : rows)
-    for (auto [width, text] : llvm::zip(widths, row))
-      width = std::max(width, text.size());
-  for (llvm::ArrayRef<std::string> row : rows) {
-    std::string line = row.front() + std::string(widths.front() - row.front().size(), ' ');
-    for (auto [width, text] : llvm::drop_begin(llvm::zip(widths, row)))
-      line += "  " + std::string(width - text.size(), ' ') + text;
-    os << llvm::StringRef(line).rtrim() << '\n';
-  }
-}
-
-/// What only pipelines have is a column where there is one; cells that a bound leaves out are counted.
+/// Cells that a bound leaves out are counted.
 void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
   constexpr size_t kMostLines = 10;
   std::vector<PlanCell> shown = found.cells;
@@ -78,7 +66,7 @@ void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
       add(cell.mesh, parts, formatTime(cell.ns), formatTime(cell.spanNs),
           {formatBytes(cell.sentBytes), formatBytes(cell.peakBytes), formatBytes(cell.storedBytes), why});
   }
-  printTable(os, rows);
+  printTable(os, rows, TextColumns::FirstLeft);
   if (more > 0)
     os << "and " << more << " more\n";
   if (pruned > 0)
@@ -101,7 +89,7 @@ void cleave::driver::drawFront(llvm::raw_ostream &os, const FoundPlan &found) {
         cell.stages.isPipeline() ? llvm::formatv(", {0} microbatches", cell.stages.microbatches).str() : "";
     rows.push_back({bar, formatTime(cell.ns), formatTime(cell.spanNs), formatBytes(cell.peakBytes), cell.mesh + parts});
   }
-  printTable(os, rows);
+  printTable(os, rows, TextColumns::FirstLeft);
 }
 
 /// What is predicted first, for that is what most people want to know; what binds last, for that is what they can change.

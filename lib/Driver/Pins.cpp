@@ -22,7 +22,7 @@ static std::string formatPins(const Options &options) {
 }
 
 /// Pins are the last of the rules (CommandLine.cpp).
-CompileOptions cleave::driver::withoutPins(const Options &options) {
+static CompileOptions withoutPins(const Options &options) {
   CompileOptions without = options.compile;
   without.sharding.shard.resize(without.sharding.shard.size() - options.pins.size());
   return without;

@@ -21,9 +21,6 @@
 using namespace cleave;
 using namespace cleave::driver;
 
-/// The plan goes to standard output.
-static bool isShown(const Options &options) { return options.output.empty() || options.output == "-"; }
-
 /// The plans that are written, where there are several.
 static std::vector<PlanCell> listWritten(const Options &options, const FoundPlan &found) {
   std::vector<PlanCell> written = options.plan.wantsFront ? found.front : found.cells;
@@ -41,11 +38,7 @@ static llvm::Error writePlans(llvm::StringRef folder, llvm::ArrayRef<PlanCell> c
   for (const PlanCell &cell : cells) {
     llvm::SmallString<128> path(folder);
     llvm::sys::path::append(path, llvm::formatv("plan-{0}.yaml", ++number));
-    llvm::Error error = writeFileAtomically(path, [&](llvm::raw_ostream &os) {
-      os << cell.text;
-      return llvm::Error::success();
-    });
-    if (error)
+    if (llvm::Error error = writeTextAtomically(path, cell.text))
       return error;
   }
   return llvm::Error::success();
@@ -53,14 +46,11 @@ static llvm::Error writePlans(llvm::StringRef folder, llvm::ArrayRef<PlanCell> c
 
 /// Into a folder where there are several, a file where there is one.
 static llvm::Error writeFound(const Options &options, const FoundPlan &found) {
-  if (isShown(options))
+  if (options.writesToOutput())
     return llvm::Error::success();
   if (options.plan.wantsFront || options.top > 0)
     return writePlans(options.output, listWritten(options, found));
-  return writeFileAtomically(options.output, [&](llvm::raw_ostream &os) {
-    os << found.getBest().text;
-    return llvm::Error::success();
-  });
+  return writeTextAtomically(options.output, found.getBest().text);
 }
 
 /// What is asked of plans that there are, or of the model alone; nothing: a plan is to be found.
@@ -100,7 +90,7 @@ static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &foun
     drawFront(os, found);
   for (const std::string &line : summarize(found))
     os << "found: " << line << '\n';
-  if (size_t written = isShown(options) ? 0 : listWritten(options, found).size())
+  if (size_t written = options.writesToOutput() ? 0 : listWritten(options, found).size())
     os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output << '\n';
   if (proof)
     os << "proved: " << proof->format() << '\n';
@@ -126,8 +116,8 @@ ExitCode cleave::driver::planCommand(Session &session) {
     if (llvm::Error error = writeReport(options, *found, proof ? &*proof : nullptr, std::move(structure)))
       return session.fail(std::move(error));
   if (!options.quiet)
-    print(isShown(options) ? llvm::errs() : llvm::outs(), session, *found, proof ? &*proof : nullptr);
-  if (isShown(options))
+    print(options.writesToOutput() ? llvm::errs() : llvm::outs(), session, *found, proof ? &*proof : nullptr);
+  if (options.writesToOutput())
     llvm::outs() << found->getBest().text;
   return kDone;
 }

@@ -17,11 +17,7 @@ std::optional<PlanProof> cleave::driver::writeCertificate(Session &session, cons
   std::optional<PlanProof> proof = certifyPlan(session, found, options.plan);
   if (!proof)
     return std::nullopt;
-  llvm::Error error = writeFileAtomically(options.certificate, [&](llvm::raw_ostream &os) {
-    os << proof->certificate;
-    return llvm::Error::success();
-  });
-  if (error)
+  if (llvm::Error error = writeTextAtomically(options.certificate, proof->certificate))
     return session.fail(std::move(error)), std::nullopt;
   return proof;
 }

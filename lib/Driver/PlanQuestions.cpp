@@ -5,8 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/PlanQuestions.h"
 
+#include "TextTable.h"
+
 #include "cleave/Compiler/ComparePlans.h"
 #include "cleave/Compiler/ModelStructure.h"
+#include "cleave/Driver/ReportFile.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/File.h"
@@ -21,28 +24,9 @@ using namespace cleave::driver;
 using llvm::formatv;
 using llvm::StringRef;
 
-/// Where a plan goes to standard output, all else goes to the other.
-static bool writesToOutput(const Options &options) { return options.output.empty() || options.output == "-"; }
-
 //===----------------------------------------------------------------------===//
 // Roles and support
 //===----------------------------------------------------------------------===//
-
-/// A table of columns as wide as their longest cell.
-static void printTable(llvm::raw_ostream &os, llvm::ArrayRef<std::vector<std::string>> rows) {
-  std::vector<size_t> widths;
-  for (const auto &row : rows)
-    for (auto [index, cell] : llvm::enumerate(row)) {
-      widths.resize(std::max(widths.size(), index + 1));
-      widths[index] = std::max(widths[index], cell.size());
-    }
-  for (const auto &row : rows) {
-    std::string line;
-    for (auto [index, cell] : llvm::enumerate(row))
-      line += cell + std::string(widths[index] - cell.size() + 2, ' ');
-    os << StringRef(line).rtrim() << '\n';
-  }
-}
 
 /// In the order in which the model reads its weights; a weight without a layer has a dash.
 static void printRoles(llvm::raw_ostream &os, llvm::ArrayRef<NamedRole> roles) {
@@ -51,7 +35,7 @@ static void printRoles(llvm::raw_ostream &os, llvm::ArrayRef<NamedRole> roles) {
     std::string shape = llvm::join(llvm::map_range(role.shape, [](int64_t size) { return std::to_string(size); }), "x");
     rows.push_back({role.weight, role.role, role.block ? std::to_string(role.block) : "-", shape, role.dims});
   }
-  printTable(os, rows);
+  printTable(os, rows, TextColumns::AllLeft);
 }
 
 /// `2 nn.top_k (looks at whole rows)`.
@@ -106,7 +90,7 @@ bool cleave::driver::answerStructure(Session &session, const spmd::Plan *plan, l
   auto structure = ModelStructure::create(session, nullptr);
   if (!structure)
     return false;
-  llvm::raw_ostream &os = plan && writesToOutput(options) ? llvm::errs() : llvm::outs();
+  llvm::raw_ostream &os = plan && options.writesToOutput() ? llvm::errs() : llvm::outs();
   if (options.roles) {
     std::vector<NamedRole> roles = structure->findRoles(plan);
     printRoles(os, roles);
@@ -158,13 +142,6 @@ std::string cleave::driver::noteRoles(Session &session, const spmd::Plan &plan, 
   return noted;
 }
 
-static llvm::Error writeReport(const Options &options, llvm::json::Object report) {
-  return writeFileAtomically(options.report, [&](llvm::raw_ostream &os) {
-    os << formatv("{0:2}", llvm::json::Value(std::move(report))) << '\n';
-    return llvm::Error::success();
-  });
-}
-
 /// What all reports of the command begin with.
 static llvm::json::Object beginReport(const Options &options) {
   return llvm::json::Object{{"version", 1}, {"kind", "plan"}, {"model", options.compile.model}};
@@ -209,8 +186,8 @@ ExitCode cleave::driver::likePlan(Session &session, const LikePlan &like) {
       formatv("a rank takes {0}, of them {1} weights and states, and sends {2}", formatBytes(counted->peakBytesPerRank),
               formatBytes(counted->parameterBytesPerRank), formatBytes(counted->getWireBytes()));
   if (counted->time)
-    figures +=
-        formatv("; a call is predicted to take {0} on {1}", formatTime(counted->time->getNs()), counted->time->cluster);
+    figures += formatv("; a call is predicted to take {0} on {1}", formatTime(counted->time->getCallNs()),
+                       counted->time->cluster);
   std::string text = formatv("# by cleave plan --like {0}, from the structure of the model: {1}\n# {2}\n"
                              "# a rule may be changed, taken away or added\n{3}",
                              style, summarize(like, style), figures, rules);
@@ -221,22 +198,18 @@ ExitCode cleave::driver::likePlan(Session &session, const LikePlan &like) {
         {"memory", llvm::json::Object{{"peak", counted->peakBytesPerRank}, {"stored", counted->parameterBytesPerRank}}},
         {"plan", text}};
     if (counted->time)
-      best["seconds"] = counted->time->getNs() * 1e-9;
+      best["seconds"] = counted->time->getCallNs() * 1e-9;
     report["best"] = std::move(best);
     if (llvm::Error error = writeReport(options, std::move(report)))
       return session.fail(std::move(error));
   }
-  if (writesToOutput(options)) {
+  if (options.writesToOutput()) {
     if (!options.quiet)
       llvm::errs() << summarize(like, style) << '\n' << figures << '\n';
     llvm::outs() << text;
     return kDone;
   }
-  llvm::Error error = writeFileAtomically(options.output, [&](llvm::raw_ostream &os) {
-    os << text;
-    return llvm::Error::success();
-  });
-  if (error)
+  if (llvm::Error error = writeTextAtomically(options.output, text))
     return session.fail(std::move(error));
   if (!options.quiet)
     llvm::outs() << summarize(like, style) << '\n' << figures << '\n';
@@ -277,7 +250,8 @@ ExitCode cleave::driver::comparePlans(Session &session) {
               formatTotals("A", a),
               formatTotals("B", b),
               {"B - A", "", isTimed ? formatChange(*b.ns - *a.ns, formatTime(std::abs(*b.ns - *a.ns))) : "-",
-               bytes(a.sentBytes, b.sentBytes), bytes(a.peakBytes, b.peakBytes), bytes(a.storedBytes, b.storedBytes)}});
+               bytes(a.sentBytes, b.sentBytes), bytes(a.peakBytes, b.peakBytes), bytes(a.storedBytes, b.storedBytes)}},
+             TextColumns::AllLeft);
   for (const std::string &place : places)
     llvm::outs() << place << '\n';
   if (places.empty())

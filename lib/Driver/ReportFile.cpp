@@ -16,7 +16,7 @@ using namespace cleave::driver;
 void cleave::driver::printSeconds(const Session &session) {
   const Options &options = session.getOptions();
   // A module on standard output must stay readable.
-  bool hasModule = options.command == "shard" && (options.output.empty() || options.output == "-");
+  bool hasModule = options.command == "shard" && options.writesToOutput();
   if (options.timePhases)
     for (const auto &[phase, seconds] : session.getSeconds())
       (hasModule ? llvm::errs() : llvm::outs()) << llvm::formatv("{0,-24} {1:f4} s\n", phase, seconds);
@@ -35,4 +35,8 @@ ExitCode cleave::driver::writeReport(Session &session, const Report &report, boo
     return llvm::Error::success();
   });
   return error ? session.fail(std::move(error)) : kDone;
+}
+
+llvm::Error cleave::driver::writeReport(const Options &options, llvm::json::Object report) {
+  return writeTextAtomically(options.report, llvm::formatv("{0:2}\n", llvm::json::Value(std::move(report))).str());
 }

@@ -130,7 +130,7 @@ std::string cleave::spmd::suggestClusters(StringRef name) {
   return suggestNames(name, names);
 }
 
-// A core of Zen 4 with AVX-512, by `cleave bench --calibrate`: docs/cluster.md.
+// A core of Zen 4 with AVX-512: docs/cluster.md has what was measured, and how.
 Cluster cleave::spmd::getHostCluster() {
   Cluster cluster;
   cluster.name = "cpu-threads";

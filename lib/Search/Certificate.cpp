@@ -47,7 +47,7 @@ private:
 /// Numbers are 0 behind the end or an error, so that who reads asks once, in the end. No list is longer than the bytes that there are.
 class Unpacker {
 public:
-  explicit Unpacker(StringRef text) { isBad = static_cast<bool>(errorToBool(decodeBase64(text, bytes))); }
+  explicit Unpacker(StringRef text) { isBad = errorToBool(decodeBase64(text, bytes)); }
 
   uint64_t next() {
     const char *error = nullptr;

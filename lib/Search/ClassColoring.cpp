@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/ClassColoring.h"
-#include "Elimination.h"
+#include "cleave/Solver/Elimination.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -44,7 +44,6 @@ private:
     return domains.size() - 1;
   }
   uint32_t variableOf(DimClassId id);
-  double bytesOf(ValueId value) const;
   double gatheredBytes(OpId op, DimClassId id, FactorId taken) const;
   double summedBytes(OpId op, FactorId factor) const;
   void countAll();
@@ -75,14 +74,6 @@ uint32_t Coloring::variableOf(DimClassId id) {
   return entry->second;
 }
 
-/// Of the whole value: what other axes cut of it is the same for all colorings.
-double Coloring::bytesOf(ValueId value) const {
-  auto bytes = static_cast<double>(problem.elementBytes(value));
-  for (int64_t extent : problem.shape(value))
-    bytes *= static_cast<double>(extent);
-  return bytes;
-}
-
 /// Operands that have a factor of the class which is not the one that the op takes.
 double Coloring::gatheredBytes(OpId op, DimClassId id, FactorId taken) const {
   const ShardingRule &rule = problem.rule(problem.ruleOf(op));
@@ -91,7 +82,7 @@ double Coloring::gatheredBytes(OpId op, DimClassId id, FactorId taken) const {
     if (factor == taken || classes.ofFactor(op, factor) != id)
       continue;
     for (auto [dims, operand] : zip(rule.operands, problem.operands(op)))
-      bytes += standsIn(dims, factor) ? saved * bytesOf(operand) : 0;
+      bytes += standsIn(dims, factor) ? saved * problem.totalBytes(operand) : 0;
   }
   return bytes;
 }
@@ -102,7 +93,7 @@ double Coloring::summedBytes(OpId op, FactorId factor) const {
   double bytes = 0;
   if (rule.isReduction(factor))
     for (ValueId result : problem.results(op))
-      bytes += 2 * saved * bytesOf(result);
+      bytes += 2 * saved * problem.totalBytes(result);
   for (const InnerCost &cost : rule.inner) {
     if (!is_contained(cost.factors, factor))
       continue;
@@ -119,7 +110,7 @@ void Coloring::countAll() {
   for (OpId op = 0; op < problem.numOps(); ++op)
     allFlops += problem.rule(problem.ruleOf(op)).flops;
   for (ValueId value = 0; value < problem.numValues(); ++value)
-    allBytes += bytesOf(value);
+    allBytes += problem.totalBytes(value);
 }
 
 /// A cost below 0 stands for what must not be.
@@ -179,7 +170,7 @@ void Coloring::addStorage() {
       if (found != classVariables.end() && !is_contained(variables, found->second))
         variables.push_back(found->second);
     }
-    double whole = bytesOf(value) * saved * perByte;
+    double whole = problem.totalBytes(value) * saved * perByte;
     if (variables.size() == 1)
       terms.push_back({variables[0], kNoVariable, addCells({whole, 0}).data()});
     else if (variables.size() == 2)

@@ -87,6 +87,14 @@ bool cleave::spmd::isLookup(const ShardingRule &rule) {
   });
 }
 
+std::vector<char> cleave::spmd::findDependents(const Problem &problem, std::vector<char> isOne) {
+  for (OpId op = 0; op < problem.numOps(); ++op)
+    if (any_of(problem.operands(op), [&](ValueId operand) { return isOne[operand]; }))
+      for (ValueId result : problem.results(op))
+        isOne[result] = true;
+  return isOne;
+}
+
 static uint8_t markOf(DimTag tag) { return uint8_t(1) << static_cast<int>(tag); }
 
 /// Notes what the op says of the classes of its factors.

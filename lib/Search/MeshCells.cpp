@@ -81,3 +81,10 @@ Expected<std::vector<MeshCell>> cleave::spmd::listMeshCells(const Cluster &clust
   });
   return cells;
 }
+
+std::vector<MeshAxis> cleave::spmd::makeAxes(ArrayRef<int64_t> sizes) {
+  std::vector<MeshAxis> axes;
+  for (auto [index, size] : llvm::enumerate(sizes))
+    axes.push_back({"axis" + std::to_string(index), size, {}});
+  return axes;
+}

@@ -42,7 +42,8 @@ constexpr unsigned kFarthest = 24;
 class RoleFinder {
 public:
   RoleFinder(const Problem &problem, const std::vector<char> &isGiven, const std::vector<char> &isWeight)
-      : problem(problem), classes(problem), isGiven(isGiven), isWeight(isWeight), kinds(problem.numValues(), 0) {}
+      : problem(problem), classes(problem), isGiven(isGiven), isWeight(isWeight),
+        isOfCall(findDependents(problem, isGiven)), kinds(problem.numValues(), 0) {}
 
   std::vector<Role> run();
 
@@ -76,6 +77,7 @@ private:
   const Problem &problem;
   DimClasses classes;
   const std::vector<char> &isGiven, &isWeight;
+  /// By value, whether a call changes it: a table that is looked up by others is one of positions.
   std::vector<char> isOfCall;
   /// By value, who reads it: op and number of the operand.
   std::vector<std::vector<std::pair<OpId, unsigned>>> users;
@@ -87,11 +89,9 @@ private:
 
 } // namespace
 
-/// Also which values a call changes: a table that is looked up by others is one of positions.
 void RoleFinder::findUses() {
   users.resize(problem.numValues());
   parametersOf.resize(problem.numValues());
-  isOfCall.assign(isGiven.begin(), isGiven.end());
   for (ValueId value = 0; value < problem.numValues(); ++value)
     if (isWeight[value])
       parametersOf[value].push_back(value);
@@ -99,7 +99,6 @@ void RoleFinder::findUses() {
     for (auto [index, operand] : enumerate(problem.operands(op))) {
       users[operand].emplace_back(op, index);
       for (ValueId result : problem.results(op)) {
-        isOfCall[result] |= isOfCall[operand];
         if (classes.isOfParameters(result))
           append_range(parametersOf[result], parametersOf[operand]);
       }

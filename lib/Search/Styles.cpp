@@ -310,12 +310,7 @@ Error StyledPlan::cutPictures(ArrayRef<AtomId> atoms) {
 /// All classes of weights are colored together, experts aside.
 Error StyledPlan::cutWeights(ArrayRef<AtomId> atoms) {
   // Rows of a table of positions are looked up in order, wherever the ranks' tokens are; and inputs are given whole.
-  std::vector<char> isOfCall(problem.numValues(), false);
-  for (ValueId value = 0; value < problem.numValues(); ++value)
-    isOfCall[value] = model.isGiven[value];
-  for (OpId op = 0; op < problem.numOps(); ++op)
-    for (ValueId result : problem.results(op))
-      isOfCall[result] = any_of(problem.operands(op), [&](ValueId operand) { return isOfCall[operand]; });
+  std::vector<char> isOfCall = findDependents(problem, model.isGiven);
   DimClasses classes(problem, pieces);
   std::vector<char> isTable(classes.numPlaces(), false), isMultiplied(classes.numPlaces(), false),
       isOfInput(classes.numPlaces(), false);
@@ -411,10 +406,7 @@ void StyledPlan::storeWeights(ArrayRef<AtomId> atoms) {
     for (ArrayRef<ValueId> values : {problem.operands(op), problem.results(op)})
       for (ValueId value : values) {
         isMultiplied[value] = true;
-        double bytes = static_cast<double>(problem.elementBytes(value));
-        for (int64_t extent : problem.shape(value))
-          bytes *= static_cast<double>(extent);
-        (isOfWeights[value] ? weights : met) += bytes;
+        (isOfWeights[value] ? weights : met) += problem.totalBytes(value);
       }
   }
   // What is cast or transposed is the weight that it is made of.

@@ -14,7 +14,7 @@
 #ifndef CLEAVE_LIB_SOLVER_DOMINATION_H
 #define CLEAVE_LIB_SOLVER_DOMINATION_H
 
-#include "Elimination.h"
+#include "cleave/Solver/Elimination.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace cleave::spmd {

@@ -16,7 +16,7 @@
 // of the others.
 //
 //===----------------------------------------------------------------------===//
-#include "Elimination.h"
+#include "cleave/Solver/Elimination.h"
 #include "cleave/Support/HashIndex.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"

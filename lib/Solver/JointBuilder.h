@@ -52,7 +52,6 @@ private:
   void mergeParallel();
   const JointEdge *merge(llvm::ArrayRef<JointEdge> edges);
   int64_t costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits, bool isExact);
-  EdgeTraits traitsOf(EdgeId edge) const;
   int64_t countConstant() const;
   int64_t countFixed() const;
   void complete(std::vector<uint16_t> &options, llvm::ArrayRef<char> isPlaced) const;

@@ -109,12 +109,8 @@ JointOptions JointTables::Builder::makeOptions(ProfileId id, NodeId node) {
   if (count > limits.mostStrategies) {
     relax(id, made);
     ValueId value = search.graph.valueOf(node);
-    if (isStored) {
-      int64_t bytes = problem.elementBytes(value);
-      for (int64_t extent : problem.shape(value))
-        bytes *= extent;
-      made.domain.storedBytes = {bytes / problem.getMesh().numRanks()};
-    }
+    if (isStored)
+      made.domain.storedBytes = {static_cast<int64_t>(problem.totalBytes(value)) / problem.getMesh().numRanks()};
     return made;
   }
   enumerate(id, choices, made);
@@ -148,16 +144,6 @@ const Labels &JointTables::Builder::labelsOf(NodeId node, bool isResult, unsigne
       made.examples.push_back(option);
   }
   return made;
-}
-
-EdgeTraits JointTables::Builder::traitsOf(EdgeId edge) const {
-  const Launches &launches = search.launches;
-  return {search.candidates.movesParameter(edge),
-          launches.splitsKernel(edge),
-          launches.movesFirst(edge),
-          launches.joinsFirst(edge),
-          launches.sharesKernel(edge),
-          launches.isKept(search.graph.edge(edge).producer)};
 }
 
 /// As `Sweeper::costOfEdge`.
@@ -216,13 +202,10 @@ void JointTables::Builder::addEdge(EdgeId id) {
   const SearchEdge &edge = search.graph.edge(id);
   if (optionsOf(edge.producer).isRelaxed || optionsOf(edge.consumer).isRelaxed)
     return;
-  EdgeTraits traits = traitsOf(id);
-  uint64_t bits = uint64_t(traits.sharesKernel) << 5 | uint64_t(traits.isKept) << 4 |
-                  uint64_t(traits.movesParameter) << 3 | uint64_t(traits.splitsKernel) << 2 |
-                  uint64_t(traits.movesFirst) << 1 | uint64_t(traits.joinsFirst);
+  EdgeTraits traits = traitsOf(id, search.graph, search.candidates, search.launches);
   const Labels &rows = labelsOf(edge.producer, /*isResult=*/true, edge.result, edge.result);
   const Labels &columns = labelsOf(edge.consumer, /*isResult=*/false, edge.operand, edge.twin);
-  addTable(edge.producer, edge.consumer, {bits, edge.result, edge.operand, edge.twin}, rows, columns,
+  addTable(edge.producer, edge.consumer, {traits.getBits(), edge.result, edge.operand, edge.twin}, rows, columns,
            [this, &edge, traits](StrategyId from, StrategyId to, bool isExact) {
              return costOfEdge(edge, from, to, traits, isExact);
            });
@@ -360,9 +343,9 @@ bool JointTables::Builder::run() {
   for (auto [input, output] : problem.getTies())
     addTie(search.graph.inputNode(input), search.graph.nodeOfOutput(output));
   mergeParallel();
-  tables.digest = tables.computeDigest();
   tables.constant = countConstant();
   tables.fixedBytes = countFixed();
+  tables.digest = tables.computeDigest();
   return true;
 }
 

@@ -188,7 +188,9 @@ int64_t Objective::leastCostOfNode(ProfileId id) const {
     for (ShapeId shape : signature.results)
       bytes += totalBytesOf(shape);
   double share = signature.operands.empty() ? 1 : model.getFlopShare(costs.elementBytes(signature.operands.front()));
-  double units = std::max(share * model.perFlop * flops, model.perMemoryByte * bytes) / ranks;
+  // More bytes, which no longer fit into the cache, never take less than so many at the better of both rates.
+  double memory = std::min(model.memoryUnits(bytes / ranks), model.perMemoryByte * bytes / ranks);
+  double units = std::max(share * model.perFlop * flops / ranks, memory);
   units = std::min(units, static_cast<double>(kForbidden / 4)) +
           (rule.flops > 0 ? static_cast<double>(model.perLaunch) : 0);
   // Sums of doubles are rounded otherwise than those of a strategy.

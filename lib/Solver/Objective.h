@@ -27,8 +27,8 @@
 #define CLEAVE_LIB_SOLVER_OBJECTIVE_H
 
 #include "Candidates.h"
-#include "Elimination.h"
 #include "Strategies.h"
+#include "cleave/Solver/Elimination.h"
 #include "cleave/Solver/Solver.h"
 
 namespace cleave::spmd {
@@ -72,6 +72,13 @@ struct EdgeTraits {
   bool splitsKernel = false, movesFirst = false, joinsFirst = false;
   /// Unchanged, it is read in the kernel that made it, and not stored for anybody else.
   bool sharesKernel = false, isKept = false;
+
+  static constexpr unsigned kBits = 6;
+  /// All of them as a number of so many bits.
+  uint64_t getBits() const {
+    return uint64_t(sharesKernel) << 5 | uint64_t(isKept) << 4 | uint64_t(movesParameter) << 3 |
+           uint64_t(splitsKernel) << 2 | uint64_t(movesFirst) << 1 | uint64_t(joinsFirst);
+  }
 };
 
 class Objective {

@@ -161,10 +161,8 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
   DomainId from = domainIds[edge.producer], to = domainIds[edge.consumer];
   EdgeTraits traits = traitsOf(id);
   uint64_t ends = uint64_t(from) << 32 | to;
-  uint64_t place = uint64_t(edge.result) << 48 | uint64_t(edge.operand) << 32 | uint64_t(edge.twin) << 6 |
-                   uint64_t(traits.sharesKernel) << 5 | uint64_t(traits.isKept) << 4 |
-                   uint64_t(traits.movesParameter) << 3 | uint64_t(traits.splitsKernel) << 2 |
-                   uint64_t(traits.movesFirst) << 1 | uint64_t(traits.joinsFirst);
+  uint64_t place = uint64_t(edge.result) << 48 | uint64_t(edge.operand) << 32 |
+                   uint64_t(edge.twin) << EdgeTraits::kBits | traits.getBits();
   auto [entry, isNew] = tables.try_emplace({ends, place}, nullptr);
   if (!isNew)
     return entry->second;

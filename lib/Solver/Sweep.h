@@ -68,6 +68,12 @@ struct CostedStrategy {
   int64_t total() const { return reshards >= kForbidden ? kForbidden : op + inside + reshards; }
 };
 
+inline EdgeTraits traitsOf(EdgeId edge, const SearchGraph &graph, const Candidates &candidates,
+                           const Launches &launches) {
+  return {candidates.movesParameter(edge), launches.splitsKernel(edge), launches.movesFirst(edge),
+          launches.joinsFirst(edge),       launches.sharesKernel(edge), launches.isKept(graph.edge(edge).producer)};
+}
+
 class Sweeper {
 public:
   /// `profiles` and `present`, per node, and all else must outlive this. Domains are remembered, so a new sweeper is due
@@ -117,10 +123,7 @@ private:
                      EdgeTraits traits) const;
   int64_t costOfEdge(EdgeId edge, StrategyId from, StrategyId to) const;
   const int64_t *edgeTable(EdgeId edge);
-  EdgeTraits traitsOf(EdgeId edge) const {
-    return {candidates.movesParameter(edge), launches.splitsKernel(edge), launches.movesFirst(edge),
-            launches.joinsFirst(edge),       launches.sharesKernel(edge), launches.isKept(graph.edge(edge).producer)};
-  }
+  EdgeTraits traitsOf(EdgeId edge) const { return spmd::traitsOf(edge, graph, candidates, launches); }
 
   const SearchGraph &graph;
   const Candidates &candidates;

@@ -306,4 +306,11 @@ Error writeFileAtomically(StringRef path, function_ref<Error(raw_ostream &)> wri
   return code ? fail(code) : Error::success();
 }
 
+Error writeTextAtomically(StringRef path, StringRef text) {
+  return writeFileAtomically(path, [&](raw_ostream &os) {
+    os << text;
+    return Error::success();
+  });
+}
+
 } // namespace cleave

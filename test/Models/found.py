@@ -126,11 +126,7 @@ def main():
              for number, (name, cluster) in enumerate((name, cluster) for name in CASES for cluster in CLUSTERS)}
     chosen = harness.select(cases, names)
     results = harness.each(lambda case: run(build, *case), chosen.values())
-    failed = 0
-    for name, (text, _) in zip(chosen, results):
-        failed += bool(text)
-        if text:
-            print(f"FAILED {name}: {text}")
+    failed = harness.tell_failures(chosen, (text for text, _ in results))
     rows = [row for _, row in results if row]
     faster = sum(found[0] < hand[0] / SLACK for _, _, _, hand, found, _ in rows)
     print(f"{len(rows)} plans by hand compared: {faster} found ones take less time")

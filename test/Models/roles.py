@@ -128,11 +128,7 @@ def main():
     build, names, flags = harness.arguments("--fix-table")
     chosen = harness.select({name: name for name in CASES}, names)
     results = harness.each(lambda name: run(build, name), chosen)
-    failed = 0
-    for name, (text, _) in zip(chosen, results):
-        failed += bool(text)
-        if text:
-            print(f"FAILED {name}: {text}")
+    failed = harness.tell_failures(chosen, (text for text, _ in results))
     rows = [row for _, row in results if row]
     if len(chosen) == len(CASES):
         failed += harness.check_generated("roles.md", format_table(rows), "--fix-table" in flags)

@@ -115,11 +115,7 @@ def main():
     cases = [name for name in CASES if name.rsplit("-", 1)[1] in STYLES]
     chosen = harness.select({name: (number, name) for number, name in enumerate(cases)}, names)
     results = harness.each(lambda case: run(build, *case), chosen.values())
-    failed = 0
-    for name, (text, _) in zip(chosen, results):
-        failed += bool(text)
-        if text:
-            print(f"FAILED {name}: {text}")
+    failed = harness.tell_failures(chosen, (text for text, _ in results))
     rows = [row for _, row in results if row]
     print(f"{len(rows)} plans by hand compared: {sum(like[0] < hand[0] for _, _, _, hand, like, _, _ in rows)} styles send less")
     if len(chosen) == len(cases):

@@ -8,13 +8,12 @@
 #define CLEAVE_COMPILER_MODELSTRUCTURE_H
 
 #include "cleave/Compiler/Compilation.h"
-#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Search/Roles.h"
 #include "cleave/Search/Styles.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
 
 namespace cleave {
+
+struct MeshProblem;
 
 /// What a weight is, under the name that a plan has for it.
 struct NamedRole {
@@ -43,9 +42,9 @@ class ModelStructure {
 public:
   /// Of a loaded model that is not sharded yet, on that mesh, with the annotations of `plan` (null: none). Null after an error.
   static std::unique_ptr<ModelStructure> create(Compilation &compilation, std::shared_ptr<const spmd::Plan> plan);
+  ~ModelStructure();
 
-  const spmd::Problem &getProblem() const { return source->getProblem(); }
-  const spmd::MeshAtoms &getAtoms() const { return *atoms; }
+  const spmd::Problem &getProblem() const;
   /// What the problem does not know of its values. A weight is a parameter of floats, and more than one.
   const spmd::StyledModel &getModel() const { return model; }
   /// What a plan calls it; empty: nothing.
@@ -58,9 +57,9 @@ public:
   SupportReport findSupport() const;
 
 private:
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::unique_ptr<spmd::MeshAtoms> atoms;
-  std::unique_ptr<spmd::FunctionProblem> source;
+  ModelStructure();
+
+  std::unique_ptr<MeshProblem> made;
   spmd::StyledModel model;
   std::vector<llvm::StringRef> names;
 };

@@ -94,6 +94,8 @@ struct Options {
   std::string gpu;    ///< --gpu NAME, a word for a target and a cluster
   std::string value;  ///< explain: the value asked about, empty for all
   std::string output; ///< -o
+  /// What is made goes to standard output, and all else does not.
+  bool writesToOutput() const { return output.empty() || output == "-"; }
   Emit emit;
   /// Where there is no pipeline, which goes further (Compilation::getLastPhase).
   Phase getEmit() const { return emit.phase.value_or(Phase::Optimized); }

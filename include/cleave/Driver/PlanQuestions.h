@@ -29,8 +29,6 @@ std::string noteRoles(Session &session, const spmd::Plan &plan, llvm::StringRef 
 /// `cleave plan MODEL --roles --support`, of no plan.
 ExitCode answerWithout(Session &session);
 
-/// Options of the command line without what --pin adds.
-CompileOptions withoutPins(const Options &options);
 /// True if every pin says something of the model, and none excludes another; else errors, with both places. Precondition: there are pins.
 bool checkPins(Session &session);
 /// What pins cost: with them and without, both figures. Nothing where none is found without them either.

@@ -7,8 +7,8 @@
 //     - {tensor: input_ids, dims: [data, _]}
 //     - {node: "*/query/MatMul", operand: 1, dims: [_, model]}
 //
-// and from the options `--mesh data=2,model=2` and `--shard 'input_ids=[data, _]'`. Everything here keeps the place it
-// was read from, and every error has one. The format is fixed in docs/plan-file.md. No IR.
+// and from the options `--mesh data=2,model=2` and `--shard 'input_ids=[data, _]'`. Everything here keeps the place it was read from, and
+// every error has one. The format is fixed in docs/plan-file.md. No IR.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_PLAN_PLAN_H

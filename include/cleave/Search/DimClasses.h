@@ -36,6 +36,9 @@ bool isLookup(const ShardingRule &rule);
 /// True if a factor is in any dim, alone or with others.
 bool standsIn(const TensorFactors &dims, FactorId factor);
 
+/// By value: it is one of those, or made of one.
+std::vector<char> findDependents(const Problem &problem, std::vector<char> isOne);
+
 class DimClasses {
 public:
   /// `problem` must outlive this. Takes time that is linear in its operands.

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_SEARCH_MESHCELLS_H
 #define CLEAVE_SEARCH_MESHCELLS_H
 
-#include "cleave/Sharding/Cluster.h"
+#include "cleave/Plan/Plan.h"
 #include "llvm/Support/Error.h"
 
 namespace cleave::spmd {
@@ -19,6 +19,9 @@ struct MeshCell {
 /// `mostAxes`, or as many as levels. The first has one axis for each level: in that sweeps over parts of an axis find mixtures by themselves.
 /// Errors: devices do not fill the groups of a level, or the cluster has fewer.
 llvm::Expected<std::vector<MeshCell>> listMeshCells(const Cluster &cluster, int64_t devices, int64_t mostAxes);
+
+/// Axes of these sizes, with names for as long as they have no better ones (`nameAxes`).
+std::vector<MeshAxis> makeAxes(llvm::ArrayRef<int64_t> sizes);
 
 } // namespace cleave::spmd
 

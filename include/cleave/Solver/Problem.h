@@ -144,6 +144,13 @@ public:
     return llvm::ArrayRef<int64_t>(extents).slice(values[value].firstExtent, values[value].rank);
   }
   int64_t elementBytes(ValueId value) const { return values[value].elementBytes; }
+  /// Of the whole value.
+  double totalBytes(ValueId value) const {
+    auto bytes = static_cast<double>(elementBytes(value));
+    for (int64_t extent : shape(value))
+      bytes *= static_cast<double>(extent);
+    return bytes;
+  }
   bool isParameter(ValueId value) const { return values[value].isParameter; }
   /// The op that makes the value; `kNone` for an input.
   OpId producer(ValueId value) const { return values[value].producer; }

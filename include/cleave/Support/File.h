@@ -70,6 +70,9 @@ llvm::Expected<std::shared_ptr<const MappedFile>> openBeneath(llvm::StringRef fo
 llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write,
                                 llvm::function_ref<llvm::Error()> check = {});
 
+/// The same of a text that there is already.
+llvm::Error writeTextAtomically(llvm::StringRef path, llvm::StringRef text);
+
 /// All of a file that people edit, which is read and not mapped: it may become shorter meanwhile.
 llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> readWhole(llvm::StringRef path);
 

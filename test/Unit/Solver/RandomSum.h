@@ -6,7 +6,7 @@
 #ifndef CLEAVE_TEST_UNIT_SOLVER_RANDOMSUM_H
 #define CLEAVE_TEST_UNIT_SOLVER_RANDOMSUM_H
 
-#include "Elimination.h"
+#include "cleave/Solver/Elimination.h"
 #include <random>
 
 namespace cleave::spmd {

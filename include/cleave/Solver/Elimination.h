@@ -11,8 +11,8 @@
 // 0, the answer is then no longer the minimum, but never worse than the present.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_SOLVER_ELIMINATION_H
-#define CLEAVE_LIB_SOLVER_ELIMINATION_H
+#ifndef CLEAVE_SOLVER_ELIMINATION_H
+#define CLEAVE_SOLVER_ELIMINATION_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
@@ -50,4 +50,4 @@ Minimum minimize(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> term
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_LIB_SOLVER_ELIMINATION_H
+#endif // CLEAVE_SOLVER_ELIMINATION_H
