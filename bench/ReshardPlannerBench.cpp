@@ -53,15 +53,15 @@ static void planTypical(benchmark::State &timer, std::vector<int64_t> sizes, std
 #define TYPICAL(name, ...) BENCHMARK_CAPTURE(planTypical, name, __VA_ARGS__)->Unit(benchmark::kMicrosecond)
 using Sizes = std::vector<int64_t>;
 
-TYPICAL(row_parallel_dot_to_whole_2x4, Sizes{2, 4}, Sizes{8, 512, 768}, ByAxis{{{0}, {}, {}}, {1}},
+TYPICAL(row_parallel_dot_to_replicated_2x4, Sizes{2, 4}, Sizes{8, 512, 768}, ByAxis{{{0}, {}, {}}, {1}},
         ByAxis{{{0}, {}, {}}, {}});
 TYPICAL(row_parallel_dot_to_sequence_2x4, Sizes{2, 4}, Sizes{8, 512, 768}, ByAxis{{{0}, {}, {}}, {1}},
         ByAxis{{{0}, {1}, {}}, {}});
-TYPICAL(fsdp_weight_to_whole_64, Sizes{64}, Sizes{4096, 16384}, ByAxis{{{0}, {}}, {}}, ByAxis{{{}, {}}, {}});
+TYPICAL(fsdp_weight_to_replicated_64, Sizes{64}, Sizes{4096, 16384}, ByAxis{{{0}, {}}, {}}, ByAxis{{{}, {}}, {}});
 TYPICAL(heads_to_sequence_8x8, Sizes{8, 8}, Sizes{64, 4096, 64, 128}, ByAxis{{{0}, {}, {1}, {}}, {}},
         ByAxis{{{0}, {1}, {}, {}}, {}});
 TYPICAL(swap_of_axes_8x8, Sizes{8, 8}, Sizes{4096, 4096}, ByAxis{{{0}, {1}}, {}}, ByAxis{{{1}, {0}}, {}});
-TYPICAL(row_parallel_dot_to_whole_8x8x16x16, Sizes{8, 8, 16, 16}, Sizes{2048, 4096, 16384},
+TYPICAL(row_parallel_dot_to_replicated_8x8x16x16, Sizes{8, 8, 16, 16}, Sizes{2048, 4096, 16384},
         ByAxis{{{0, 1}, {}, {}}, {2, 3}}, ByAxis{{{0, 1}, {}, {}}, {}});
 TYPICAL(heads_to_sequence_8x8x16x16, Sizes{8, 8, 16, 16}, Sizes{2048, 4096, 256, 128},
         ByAxis{{{0, 1}, {}, {2, 3}, {}}, {}}, ByAxis{{{0, 1}, {2, 3}, {}, {}}, {}});

@@ -24,7 +24,7 @@ def Exec_YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["FusedOp", "
 def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "ops that run as one kernel";
   let description = [{
-    The body reads its arguments, which are the operands, and nothing else. `exec-form-kernels` says which ops it fuses into
+    The body reads its arguments, which are the operands, and nothing else. `exec-fuse-kernels` says which ops it fuses into
     a body; the op itself accepts any.
 
     Constraints: (C1) one argument of the same type for each operand; (C2) the body holds ops of nn, but no nn.load,
@@ -162,7 +162,7 @@ def Exec_PartialAttentionOp
   let extraClassDeclaration = [{
     ::cleave::nn::KeyBand getBand();
     /// Attention to all keys at once, as an op at the builder's insertion point, or in no block.
-    ::cleave::nn::AttentionOp createWhole(::mlir::OpBuilder &builder);
+    ::cleave::nn::AttentionOp createFull(::mlir::OpBuilder &builder);
   }];
 }
 

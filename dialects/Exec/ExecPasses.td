@@ -37,7 +37,7 @@ def FormRings : Exec_Pass<"exec-form-rings"> {
     %m = nn.max %s#1, %t#1 ...                                                                                              // and so on
     ```
   }];
-  let options = [Option<"attention", "attention", "::cleave::spmd::AttentionForm", "::cleave::spmd::AttentionForm::Auto",
+  let options = [Option<"attention", "attention", "::cleave::spmd::AttentionMethod", "::cleave::spmd::AttentionMethod::Auto",
                         "ring: wherever it is possible", "::cleave::spmd::getAttentionValues()">,
                  Option<"byTime", "by-time", "bool", "false", "auto: wherever it takes less time">];
   let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
@@ -147,7 +147,7 @@ def PackCollectives : Exec_Pass<"exec-pack-collectives"> {
     Where only products read a gathered value, and sum along that dim, the operand is stored with that dim first if its kernel makes it for
     this collective only. Then the products read it in that order, and nothing is moved on either side.
 
-    It is part of `exec-lower` for devices only, and runs before `exec-form-kernels`. It does not change `spmd.permute` and `spmd.window`,
+    It is part of `exec-lower` for devices only, and runs before `exec-fuse-kernels`. It does not change `spmd.permute` and `spmd.window`,
     which send pieces from rank to rank.
 
     ```mlir
@@ -161,7 +161,7 @@ def PackCollectives : Exec_Pass<"exec-pack-collectives"> {
   }];
 }
 
-def FormKernels : Exec_Pass<"exec-form-kernels"> {
+def FuseKernels : Exec_Pass<"exec-fuse-kernels"> {
   let summary = "fuses ops into kernels";
   let description = [{
     The pass puts all ops of nn that compute or move elements into `exec.fused`. Greedily, in program order, each op joins the kernels that
@@ -205,7 +205,7 @@ def SplitKernels : Exec_Pass<"exec-split-kernels"> {
     Attention of 16 queries and more stays one kernel where a library may compute all of it: with `for-libraries` that of f16 and bf16,
     with `narrows-floats`, too, that of f32.
 
-    It is part of `exec-lower` for devices only, and runs after `exec-form-kernels`, before weights are packed or kernels outlined.
+    It is part of `exec-lower` for devices only, and runs after `exec-fuse-kernels`, before weights are packed or kernels outlined.
 
     ```mlir
     %y = exec.fused (%a = %x) : (tensor<2x6x40xf32>) -> tensor<2x6x40xf32> {                      // before
@@ -266,7 +266,7 @@ def NarrowFloats : Exec_Pass<"exec-narrow-floats"> {
     between ranks reads and writes are all narrow, or none is: half the bytes on the wire. An all_reduce of a partial value rounds each
     addend, adds in f32, and rounds the sum.
 
-    It is part of `exec-lower` only on demand (`--precision bf16`), and runs between `exec-form-kernels` and `exec-pack-weights`.
+    It is part of `exec-lower` only on demand (`--precision bf16`), and runs between `exec-fuse-kernels` and `exec-pack-weights`.
 
     ```mlir
     %y = exec.fused (%a = %x, %b = %w) : ... -> tensor<8x40xf32> {                      // before

@@ -26,7 +26,7 @@ def Pipe_Dialect : Dialect {
     * `pipe.mesh`: the mesh with the pipeline axis (`spmd.mesh` is the mesh inside a stage);
     * `pipe.axis`: the name of the pipeline axis;
     * `pipe.microbatches`: their number;
-    * `pipe.cuts`: what reports say of stages.
+    * `pipe.boundaries`: what reports say of stages.
 
     Attributes of a function:
     * `pipe.rank`: the rank of the pipeline that runs it.
@@ -56,7 +56,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMeshAttr = "pipe.mesh";
     static constexpr ::llvm::StringLiteral kAxisAttr = "pipe.axis";
     static constexpr ::llvm::StringLiteral kMicrobatchesAttr = "pipe.microbatches";
-    static constexpr ::llvm::StringLiteral kCutsAttr = "pipe.cuts";
+    static constexpr ::llvm::StringLiteral kBoundariesAttr = "pipe.boundaries";
     /// Of a function: the rank of the pipeline that runs it.
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";
     /// Of the function of one microbatch: samples of the full batch.

@@ -20,9 +20,9 @@ def Pipe_PieceAttr : AttrDef<Pipe_Dialect, "Piece"> {
   let assemblyFormat = "`<` $word `,` $dim `,` $blocks `>`";
   let extraClassDeclaration = [{
     static PieceAttr getSplit(::mlir::MLIRContext *context, int64_t dim, int64_t blocks) { return get(context, "split", dim, blocks); }
-    static PieceAttr getWhole(::mlir::MLIRContext *context) { return get(context, "whole", 0, 1); }
+    static PieceAttr getReplicated(::mlir::MLIRContext *context) { return get(context, "whole", 0, 1); }
     bool isSplit() const { return getWord() == "split"; }
-    bool isWhole() const { return getWord() == "whole"; }
+    bool isReplicated() const { return getWord() == "whole"; }
     /// Nothing for what is not combined.
     std::optional<::cleave::spmd::ReductionKind> getKind() const;
   }];

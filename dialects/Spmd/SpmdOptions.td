@@ -42,7 +42,7 @@ defvar kPropagateOptions = [
               "::cleave::spmd::getOptimizeValues()">,
   ShardOption<"keepPlan", "keep-plan", "bool", "false",
               "parameters that the plan splits stay where they are, whatever that costs", "", "Sharding">,
-  ShardOption<"attention", "attention", "::cleave::spmd::AttentionForm", "::cleave::spmd::AttentionForm::Auto",
+  ShardOption<"attention", "attention", "::cleave::spmd::AttentionMethod", "::cleave::spmd::AttentionMethod::Auto",
               "where queries are cut along the sequence: keys and values gathered, in a ring, or by price (auto, or as the plan says)",
               "FORM", "Sharding", /*isList=*/false, "::cleave::spmd::getAttentionValues()">,
   ShardOption<"memoryPrice", "memory-price", "double", "0",

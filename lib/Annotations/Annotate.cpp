@@ -63,7 +63,7 @@ using DimAxes = SmallVector<SmallVector<AxisAttr>>;
 /// Moves the axes of dims [first, last) of a value to dims of a tensor with as many elements there: a cut of the major dims is
 /// one of both. False for other cuts.
 static bool regroup(ShardingAttr sharding, ArrayRef<int64_t> from, unsigned first, ArrayRef<int64_t> to,
-                    MutableArrayRef<SmallVector<AxisAttr>> cuts) {
+                    MutableArrayRef<SmallVector<AxisAttr>> splits) {
   SmallVector<AxisAttr> axes;
   bool isInner = false; // behind a dim of which a rank has several
   for (auto [dim, extent] : llvm::enumerate(from)) {
@@ -82,20 +82,20 @@ static bool regroup(ShardingAttr sharding, ArrayRef<int64_t> from, unsigned firs
     if (left % extent != 0)
       return false;
     left /= extent;
-    cuts[dim].push_back(axis);
+    splits[dim].push_back(axis);
   }
   return true;
 }
 
 /// How a tensor of `shape` lies that a value is, with dims merged or kept apart, or of which it is a part; nothing where that
 /// is no cut of dims.
-static std::optional<DimAxes> findCuts(RankedTensorType value, bool isPart, ArrayRef<int64_t> shape) {
+static std::optional<DimAxes> findSplits(RankedTensorType value, bool isPart, ArrayRef<int64_t> shape) {
   ShardingAttr sharding = spmd::getSharding(value);
-  DimAxes cuts(shape.size());
+  DimAxes splits(shape.size());
   if (value.getShape() == shape || (isPart && value.getRank() == int64_t(shape.size()))) {
-    for (auto [dim, cut] : llvm::enumerate(sharding.getDims()))
-      cuts[dim].assign(cut.getAxes().begin(), cut.getAxes().end());
-    return cuts;
+    for (auto [dim, split] : llvm::enumerate(sharding.getDims()))
+      splits[dim].assign(split.getAxes().begin(), split.getAxes().end());
+    return splits;
   }
   std::optional<SmallVector<ReassociationIndices>> groups;
   bool isFiner = value.getRank() >= int64_t(shape.size());
@@ -111,15 +111,15 @@ static std::optional<DimAxes> findCuts(RankedTensorType value, bool isPart, Arra
     unsigned from = isFiner ? fine : coarse, fromCount = isFiner ? group.size() : 1;
     unsigned to = isFiner ? coarse : fine, toCount = isFiner ? 1 : group.size();
     if (!regroup(sharding, value.getShape().slice(from, fromCount), from, shape.slice(to, toCount),
-                 MutableArrayRef(cuts).slice(to, toCount)))
+                 MutableArrayRef(splits).slice(to, toCount)))
       return std::nullopt;
     ++coarse;
   }
-  return cuts;
+  return splits;
 }
 
 /// The same of a value of one microbatch, which has a part of one dim of the tensor: the batch is the first that explains its size.
-static std::optional<DimAxes> findCutsInTime(RankedTensorType value, ArrayRef<int64_t> shape) {
+static std::optional<DimAxes> findSplitsInTime(RankedTensorType value, ArrayRef<int64_t> shape) {
   int64_t all = ShapedType::getNumElements(shape);
   for (auto [dim, extent] : llvm::enumerate(shape)) {
     int64_t rest = all / std::max<int64_t>(extent, 1);
@@ -127,8 +127,8 @@ static std::optional<DimAxes> findCutsInTime(RankedTensorType value, ArrayRef<in
       continue;
     SmallVector<int64_t> part(shape);
     part[dim] = value.getNumElements() / rest;
-    if (std::optional<DimAxes> cuts = findCuts(value, /*isPart=*/false, part))
-      return cuts;
+    if (std::optional<DimAxes> splits = findSplits(value, /*isPart=*/false, part))
+      return splits;
   }
   return std::nullopt;
 }
@@ -152,21 +152,21 @@ static int64_t getDevice(MeshAttr mesh, int64_t rank, const NodeStages *stages, 
 static std::string encodeSpec(RankedTensorType value, bool isPart, ArrayRef<int64_t> shape, const NodeStages *stages,
                               int64_t stageRank) {
   ShardingAttr sharding = spmd::getSharding(value);
-  std::optional<DimAxes> cuts = sharding.isPartial() ? std::nullopt : findCuts(value, isPart, shape);
-  if (!cuts && stages && !sharding.isPartial())
-    cuts = findCutsInTime(value, shape);
-  if (!cuts)
+  std::optional<DimAxes> splits = sharding.isPartial() ? std::nullopt : findSplits(value, isPart, shape);
+  if (!splits && stages && !sharding.isPartial())
+    splits = findSplitsInTime(value, shape);
+  if (!splits)
     return "";
   MeshAttr mesh = sharding.getMesh();
   WireMessage spec;
   SmallVector<AxisAttr> axes; // of all dims, major to minor
   std::vector<WireMessage> dims;
   int64_t shards = 1;
-  for (auto [dim, cut] : llvm::enumerate(*cuts)) {
-    if (cut.empty())
+  for (auto [dim, split] : llvm::enumerate(*splits)) {
+    if (split.empty())
       continue;
     int64_t count = 1;
-    for (AxisAttr axis : cut)
+    for (AxisAttr axis : split)
       count *= axis.getExtent(mesh);
     WireMessage simple, part;
     simple.integer(1, shape[dim]);
@@ -174,7 +174,7 @@ static std::string encodeSpec(RankedTensorType value, bool isPart, ArrayRef<int6
     part.integer(1, dim);
     part.message(2, std::move(simple));
     dims.push_back(std::move(part));
-    llvm::append_range(axes, cut);
+    llvm::append_range(axes, split);
     shards *= count;
   }
   std::vector<SmallVector<int64_t, 1>> holders(shards);

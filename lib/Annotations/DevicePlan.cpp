@@ -24,19 +24,19 @@ using spmd::PlanRule;
 
 namespace {
 /// A dim of a tensor that is cut, and which of the lists of shards says how.
-struct Cut {
+struct ShardedDim {
   int64_t axis;
   size_t list;
   bool isUneven;
 
-  bool operator==(const Cut &other) const { return axis == other.axis && list == other.list; }
+  bool operator==(const ShardedDim &other) const { return axis == other.axis && list == other.list; }
 };
 
 /// How one tensor lies.
-using Cuts = SmallVector<Cut, 2>;
+using ShardedDims = SmallVector<ShardedDim, 2>;
 
 /// What is read at the moment, for errors.
-struct Place {
+struct ErrorContext {
   const NodeProto &node;
   StringRef tensor;
 };
@@ -50,20 +50,21 @@ public:
 
 private:
   bool fail(const Twine &message);
-  bool fail(const Place &place, const Twine &message);
+  bool fail(const ErrorContext &place, const Twine &message);
   bool chooseConfiguration();
   void takeNamedDevices();
   bool takeStages();
   bool readNode(const NodeProto &node, size_t number, const NodeDeviceConfigurationProto &told);
-  bool readSpec(const Place &place, const ShardingSpecProto &spec, ArrayRef<int64_t> own, Cuts &cuts);
-  bool readDim(const Place &place, const ShardedDimProto &dim, Cut &cut, int64_t &count);
-  bool placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count, ArrayRef<int64_t> own,
+  bool readSpec(const ErrorContext &place, const ShardingSpecProto &spec, ArrayRef<int64_t> own,
+                ShardedDims &shardedDims);
+  bool readDim(const ErrorContext &place, const ShardedDimProto &dim, ShardedDim &sharded, int64_t &count);
+  bool placeShards(const ErrorContext &place, const ShardingSpecProto &spec, int64_t count, ArrayRef<int64_t> own,
                    std::vector<int64_t> &shards);
   size_t getList(HeldShards held);
   bool chooseMesh();
   bool takeNamedMesh(StringRef text);
   void addPipelineAxis();
-  void addRule(StringRef name, const Cuts &cuts);
+  void addRule(StringRef name, const ShardedDims &shardedDims);
   bool fitsStages(ArrayRef<int64_t> sizes, unsigned pipelineAxis) const;
   /// What is on one rank of the pipeline; all devices where there is none.
   int64_t countDevices() const { return devices / (stages.isSplit() ? int64_t(stages.devices.size()) : 1); }
@@ -82,7 +83,7 @@ private:
   std::vector<HeldShards> lists;
   std::map<std::pair<int64_t, std::vector<int64_t>>, size_t> numbers; ///< of lists
   std::vector<SmallVector<unsigned>> axes; ///< of lists, once there is a mesh, by their place in `inner`
-  MapVector<StringRef, Cuts> tensors;
+  MapVector<StringRef, ShardedDims> tensors;
   /// Inputs of nodes that lie otherwise than their tensors.
   std::vector<std::string> otherwise;
 };
@@ -94,7 +95,7 @@ bool DevicePlanReader::fail(const Twine &message) {
   return false;
 }
 
-bool DevicePlanReader::fail(const Place &place, const Twine &message) {
+bool DevicePlanReader::fail(const ErrorContext &place, const Twine &message) {
   StringRef name = place.node.name;
   if (name.empty() && !place.node.output.empty())
     name = place.node.output.front();
@@ -178,21 +179,22 @@ bool DevicePlanReader::takeStages() {
 
 /// Shards of an axis, as the parts of a fused one make them: parts in front must be cut into single elements, and those
 /// behind not at all; anything else would be a cut with a stride.
-bool DevicePlanReader::readDim(const Place &place, const ShardedDimProto &dim, Cut &cut, int64_t &count) {
+bool DevicePlanReader::readDim(const ErrorContext &place, const ShardedDimProto &dim, ShardedDim &sharded,
+                               int64_t &count) {
   constexpr int64_t mostDims = 64; // more than any tensor has: what is larger would only fill memory
   if (dim.axis < -mostDims || dim.axis >= mostDims)
     return fail(place, "axis " + Twine(dim.axis) + " is one of no tensor");
-  cut = {dim.axis, 0, false};
+  sharded = {dim.axis, 0, false};
   count = 1;
-  bool isWhole = true; // all parts so far are cut into single elements
+  bool isFull = true; // all parts so far are cut into single elements
   for (const SimpleShardedDimProto &part : dim.simpleSharding) {
     if (part.numShards < 1 || part.numShards > devices)
       return fail(place, "axis " + Twine(dim.axis) + " is cut into " + Twine(part.numShards) + " shards on " +
                              Twine(devices) + " devices");
-    if (!isWhole && part.numShards > 1)
+    if (!isFull && part.numShards > 1)
       return fail(place, "axis " + Twine(dim.axis) + " is cut with a stride, which is not supported");
-    isWhole = part.numShards == part.dimValue;
-    cut.isUneven |= part.dimValue && *part.dimValue % part.numShards != 0;
+    isFull = part.numShards == part.dimValue;
+    sharded.isUneven |= part.dimValue && *part.dimValue % part.numShards != 0;
     count *= part.numShards;
     if (count > devices)
       return fail(place, "more shards than the " + Twine(devices) + " devices");
@@ -202,7 +204,7 @@ bool DevicePlanReader::readDim(const Place &place, const ShardedDimProto &dim, C
 
 /// The shard of each device, of those of a stage where there are stages. An entry of `device` that the map has stands for all
 /// devices of that group, which hold copies; any other is a device itself.
-bool DevicePlanReader::placeShards(const Place &place, const ShardingSpecProto &spec, int64_t count,
+bool DevicePlanReader::placeShards(const ErrorContext &place, const ShardingSpecProto &spec, int64_t count,
                                    ArrayRef<int64_t> own, std::vector<int64_t> &shards) {
   int64_t here = own.size();
   if (spec.device.size() != size_t(count))
@@ -240,7 +242,8 @@ size_t DevicePlanReader::getList(HeldShards held) {
 }
 
 /// Shards count row-major over the cut axes as they are listed.
-bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spec, ArrayRef<int64_t> own, Cuts &cuts) {
+bool DevicePlanReader::readSpec(const ErrorContext &place, const ShardingSpecProto &spec, ArrayRef<int64_t> own,
+                                ShardedDims &shardedDims) {
   SmallVector<int64_t> counts;
   int64_t count = 1;
   SmallVector<int64_t, 4> seen;
@@ -248,8 +251,8 @@ bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spe
     if (is_contained(seen, dim.axis))
       return fail(place, "axis " + Twine(dim.axis) + " occurs twice");
     seen.push_back(dim.axis);
-    cuts.emplace_back();
-    if (!readDim(place, dim, cuts.back(), counts.emplace_back()))
+    shardedDims.emplace_back();
+    if (!readDim(place, dim, shardedDims.back(), counts.emplace_back()))
       return false;
     count *= counts.back();
     if (count > devices)
@@ -259,15 +262,15 @@ bool DevicePlanReader::readSpec(const Place &place, const ShardingSpecProto &spe
   if (!placeShards(place, spec, count, own, shards))
     return false;
   int64_t behind = count;
-  for (auto [cut, parts] : zip_equal(cuts, counts)) {
+  for (auto [sharded, parts] : zip_equal(shardedDims, counts)) {
     behind /= parts;
     HeldShards held{shards, parts};
     for (int64_t &shard : held.shards)
       shard = shard / behind % parts;
-    cut.list = getList(std::move(held));
+    sharded.list = getList(std::move(held));
   }
-  erase_if(cuts, [&](const Cut &cut) { return lists[cut.list].count == 1; });
-  sort(cuts, [](const Cut &a, const Cut &b) { return a.axis < b.axis; });
+  erase_if(shardedDims, [&](const ShardedDim &sharded) { return lists[sharded.list].count == 1; });
+  sort(shardedDims, [](const ShardedDim &a, const ShardedDim &b) { return a.axis < b.axis; });
   return true;
 }
 
@@ -279,15 +282,15 @@ bool DevicePlanReader::readNode(const NodeProto &node, size_t number, const Node
   if (stages.isSplit() && !isInStage && !told.shardingSpec.empty())
     return fail({node, ""}, "it is in no pipeline stage, others are");
   for (const ShardingSpecProto &spec : told.shardingSpec) {
-    Place place{node, spec.tensorName};
+    ErrorContext place{node, spec.tensorName};
     bool isOutput = is_contained(node.output, spec.tensorName);
     if (spec.tensorName.empty() || (!isOutput && !is_contained(node.input, spec.tensorName)))
       return fail(place, "it is neither an input nor an output of the node");
-    Cuts cuts;
-    if (!readSpec(place, spec, own, cuts))
+    ShardedDims shardedDims;
+    if (!readSpec(place, spec, own, shardedDims))
       return false;
-    auto [known, isNew] = tensors.insert({spec.tensorName, cuts});
-    if (isNew || known->second == cuts)
+    auto [known, isNew] = tensors.insert({spec.tensorName, shardedDims});
+    if (isNew || known->second == shardedDims)
       continue;
     if (isOutput)
       return fail(place, "it is given twice, differently");
@@ -336,7 +339,7 @@ bool DevicePlanReader::takeNamedMesh(StringRef text) {
     if (!axis || !fitsStages(sizes, axis - named.mesh.data()))
       return false;
   }
-  if (!all_of(lists, [&](const HeldShards &held) { return spmd::findCuts(innerSizes, held).has_value(); }))
+  if (!all_of(lists, [&](const HeldShards &held) { return spmd::findSplits(innerSizes, held).has_value(); }))
     return false;
   plan.mesh = named.mesh;
   return true;
@@ -379,7 +382,7 @@ bool DevicePlanReader::chooseMesh() {
     sizes.push_back(axis.size);
   }
   for (const HeldShards &held : lists)
-    axes.push_back(*spmd::findCuts(sizes, held));
+    axes.push_back(*spmd::findSplits(sizes, held));
   return true;
 }
 
@@ -395,20 +398,20 @@ static std::string toPattern(StringRef name) {
 
 /// Axes from the front, then what they leave, then axes from the back: how many dims the tensor has is not known here, and is
 /// held against the rule where all rules are.
-void DevicePlanReader::addRule(StringRef name, const Cuts &cuts) {
+void DevicePlanReader::addRule(StringRef name, const ShardedDims &shardedDims) {
   PlanRule rule;
   rule.place = rule.patternPlace = rule.dimsPlace = {file.file->getPath().str(), 1, 1};
   rule.pattern = toPattern(name);
   int64_t front = 0, back = 0;
-  for (const Cut &cut : cuts)
-    cut.axis < 0 ? back = std::max(back, -cut.axis) : front = std::max(front, cut.axis + 1);
+  for (const ShardedDim &sharded : shardedDims)
+    sharded.axis < 0 ? back = std::max(back, -sharded.axis) : front = std::max(front, sharded.axis + 1);
   rule.dims.resize(front + 1 + back);
   rule.dims[front].isRest = true;
-  for (const Cut &cut : cuts) {
-    spmd::PlanDim &dim = rule.dims[cut.axis < 0 ? front + 1 + back + cut.axis : cut.axis];
-    for (unsigned axis : axes[cut.list])
+  for (const ShardedDim &sharded : shardedDims) {
+    spmd::PlanDim &dim = rule.dims[sharded.axis < 0 ? front + 1 + back + sharded.axis : sharded.axis];
+    for (unsigned axis : axes[sharded.list])
       dim.axes.push_back({plan.mesh[inner[axis]].name, 1, 0, {}});
-    rule.uneven |= cut.isUneven;
+    rule.uneven |= sharded.isUneven;
   }
   plan.rules.push_back(std::move(rule));
 }
@@ -425,8 +428,8 @@ bool DevicePlanReader::read() {
     return false;
   // Who is alone in a stage cuts nothing, and what is asked for would only keep tensors apart that canonical form makes one of.
   if (countDevices() > 1)
-    for (const auto &[name, cuts] : tensors)
-      addRule(name, cuts);
+    for (const auto &[name, shardedDims] : tensors)
+      addRule(name, shardedDims);
   if (!otherwise.empty())
     notes.push_back(otherwise.front() + " otherwise than it lies" +
                     (otherwise.size() > 1 ? ", as do " + std::to_string(otherwise.size() - 1) + " more" : "") +

@@ -114,9 +114,9 @@ llvm::Expected<NodeStages> cleave::onnx::findNodeStages(const GraphProto &graph,
   stages.mesh = module->getAttrOfType<spmd::MeshAttr>(PipeDialect::kMeshAttr);
   stages.axis = pipeline.axis;
   stages.property = spmd::formatPipeline(pipeline, pipe::getMicrobatches(module).value_or(1));
-  auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
-  assert(cuts && "pipe-assign-stages has not run");
-  for (auto stage : cuts.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>())
+  auto boundaries = module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr);
+  assert(boundaries && "pipe-assign-stages has not run");
+  for (auto stage : boundaries.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>())
     stages.rankOf.push_back(stage.getAs<IntegerAttr>("rank").getInt());
   func::FuncOp func = *module.getOps<func::FuncOp>().begin();
   OpStages ops(func);

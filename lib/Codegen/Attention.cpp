@@ -1,4 +1,4 @@
-//===- Attention.cpp - forms of attention and rotary embedding ------------===//
+//===- Attention.cpp - lowerings of attention and rotary embedding --------===//
 //
 // Head by head, some queries at a time, so that no more than the scores of these queries are ever in memory:
 //
@@ -117,7 +117,7 @@ void Attention::turnSquare(Value place, Value key, Value component) {
   e.withLanes(lanes, lanes, [&] {
     Values square;
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      Place from = k.along(k.getDim(2), key, lane);
+      OffsetPlace from = k.along(k.getDim(2), key, lane);
       Value at = e.places.add(e.places.add(place, from.base), k.along(k.getDim(3), component).base);
       square.push_back(k.load(e.places.add(at, from.constant)));
     }
@@ -130,7 +130,7 @@ void Attention::turnSquare(Value place, Value key, Value component) {
 /// In squares of vectors where there are whole ones, the rest one by one.
 void Attention::turnKeys(Value place) {
   bool isSquare = k.getDim(3).stride == 1 && !k.getDim(3).width && lanes > 1 && compute.isF32();
-  int64_t wholeKeys = isSquare ? keys / lanes * lanes : 0, wholeSize = isSquare ? size / lanes * lanes : 0;
+  int64_t fullKeys = isSquare ? keys / lanes * lanes : 0, fullSize = isSquare ? size / lanes * lanes : 0;
   auto copy = [&](int64_t firstKey, int64_t firstComponent) {
     e.loop(e.places.number(firstKey), e.places.number(keys), 1, {}, [&](Value key, Values) {
       e.loop(e.places.number(firstComponent), e.places.number(size), 1, {}, [&](Value component, Values) {
@@ -142,22 +142,22 @@ void Attention::turnKeys(Value place) {
       return Values();
     });
   };
-  if (wholeKeys && wholeSize)
-    e.loop(e.places.number(0), e.places.number(wholeKeys), lanes, {}, [&](Value key, Values) {
-      e.loop(e.places.number(0), e.places.number(wholeSize), lanes, {}, [&](Value component, Values) {
+  if (fullKeys && fullSize)
+    e.loop(e.places.number(0), e.places.number(fullKeys), lanes, {}, [&](Value key, Values) {
+      e.loop(e.places.number(0), e.places.number(fullSize), lanes, {}, [&](Value component, Values) {
         turnSquare(place, key, component);
         return Values();
       });
       return Values();
     });
   else
-    wholeKeys = wholeSize = 0;
-  if (wholeKeys < keys)
-    copy(wholeKeys, 0);
-  if (wholeKeys && wholeSize < size) {
-    std::swap(wholeKeys, keys); // those that have been turned lack components
-    copy(0, wholeSize);
-    std::swap(wholeKeys, keys);
+    fullKeys = fullSize = 0;
+  if (fullKeys < keys)
+    copy(fullKeys, 0);
+  if (fullKeys && fullSize < size) {
+    std::swap(fullKeys, keys); // those that have been turned lack components
+    copy(0, fullSize);
+    std::swap(fullKeys, keys);
   }
 }
 
@@ -225,7 +225,7 @@ Values Attention::score(const Head &head, Value row, int64_t height, Value key, 
   PlaceBuilder &p = e.places;
   Value placeQ = locateHead(e, q, head.batch, head.query);
   auto scalar = [&](int64_t r, ArrayRef<Value> d) {
-    Place at = q.along(q.getDim(2), row, r);
+    OffsetPlace at = q.along(q.getDim(2), row, r);
     return q.load(p.add(p.add(p.add(placeQ, at.base), q.along(q.getDim(3), d[0]).base), at.constant));
   };
   auto vector = [&](int64_t v, ArrayRef<Value> d) {
@@ -400,9 +400,9 @@ static void fillUnseen(Emitter &e, exec::PartialAttentionOp op, ValueRange buffe
 }
 
 /// On the host all keys are one part: a step of a ring. Of one that this rank does not see nothing is computed.
-static void fillWholePart(Emitter &e, exec::PartialAttentionOp op, ValueRange buffers) {
+static void fillByAttention(Emitter &e, exec::PartialAttentionOp op, ValueRange buffers) {
   OpBuilder builder(op);
-  nn::AttentionOp whole = op.createWhole(builder);
+  nn::AttentionOp whole = op.createFull(builder);
   SmallVector<int64_t> shape(getShape(whole.getResult()));
   auto sink = [&](const Point &point, Value value) { e.store(buffers[0], value, e.places.linearize(point, shape)); };
   Attention attention(e, whole, sink);
@@ -419,7 +419,7 @@ static void fillWholePart(Emitter &e, exec::PartialAttentionOp op, ValueRange bu
   whole.erase();
 }
 
-void cleave::codegen::registerAttention(FormTable &table) {
+void cleave::codegen::registerAttention(LoweringTable &table) {
   table.addTile<nn::AttentionOp>({[](Operation *) { return true; },
                                   [](Emitter &e, Operation *op, TileSink sink) {
                                     auto attention = cast<nn::AttentionOp>(op);
@@ -431,7 +431,7 @@ void cleave::codegen::registerAttention(FormTable &table) {
   table.addDeviceTile<nn::AttentionOp>(
       {[](Operation *) { return true; },
        [](Emitter &e, Operation *op, TileSink sink) { runDeviceAttention(e, cast<nn::AttentionOp>(op), sink); }});
-  table.addFill<exec::PartialAttentionOp>(fillWholePart);
+  table.addFill<exec::PartialAttentionOp>(fillByAttention);
   table.addDeviceFill<exec::PartialAttentionOp>(fillPartialAttention);
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

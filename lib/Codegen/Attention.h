@@ -1,4 +1,4 @@
-//===- Attention.h - what forms of attention share --------------*- C++ -*-===//
+//===- Attention.h - what lowerings of attention share ----------*- C++ -*-===//
 #ifndef CLEAVE_LIB_CODEGEN_ATTENTION_H
 #define CLEAVE_LIB_CODEGEN_ATTENTION_H
 
@@ -28,7 +28,7 @@ mlir::Value finishScore(Emitter &e, nn::AttentionOp op, const Head &head, mlir::
 /// long, and masks of large numbers give nothing else.
 mlir::Value weighScore(Emitter &e, mlir::Value score, mlir::Value shift);
 
-/// The form for bf16 in memory, where it applies.
+/// The lowering for bf16 in memory, where it applies.
 bool canPairAttention(Emitter &e, nn::AttentionOp op);
 void runPairedAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
 

@@ -1,13 +1,13 @@
 //===- Compose.h - ops of nn in a few letters -------------------*- C++ -*-===//
 //
-// For `expand` forms: builds simple ops at the place of a composite one, in the type that kernels compute in.
+// For `expand` lowerings: builds simple ops at the place of a composite one, in the type that kernels compute in.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_CODEGEN_COMPOSE_H
 #define CLEAVE_LIB_CODEGEN_COMPOSE_H
 
 #include "Elements.h"
-#include "Forms.h"
+#include "Lowerings.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 
 namespace cleave::codegen {

@@ -1,4 +1,4 @@
-//===- Contraction.cpp - the form of einsum -------------------------------===//
+//===- Contraction.cpp - the lowering of einsum ---------------------------===//
 //
 // Products of two tensors of floats are a template of their own (Host/Product.h). The others: each element of the result walks the
 // letters that are summed, with lanes along the result's last dim.
@@ -61,7 +61,7 @@ static Value pullEinsum(Emitter &e, nn::EinsumOp op, const Point &point) {
   return e.elements.narrow(sum[0], ElementBuilder::getHeldType(element));
 }
 
-void cleave::codegen::registerContraction(FormTable &table) {
+void cleave::codegen::registerContraction(LoweringTable &table) {
   table.addPull<nn::EinsumOp>(pullEinsum);
   table.addTile<nn::EinsumOp>({[](Operation *op) { return Product::get(op, 1).has_value(); },
                                [](Emitter &e, Operation *op, TileSink sink) {

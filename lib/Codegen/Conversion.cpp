@@ -1,4 +1,4 @@
-//===- Conversion.cpp - forms of cast, quantize, dequantize ---------------===//
+//===- Conversion.cpp - lowerings of cast, quantize, dequantize -----------===//
 //
 // Casts convert between held types themselves; quantization computes in f32, or f64 where the evaluator does.
 //
@@ -90,7 +90,7 @@ static Value pullDequantize(Emitter &e, nn::DequantizeOp op, const Point &point)
   return e.elements.narrow(e.elements.mul(x, pullAlong(e, op, op.getScale(), point, compute)), to);
 }
 
-void cleave::codegen::registerConversion(FormTable &table) {
+void cleave::codegen::registerConversion(LoweringTable &table) {
   table.addElement<nn::CastOp>(castElement);
   table.addPull<nn::BitcastOp>(pullBitcast);
   table.addPull<nn::QuantizeOp>(pullQuantize);

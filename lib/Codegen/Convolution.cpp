@@ -1,4 +1,4 @@
-//===- Convolution.cpp - forms of convolutions and pools ------------------===//
+//===- Convolution.cpp - lowerings of convolutions and pools --------------===//
 //
 // The fallback: each element of the result walks its window. A kernel element outside the input reads one inside, and
 // its contribution is left out by a select, so that no load is out of bounds.
@@ -80,9 +80,9 @@ static Spot findSource(Emitter &e, Value place, Value tap, int64_t stride, int64
   PlaceBuilder &p = e.places;
   Value shifted = p.add(p.add(place, pad), p.mul(p.mul(tap, dilation), -1));
   Value safe = arith::MaxSIOp::create(e.b, e.loc, shifted, p.number(0)), window = p.div(safe, stride);
-  Value isWhole = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, p.rem(safe, stride), p.number(0));
+  Value isFull = arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::eq, p.rem(safe, stride), p.number(0));
   Value isIn = e.elements.both(p.isLess(p.number(-1), shifted), p.isLess(window, extent));
-  return {p.clamp(window, 0, extent - 1), e.elements.both(isWhole, isIn)};
+  return {p.clamp(window, 0, extent - 1), e.elements.both(isFull, isIn)};
 }
 
 /// Gathers what the evaluator scatters: of each tap the one window that would bring something here.
@@ -203,7 +203,7 @@ static Value pullPool(Emitter &e, nn::PoolOp op, const Point &point) {
   return areChannels ? computePool(e, op, point) : single(computePool)(e, op, point);
 }
 
-void cleave::codegen::registerConvolution(FormTable &table) {
+void cleave::codegen::registerConvolution(LoweringTable &table) {
   table.addFill<nn::ConvOp>(each(computeConv));
   table.addPull<nn::ConvOp>(single(computeConv));
   table.addPull<nn::ConvTransposeOp>(single(computeConvTranspose));

@@ -1,4 +1,4 @@
-//===- Data.cpp - forms of constants and iota -----------------------------===//
+//===- Data.cpp - lowerings of constants and iota -------------------------===//
 //
 // A constant of one value is an immediate; others are tables in the object.
 //
@@ -52,7 +52,7 @@ static Value pullIota(Emitter &e, nn::IotaOp op, const Point &point) {
   return e.elements.convert(number, i64, getElementType(op.getResult()));
 }
 
-void cleave::codegen::registerData(FormTable &table) {
+void cleave::codegen::registerData(LoweringTable &table) {
   table.addPull<nn::ConstantOp>(pullConstant);
   table.addPull<nn::IotaOp>(pullIota);
 }

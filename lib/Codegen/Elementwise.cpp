@@ -1,11 +1,11 @@
-//===- Elementwise.cpp - forms of elementwise ops -------------------------===//
+//===- Elementwise.cpp - lowerings of elementwise ops ---------------------===//
 //
 // One line an op: what it does with one element of each operand. The order of operations is the evaluator's, so that
 // what is exact here and there is equal.
 //
 //===----------------------------------------------------------------------===//
 #include "Elements.h"
-#include "Forms.h"
+#include "Lowerings.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -19,24 +19,24 @@ using E = ElementBuilder;
 static bool isUnsigned(Operation *op) { return getElementType(op->getOperand(0)).isUnsignedInteger(); }
 
 /// An op of one operand.
-template <typename OpT> static void addUnary(FormTable &table, Value (*fn)(E &, Value)) {
+template <typename OpT> static void addUnary(LoweringTable &table, Value (*fn)(E &, Value)) {
   table.addElement<OpT>([fn](E &e, Operation *, ValueRange in) { return fn(e, in[0]); });
 }
-template <typename OpT> static void addUnary(FormTable &table, Value (*fn)(E &, OpT, Value)) {
+template <typename OpT> static void addUnary(LoweringTable &table, Value (*fn)(E &, OpT, Value)) {
   table.addElement<OpT>([fn](E &e, Operation *op, ValueRange in) { return fn(e, cast<OpT>(op), in[0]); });
 }
 /// An op of two operands; `fn` is told whether they are unsigned.
-template <typename OpT> static void addBinary(FormTable &table, Value (*fn)(E &, Value, Value, bool)) {
+template <typename OpT> static void addBinary(LoweringTable &table, Value (*fn)(E &, Value, Value, bool)) {
   table.addElement<OpT>([fn](E &e, Operation *op, ValueRange in) { return fn(e, in[0], in[1], isUnsigned(op)); });
 }
-template <typename OpT> static void addCompare(FormTable &table, Relation relation) {
+template <typename OpT> static void addCompare(LoweringTable &table, Relation relation) {
   table.addElement<OpT>([relation](E &e, Operation *op, ValueRange in) {
     bool isBool = getElementType(op->getOperand(0)).isInteger(1);
     return e.compare(relation, in[0], in[1], isBool || isUnsigned(op));
   });
 }
 /// A function that math has an op for.
-template <typename OpT, typename MathOp> static void addMath(FormTable &table) {
+template <typename OpT, typename MathOp> static void addMath(LoweringTable &table) {
   addUnary<OpT>(table, [](E &e, Value x) { return e.call<MathOp>(x); });
 }
 
@@ -66,7 +66,7 @@ static Value sign(E &e, Value x, bool isUnsigned) {
   return e.select(e.compare(Relation::Gt, x, zero, isUnsigned), one, isUnsigned ? zero : below);
 }
 
-static void registerMath(FormTable &table) {
+static void registerMath(LoweringTable &table) {
   addUnary<nn::SqrtOp>(table, [](E &e, Value x) { return e.sqrt(x); });
   addUnary<nn::ReciprocalOp>(table, [](E &e, Value x) { return e.reciprocal(x); });
   addUnary<nn::ExpOp>(table, [](E &e, Value x) { return e.exp(x); });
@@ -90,7 +90,7 @@ static void registerMath(FormTable &table) {
 }
 
 /// Formulas that overflow or lose digits as in textbooks are written so that they do not.
-static void registerActivations(FormTable &table) {
+static void registerActivations(LoweringTable &table) {
   table.addElement<nn::ReluOp>([](E &e, Operation *op, ValueRange in) {
     return isUnsigned(op) ? in[0] : e.select(e.compare(Relation::Lt, in[0], 0.0), e.like(in[0], 0), in[0]);
   });
@@ -115,7 +115,7 @@ static void registerActivations(FormTable &table) {
   });
 }
 
-static void registerUnary(FormTable &table) {
+static void registerUnary(LoweringTable &table) {
   addUnary<nn::NegOp>(table, [](E &e, Value x) { return e.negate(x); });
   table.addElement<nn::AbsOp>([](E &e, Operation *op, ValueRange in) { return isUnsigned(op) ? in[0] : e.abs(in[0]); });
   table.addElement<nn::SignOp>([](E &e, Operation *op, ValueRange in) { return sign(e, in[0], isUnsigned(op)); });
@@ -128,7 +128,7 @@ static void registerUnary(FormTable &table) {
   });
 }
 
-static void registerBinary(FormTable &table) {
+static void registerBinary(LoweringTable &table) {
   addBinary<nn::AddOp>(table, [](E &e, Value x, Value y, bool) { return e.add(x, y); });
   addBinary<nn::SubOp>(table, [](E &e, Value x, Value y, bool) { return e.sub(x, y); });
   addBinary<nn::MulOp>(table, [](E &e, Value x, Value y, bool) { return e.mul(x, y); });
@@ -158,7 +158,7 @@ static void registerBinary(FormTable &table) {
   });
 }
 
-void cleave::codegen::registerElementwise(FormTable &table) {
+void cleave::codegen::registerElementwise(LoweringTable &table) {
   registerMath(table);
   registerActivations(table);
   registerUnary(table);

@@ -1,6 +1,6 @@
 //===- Emitter.cpp - kernels by pulling -----------------------------------===//
 //
-// A value is looked up in memory, then in buffers, then computed by its op's form. Of a vector that hangs over the end
+// A value is looked up in memory, then in buffers, then computed by its op's lowering. Of a vector that hangs over the end
 // of a row only the active lanes touch memory; the others hold anything.
 //
 //===----------------------------------------------------------------------===//
@@ -177,12 +177,12 @@ Value Emitter::compute(Value value, const Point &point) {
   if (auto found = buffers.find(value); found != buffers.end())
     return load(found->second, element, places.linearize(point, getShape(value)));
   Operation *op = value.getDefiningOp();
-  const Form *form = getForms().find(op);
-  if (form->element)
-    return computeElements(op, form->element, point);
-  if (form->fold)
-    return reduceAlone(op, *form->fold, point);
-  return form->pull(*this, op, point);
+  const Lowering *lowering = getLowerings().find(op);
+  if (lowering->element)
+    return computeElements(op, lowering->element, point);
+  if (lowering->fold)
+    return reduceAlone(op, *lowering->fold, point);
+  return lowering->pull(*this, op, point);
 }
 
 Point Emitter::broadcast(const Point &point, ArrayRef<int64_t> from) {
@@ -194,13 +194,14 @@ Point Emitter::broadcast(const Point &point, ArrayRef<int64_t> from) {
 }
 
 /// Widens, computes, rounds once: what the evaluator does with an op.
-Value Emitter::computeElements(Operation *op, const ElementForm &form, const Point &point) {
+Value Emitter::computeElements(Operation *op, const ElementLowering &lowering, const Point &point) {
   SmallVector<Value> operands;
   // What is not broadcast is wanted at just this point: its elements may be known there and nowhere else.
   for (Value operand : op->getOperands())
     operands.push_back(elements.widen(
         eval(operand, getShape(operand) == getShape(op->getResult(0)) ? point : broadcast(point, getShape(operand)))));
-  return elements.narrow(form(elements, op, operands), ElementBuilder::getHeldType(getElementType(op->getResult(0))));
+  return elements.narrow(lowering(elements, op, operands),
+                         ElementBuilder::getHeldType(getElementType(op->getResult(0))));
 }
 
 //===----------------------------------------------------------------------===//
@@ -412,7 +413,7 @@ Value Emitter::choose(Value condition, Type type, function_ref<Value()> yes, fun
   return op.getResult(0);
 }
 
-Value Emitter::reduceAlone(Operation *op, const FoldForm &fold, const Point &point) {
+Value Emitter::reduceAlone(Operation *op, const FoldLowering &fold, const Point &point) {
   Value operand = op->getOperand(0);
   ArrayRef<int64_t> shape = getShape(operand);
   SmallVector<int64_t> dims = fold.getDims(op), extents;

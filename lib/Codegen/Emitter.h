@@ -13,7 +13,7 @@
 #define CLEAVE_LIB_CODEGEN_EMITTER_H
 
 #include "Elements.h"
-#include "Forms.h"
+#include "Lowerings.h"
 #include "cleave/Codegen/Codegen.h"
 #include <map>
 
@@ -53,7 +53,7 @@ public:
   int64_t getVectorLanes(mlir::Type element) const {
     return target.getVectorBytes() * 8 / element.getIntOrFloatBitWidth();
   }
-  /// For forms that are tried on the host only.
+  /// For lowerings that are tried on the host only.
   const HostTarget &getHost() const { return static_cast<const HostTarget &>(target); }
   int64_t getNumRegisters() const { return target.getVectorBytes() == 64 ? 32 : 16; }
   template <typename Fn> auto withLanes(int64_t count, int64_t used, Fn fn) {
@@ -121,7 +121,7 @@ public:
   /// The point of an operand that broadcasts to the result, at a point of the result.
   Point broadcast(const Point &point, llvm::ArrayRef<int64_t> from);
   /// A reduction, walked by itself.
-  mlir::Value reduceAlone(mlir::Operation *op, const FoldForm &fold, const Point &point);
+  mlir::Value reduceAlone(mlir::Operation *op, const FoldLowering &fold, const Point &point);
 
   /// A row of a value that the template has stored: what lies at `row`, with any index along `dim`.
   struct Row {
@@ -153,7 +153,7 @@ private:
   using Key = std::vector<intptr_t>;
 
   mlir::Value compute(mlir::Value value, const Point &point);
-  mlir::Value computeElements(mlir::Operation *op, const ElementForm &form, const Point &point);
+  mlir::Value computeElements(mlir::Operation *op, const ElementLowering &lowering, const Point &point);
   mlir::Value loadStrided(mlir::Value buffer, Index at);
   void reportOutside(mlir::Value index, int64_t extent);
   std::optional<Index> findInRow(mlir::Value value, const Point &point);

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Expand.h"
-#include "Forms.h"
+#include "Lowerings.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -40,11 +40,11 @@ OwningOpRef<func::FuncOp> cleave::codegen::expandRegion(Block &region) {
   while (again) {
     again = false;
     for (Operation &op : llvm::make_early_inc_range(func->front())) {
-      const Form *form = getForms().find(&op);
-      if (!form || !form->expand)
+      const Lowering *lowering = getLowerings().find(&op);
+      if (!lowering || !lowering->expand)
         continue;
       OpBuilder b(&op);
-      Value with = form->expand(b, &op);
+      Value with = lowering->expand(b, &op);
       if (!with)
         continue;
       op.getResult(0).replaceAllUsesWith(with);
@@ -104,10 +104,10 @@ static std::optional<SmallVector<int64_t>> mergeReduced(ArrayRef<int64_t> dims, 
 static std::optional<SmallVector<Operation *>> findReductions(func::FuncOp region, size_t rank) {
   SmallVector<Operation *> reductions;
   for (Operation &op : region.front().without_terminator()) {
-    const Form *form = getForms().find(&op);
-    if (form->element || op.hasTrait<OpTrait::ConstantLike>())
+    const Lowering *lowering = getLowerings().find(&op);
+    if (lowering->element || op.hasTrait<OpTrait::ConstantLike>())
       continue;
-    if (!form->fold || getShape(op.getOperand(0)).size() != rank || getShape(op.getResult(0)).size() != rank)
+    if (!lowering->fold || getShape(op.getOperand(0)).size() != rank || getShape(op.getResult(0)).size() != rank)
       return std::nullopt;
     reductions.push_back(&op);
   }
@@ -122,18 +122,18 @@ void cleave::codegen::mergeDims(func::FuncOp region) {
   if (!reductions)
     return;
   for (int64_t dim = int64_t(shapes.largest.size()) - 2; dim >= 0; --dim) {
-    auto isWholeOrNot = [&](ArrayRef<int64_t> extents) {
+    auto isFullOrNot = [&](ArrayRef<int64_t> extents) {
       bool first = extents[dim] == shapes.largest[dim], second = extents[dim + 1] == shapes.largest[dim + 1];
       bool noFirst = extents[dim] == 1, noSecond = extents[dim + 1] == 1;
       return (first && second) || (noFirst && noSecond);
     };
     auto canMerge = [&](Operation *op) {
-      return mergeReduced(getForms().find(op)->fold->getDims(op), dim).has_value();
+      return mergeReduced(getLowerings().find(op)->fold->getDims(op), dim).has_value();
     };
-    if (!llvm::all_of(shapes.extents, isWholeOrNot) || !llvm::all_of(*reductions, canMerge))
+    if (!llvm::all_of(shapes.extents, isFullOrNot) || !llvm::all_of(*reductions, canMerge))
       continue;
     for (Operation *op : *reductions) {
-      const FoldForm &fold = *getForms().find(op)->fold;
+      const FoldLowering &fold = *getLowerings().find(op)->fold;
       fold.setDims(op, *mergeReduced(fold.getDims(op), dim));
     }
     for (SmallVector<int64_t> &extents : shapes.extents) {

@@ -7,7 +7,7 @@
 
 namespace cleave::codegen {
 
-/// A copy of `region` as a function, with ops in place of those that have an `expand` form.
+/// A copy of `region` as a function, with ops in place of those that have an `expand` lowering.
 mlir::OwningOpRef<mlir::func::FuncOp> expandRegion(mlir::Block &region);
 
 /// Merges neighboring dims that every value has whole or not at all, where all ops are elementwise.

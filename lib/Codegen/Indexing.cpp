@@ -1,4 +1,4 @@
-//===- Indexing.cpp - forms of gathers and scatters -----------------------===//
+//===- Indexing.cpp - lowerings of gathers and scatters -------------------===//
 //
 // A gather is a point with an index that is evaluated. Scatters copy the input and apply the updates in order, in the
 // compute type, and round once.
@@ -257,7 +257,7 @@ bool cleave::codegen::mayReport(Block &region) {
   });
 }
 
-void cleave::codegen::registerIndexing(FormTable &table) {
+void cleave::codegen::registerIndexing(LoweringTable &table) {
   table.addPull<nn::GatherOp>(pullGather);
   table.addPull<nn::GatherElementsOp>(pullGatherElements);
   table.addPull<nn::GatherNdOp>(pullGatherNd);

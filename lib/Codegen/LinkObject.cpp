@@ -32,7 +32,7 @@ static std::vector<std::string> getLibraries() {
   return found;
 }
 
-static llvm::Error writeWhole(llvm::StringRef path, llvm::StringRef bytes) {
+static llvm::Error writeFile(llvm::StringRef path, llvm::StringRef bytes) {
   std::error_code code;
   llvm::raw_fd_ostream os(path, code);
   os << bytes;
@@ -58,7 +58,7 @@ llvm::Expected<std::string> cleave::codegen::linkObject(llvm::StringRef object) 
     return makeError("no temporary folder: {0}", code.message());
   llvm::scope_exit remove([&] { llvm::sys::fs::remove_directories(folder); });
   std::string input = (folder + "/kernels.o").str(), output = (folder + "/kernels.so").str();
-  if (llvm::Error error = writeWhole(input, object))
+  if (llvm::Error error = writeFile(input, object))
     return std::move(error);
   std::vector<std::string> words{
       "ld.lld", "-shared", "-s", "--build-id=none", "--hash-style=gnu", "-znow", "--threads=1", "--as-needed",

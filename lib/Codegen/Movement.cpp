@@ -1,4 +1,4 @@
-//===- Movement.cpp - forms of ops that move elements ---------------------===//
+//===- Movement.cpp - lowerings of ops that move elements -----------------===//
 //
 // Each rewrites the point. Where neighboring lanes of the result are not neighbors in one operand, and that cannot be
 // proved otherwise, each lane goes by itself.
@@ -149,7 +149,7 @@ static Value pullTrilu(Emitter &e, nn::TriluOp op, const Point &point) {
   return e.elements.select(isKept, x, e.elements.number(x.getType(), 0));
 }
 
-void cleave::codegen::registerMovement(FormTable &table) {
+void cleave::codegen::registerMovement(LoweringTable &table) {
   table.addPull<nn::ReshapeOp>(pullReshape);
   table.addPull<nn::TransposeOp>(pullTranspose);
   table.addPull<nn::BroadcastOp>([](Emitter &e, nn::BroadcastOp op, const Point &point) {

@@ -1,4 +1,4 @@
-//===- Normalization.cpp - forms of norms ---------------------------------===//
+//===- Normalization.cpp - lowerings of norms -----------------------------===//
 //
 // Norms are put together from reductions and elementwise ops, in f32 (f64 for f64) and with one rounding at the end. The
 // mean comes first, then the mean of the squares of what differs from it: `E[x^2] - E[x]^2` would cancel.
@@ -98,7 +98,7 @@ static Value pullLrn(Emitter &e, nn::LrnOp op, const Point &point) {
   return e.elements.narrow(e.elements.divide(x, root, false), getElementType(op.getResult()));
 }
 
-void cleave::codegen::registerNormalization(FormTable &table) {
+void cleave::codegen::registerNormalization(LoweringTable &table) {
   table.addExpand<nn::LayerNormOp>(expandLayerNorm);
   table.addExpand<nn::RmsNormOp>(expandRmsNorm);
   table.addExpand<nn::BatchNormOp>(expandBatchNorm);

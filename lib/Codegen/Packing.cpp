@@ -1,4 +1,4 @@
-//===- Packing.cpp - forms of exec.pack and exec.unpack -------------------===//
+//===- Packing.cpp - lowerings of exec.pack and exec.unpack ---------------===//
 //
 // Element by element, for whoever has no template for panels. What lies behind the end of a dim in a panel is 0.
 //
@@ -68,7 +68,7 @@ static Value pullPack(Emitter &e, exec::PackOp op, const Point &point) {
       isInside, type, [&] { return e.eval(op.getInput(), plain); }, [&] { return e.elements.number(type, 0); });
 }
 
-void cleave::codegen::registerPacking(FormTable &table) {
+void cleave::codegen::registerPacking(LoweringTable &table) {
   table.addPull<exec::UnpackOp>(pullUnpack);
   table.addPull<exec::PackOp>(pullPack);
 }

@@ -1,9 +1,9 @@
-//===- Recurrence.cpp - recurrent nets have no form in kernels ------------===//
+//===- Recurrence.cpp - recurrent nets have no lowering in kernels --------===//
 //
 // They are steps before kernels are formed (`exec-unroll-recurrences`): one that is met here is refused as an op without a
-// form.
+// lowering.
 //
 //===----------------------------------------------------------------------===//
-#include "Forms.h"
+#include "Lowerings.h"
 
-void cleave::codegen::registerRecurrence(FormTable &) {}
+void cleave::codegen::registerRecurrence(LoweringTable &) {}

@@ -1,4 +1,4 @@
-//===- Reduction.cpp - forms of reductions, softmax, scans, top_k ---------===//
+//===- Reduction.cpp - lowerings of reductions, softmax, scans, top_k -----===//
 //
 // Reductions are monoids in the compute type, rounded once; integers whose mean is taken are summed as i64. Running sums
 // and the k largest are loops of their own over the lines along a dim.
@@ -260,7 +260,7 @@ void TopK::run() {
   });
 }
 
-void cleave::codegen::registerReduction(FormTable &table) {
+void cleave::codegen::registerReduction(LoweringTable &table) {
   auto getDims = [](Operation *op) { return SmallVector<int64_t>(cast<nn::ReduceOp>(op).getDims()); };
   auto setDims = [](Operation *op, ArrayRef<int64_t> dims) { cast<nn::ReduceOp>(op).setDims(dims); };
   table.addFold<nn::ReduceOp>({getDims, setDims, getReduceIdentity, liftReduce, combineReduce, finishReduce});

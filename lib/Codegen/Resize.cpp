@@ -1,4 +1,4 @@
-//===- Resize.cpp - the form of resize ------------------------------------===//
+//===- Resize.cpp - the lowering of resize --------------------------------===//
 //
 // Where a result position reads, and with which weights, is known here (Sampling.h): per dim a table of positions and one of
 // weights goes into the object. A result element walks the taps of all dims that change.
@@ -83,7 +83,7 @@ static void fillResize(Emitter &e, nn::ResizeOp op, ValueRange buffers) {
   });
 }
 
-void cleave::codegen::registerResize(FormTable &table) {
+void cleave::codegen::registerResize(LoweringTable &table) {
   table.addFill<nn::ResizeOp>(fillResize);
   table.addPull<nn::ResizeOp>([](Emitter &e, nn::ResizeOp op, const Point &point) {
     bool isApart = !isUniform(point) && !(keepsLast(op) && isUniform(Point(point.begin(), point.end() - 1)));

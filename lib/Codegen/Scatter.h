@@ -1,4 +1,4 @@
-//===- Scatter.h - what the forms of scatters share -------------*- C++ -*-===//
+//===- Scatter.h - what the lowerings of scatters share ---------*- C++ -*-===//
 #ifndef CLEAVE_LIB_CODEGEN_SCATTER_H
 #define CLEAVE_LIB_CODEGEN_SCATTER_H
 

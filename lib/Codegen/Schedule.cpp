@@ -53,10 +53,10 @@ Schedule::Schedule(func::FuncOp region, Processor processor) : processor(process
 /// kernel is a map.
 void Schedule::findRows(Block &block) {
   for (Operation &op : block.without_terminator()) {
-    const Form *form = getForms().find(&op);
-    if (!form->fold || form->fold->getDims(&op).size() != 1)
+    const Lowering *lowering = getLowerings().find(&op);
+    if (!lowering->fold || lowering->fold->getDims(&op).size() != 1)
       continue;
-    Rows own{{&op}, SmallVector<int64_t>(getShape(op.getOperand(0))), form->fold->getDims(&op).front()};
+    Rows own{{&op}, SmallVector<int64_t>(getShape(op.getOperand(0))), lowering->fold->getDims(&op).front()};
     if (rows.swept.empty() && llvm::all_of(results, [&](Value result) { return own.fits(result); }))
       rows = own;
     else if (!rows.swept.empty() && own.shape == rows.shape && own.dim == rows.dim)
@@ -76,7 +76,7 @@ static bool isPulledOnce(Value value, Processor processor) {
       value = user->getResult(0);
       continue;
     }
-    if (!getForms().find(user)->element || getShape(user->getResult(0)) != getShape(value))
+    if (!getLowerings().find(user)->element || getShape(user->getResult(0)) != getShape(value))
       return false;
     value = user->getResult(0);
   }
@@ -89,7 +89,7 @@ static llvm::DenseSet<Operation *> findBases(Block &block, Processor processor) 
   if (processor == Processor::Device)
     return bases; // there they pull
   for (Operation &op : block.without_terminator())
-    if (getForms().find(&op)->isTiled(&op) || isa<exec::PartialAttentionOp>(op))
+    if (getLowerings().find(&op)->isTiled(&op) || isa<exec::PartialAttentionOp>(op))
       for (Value operand : op.getOperands())
         bases.insert(View::get(operand).base.getDefiningOp());
   return bases;
@@ -100,9 +100,9 @@ static llvm::DenseSet<Operation *> findBases(Block &block, Processor processor) 
 void Schedule::findFilled(Block &block) {
   llvm::DenseSet<Operation *> bases = findBases(block, processor);
   for (Operation &op : block.without_terminator()) {
-    const Form *form = getForms().find(&op);
-    bool isHeavy = form->fold ? !rows.isSwept(&op) : form->fill || op.hasTrait<nn::Laborious>();
-    if (form->isFilled(processor) || form->isTiled(&op, processor) || bases.contains(&op) ||
+    const Lowering *lowering = getLowerings().find(&op);
+    bool isHeavy = lowering->fold ? !rows.isSwept(&op) : lowering->fill || op.hasTrait<nn::Laborious>();
+    if (lowering->isFilled(processor) || lowering->isTiled(&op, processor) || bases.contains(&op) ||
         (isHeavy && !isPulledOnce(op.getResult(0), processor)))
       filled.push_back(&op);
   }
@@ -141,10 +141,10 @@ std::optional<unsigned> Anchor::findSpace(Operation *user) {
     if (found == spaceOf.end() || (common && *common != found->second))
       return std::nullopt;
     common = found->second;
-    if (getForms().find(user)->element && getShape(operand) != getShape(user->getResult(0)))
+    if (getLowerings().find(user)->element && getShape(operand) != getShape(user->getResult(0)))
       return std::nullopt;
   }
-  if (getForms().find(user)->element)
+  if (getLowerings().find(user)->element)
     return common;
   if (!isa<nn::ReshapeOp, nn::TransposeOp>(user))
     return std::nullopt;
@@ -180,7 +180,7 @@ void Schedule::findAnchor(Block &block) {
       return other != op && llvm::any_of(other->getOperands(), [&](Value value) { return dependsOn(value, op); });
     });
     Anchor found;
-    if (isWanted || !getForms().find(op)->isTiled(op, processor) || !found.follow(op, results))
+    if (isWanted || !getLowerings().find(op)->isTiled(op, processor) || !found.follow(op, results))
       continue;
     anchor = found;
     llvm::erase(filled, op);
@@ -236,14 +236,14 @@ Order LateReads::findOrder(Operation *op, Value operand, const Order &order) con
                      llvm::count(op->getOperands(), operand) == 1;
     return isUpdated ? order : std::nullopt;
   }
-  bool isElement = bool(getForms().find(op)->element);
+  bool isElement = bool(getLowerings().find(op)->element);
   if (isElement && getShape(operand) == getShape(result))
     return order;
-  bool isWhole = countElements(getShape(operand)) == countElements(getShape(result));
+  bool isFull = countElements(getShape(operand)) == countElements(getShape(result));
   bool isOfRow = !rows.swept.empty() && getShape(operand) == ArrayRef(rows.getKeptShape()) &&
                  getShape(result) == ArrayRef(rows.shape);
   bool isReshaped = isa<nn::ReshapeOp>(op) && (rows.swept.empty() || isOnesApart(operand, result));
-  bool isHere = rows.isSwept(op) || (isElement && (isWhole || isOfRow)) || isReshaped;
+  bool isHere = rows.isSwept(op) || (isElement && (isFull || isOfRow)) || isReshaped;
   return isHere && order == standStill(result) ? standStill(operand) : std::nullopt;
 }
 
@@ -303,9 +303,9 @@ bool cleave::codegen::canBeInPlaceOnDevice(Block &block, unsigned argument, unsi
   Schedule schedule(*region, Processor::Device);
   Value from = region->getArgument(argument), to = schedule.getResult(result);
   const Rows &rows = schedule.rows;
-  bool isWhole = rows.swept.empty() ||
-                 (getShape(to) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1 && readsOwnElements(*region, rows));
-  if (countElements(getShape(from)) != countElements(getShape(to)) || countBytes(from) != countBytes(to) || !isWhole ||
+  bool isFull = rows.swept.empty() ||
+                (getShape(to) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1 && readsOwnElements(*region, rows));
+  if (countElements(getShape(from)) != countElements(getShape(to)) || countBytes(from) != countBytes(to) || !isFull ||
       !schedule.filled.empty())
     return false;
   LateReads reads(schedule, from);

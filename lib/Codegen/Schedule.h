@@ -9,7 +9,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_SCHEDULE_H
 #define CLEAVE_LIB_CODEGEN_SCHEDULE_H
 
-#include "Forms.h"
+#include "Lowerings.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave::codegen {

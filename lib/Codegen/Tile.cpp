@@ -60,7 +60,7 @@ Operand::Operand(Emitter &e, Value value)
 Value Operand::getOrigin() const { return e.places.number(view.offset); }
 
 /// Neighbors in one panel are apart by a constant, if it can be proved that they are in one.
-Place Operand::along(const ViewDim &dim, Value at, int64_t offset) const {
+OffsetPlace Operand::along(const ViewDim &dim, Value at, int64_t offset) const {
   PlaceBuilder &p = e.places;
   if (!dim.width)
     return {p.mul(at, dim.stride), offset * dim.stride};

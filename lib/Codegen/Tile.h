@@ -32,7 +32,7 @@ struct TileExtents {
 TileShape chooseTile(int64_t registers, TileExtents all, int64_t most = 12);
 
 /// A place of the form `base + constant`: what neighbors in a block share, and how far apart they are.
-struct Place {
+struct OffsetPlace {
   mlir::Value base;
   int64_t constant = 0;
 };
@@ -44,7 +44,7 @@ public:
 
   const ViewDim &getDim(int64_t dim) const { return view.dims[dim]; }
   /// What index `at + offset` of a dim adds to the place of an element.
-  Place along(const ViewDim &dim, mlir::Value at, int64_t offset = 0) const;
+  OffsetPlace along(const ViewDim &dim, mlir::Value at, int64_t offset = 0) const;
   mlir::Value getOrigin() const;
   mlir::Value getBuffer() const { return buffer; }
   /// What lies at `place`, in the compute type: as many neighbors as there are lanes, so far apart.

@@ -227,7 +227,7 @@ bool cleave::codegen::leavesChannelsLast(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (auto transpose = dyn_cast<nn::TransposeOp>(user))
       return transpose.getPermutation().back() == 1;
-    return getForms().find(user) && getForms().find(user)->element && getShape(user->getResult(0)) == getShape(value) &&
-           leavesChannelsLast(user->getResult(0));
+    return getLowerings().find(user) && getLowerings().find(user)->element &&
+           getShape(user->getResult(0)) == getShape(value) && leavesChannelsLast(user->getResult(0));
   });
 }

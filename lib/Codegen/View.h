@@ -13,7 +13,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_VIEW_H
 #define CLEAVE_LIB_CODEGEN_VIEW_H
 
-#include "Forms.h"
+#include "Lowerings.h"
 
 namespace cleave::codegen {
 

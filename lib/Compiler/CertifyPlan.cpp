@@ -233,7 +233,7 @@ std::optional<PlanProof> Compilation::PlanProver::certify(const FoundPlan &found
     if (cell == *own) {
       if (!decide(plan, *tables, certificate.options))
         return std::nullopt;
-      std::optional<int64_t> units = tables->price(certificate.options);
+      std::optional<int64_t> units = tables->costOf(certificate.options);
       if (!units)
         return fail(makeError("the plan decides what must not be")), std::nullopt;
       certificate.units = *units;

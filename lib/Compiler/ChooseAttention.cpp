@@ -39,7 +39,7 @@ static Attentions findAttentions(ModuleOp module) {
 
 void Compilation::State::chooseAttention() {
   ShardOptions &sharding = options.sharding;
-  bool isAsked = spmd::getAttentionRequest(*module, sharding.attention) != spmd::AttentionForm::Auto;
+  bool isAsked = spmd::getAttentionRequest(*module, sharding.attention) != spmd::AttentionMethod::Auto;
   bool isByTime = sharding.optimize == spmd::Optimize::Time;
   int64_t memory = sharding.cluster ? sharding.cluster->device.memoryBytes : 0;
   if (isAsked || (!isByTime && !memory) || !mayCompare())
@@ -53,12 +53,12 @@ void Compilation::State::chooseAttention() {
   if (decided.ns == std::numeric_limits<double>::infinity() || (!isByTime && !isTooLarge))
     return;
   ShardOptions inRings = sharding;
-  inRings.attention = spmd::AttentionForm::Ring;
+  inRings.attention = spmd::AttentionMethod::Ring;
   Prediction ring = predict(handed.plan, inRings, Trial::WithAttention);
   bool isSmaller = isTooLarge && ring.peakBytes < decided.peakBytes, isFaster = isByTime && ring.ns < decided.ns;
   if (!ring.hasRings || ring.ns == std::numeric_limits<double>::infinity() || !(isSmaller || isFaster))
     return;
-  sharding.attention = spmd::AttentionForm::Ring;
+  sharding.attention = spmd::AttentionMethod::Ring;
   Location where = FileLineColLoc::get(context.get(), options.model, 0, 0);
   if (isFaster) {
     emitRemark(where) << "keys and values of attention use ring attention: predicted " << formatTime(ring.ns)

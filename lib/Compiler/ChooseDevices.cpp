@@ -1,6 +1,6 @@
 //===- ChooseDevices.cpp - which links the axes of a mesh get -------------===//
 //
-// With `devices: auto` the ranks of a plan are laid on the machine in every order that counts (Placement.h). The model is
+// With `devices: auto` the ranks of a plan are laid on the machine in every order that counts (DeviceAssignment.h). The model is
 // decided and partitioned for each, as it would be with that list of devices in the plan, and the order stays whose
 // program is predicted to take least. There are few: two axes on nodes of 8 have four at most.
 //
@@ -10,7 +10,7 @@
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"
-#include "cleave/Sharding/Placement.h"
+#include "cleave/Sharding/DeviceAssignment.h"
 #include "cleave/Support/Status.h"
 
 #include <limits>
@@ -41,15 +41,16 @@ bool Compilation::State::chooseDevices() {
   if (plan->mesh.empty())
     return fail(makeError("{0}: 'devices: auto' needs a mesh in the plan, not in the file", options.model));
   Telling telling(onProgress, "devices");
-  std::vector<spmd::Placement> placements = spmd::findPlacements(*plan->cluster, spmd::getClusterMesh(*plan));
+  std::vector<spmd::DeviceAssignment> assignments =
+      spmd::findDeviceAssignments(*plan->cluster, spmd::getClusterMesh(*plan));
   std::shared_ptr<const spmd::Plan> best;
-  PlacementReport chosen;
+  DeviceAssignmentReport chosen;
   chosen.ns = chosen.nextNs = std::numeric_limits<double>::infinity();
-  for (const spmd::Placement &placement : placements) {
+  for (const spmd::DeviceAssignment &assignment : assignments) {
     auto candidate = std::make_shared<spmd::Plan>(*plan);
     candidate->areDevicesAuto = false;
-    candidate->devices = placement.devices;
-    if (llvm::is_sorted(placement.devices))
+    candidate->devices = assignment.devices;
+    if (llvm::is_sorted(assignment.devices))
       candidate->devices.clear();
     double ns = predict(candidate, withMachine(*candidate, options.sharding)).ns;
     if (best && ns >= chosen.ns) {
@@ -59,14 +60,14 @@ bool Compilation::State::chooseDevices() {
     best = candidate;
     chosen.nextNs = chosen.ns;
     chosen.ns = ns;
-    chosen.axes = placement.axes;
-    chosen.devices = placement.devices;
+    chosen.axes = assignment.axes;
+    chosen.devices = assignment.devices;
   }
   if (!best)
     return fail(makeError("{0}: no order of {1} ranks fills the nodes of {2}, one after the other: 'devices: auto' has "
                           "nothing to choose from",
                           options.model, spmd::getMesh(context.get(), *plan).getNumRanks(), plan->cluster->name));
-  chosen.tried = static_cast<int64_t>(placements.size());
+  chosen.tried = static_cast<int64_t>(assignments.size());
   if (chosen.ns < std::numeric_limits<double>::infinity())
     placement = chosen;
   handed.plan = plan = best;

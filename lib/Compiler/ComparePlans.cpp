@@ -59,10 +59,10 @@ static void noteWeight(Taken &taken, StringRef name, Type type) {
   if (!sharding)
     return;
   int64_t bytes = spmd::getBytes(spmd::getLocalType(tensor));
-  bool isCut = llvm::any_of(sharding.getDims(), [](spmd::DimShardingAttr dim) { return !dim.getAxes().empty(); });
+  bool isSplit = llvm::any_of(sharding.getDims(), [](spmd::DimShardingAttr dim) { return !dim.getAxes().empty(); });
   StoredWeight &weight = taken.weights[name];
   // What is read in parts is stored in parts.
-  if (weight.bytes == 0 && isCut)
+  if (weight.bytes == 0 && isSplit)
     weight.dims = spmd::formatSharding(sharding);
   weight.bytes += bytes;
   taken.totals.storedBytes += bytes;
@@ -131,7 +131,7 @@ static std::string formatChange(int64_t bytes) { return (bytes < 0 ? "-" : "+") 
 
 namespace {
 /// Words, and the bytes by which they are ordered.
-struct Place {
+struct WeighedText {
   std::string text;
   int64_t bytes = 0;
 };
@@ -149,7 +149,8 @@ static std::string describeWeights(StringRef what, StringRef a, StringRef b, uns
 }
 
 /// Weights of one role that change alike are counted, and roles that change alike as often are one line: queries, keys and values.
-static void compareWeights(const Taken &a, const Taken &b, ArrayRef<NamedRole> roles, std::vector<Place> &places) {
+static void compareWeights(const Taken &a, const Taken &b, ArrayRef<NamedRole> roles,
+                           std::vector<WeighedText> &places) {
   struct Group {
     unsigned layers = 0;
     int64_t change = 0;
@@ -192,7 +193,7 @@ static std::string describeSendings(const Sendings *sendings) {
 }
 
 /// Where both send the same from nodes that differ in numbers alone, nothing is said, whichever of them it is.
-static void compareSendings(const Taken &a, const Taken &b, std::vector<Place> &places) {
+static void compareSendings(const Taken &a, const Taken &b, std::vector<WeighedText> &places) {
   std::map<StringRef, std::pair<const Sendings *, const Sendings *>> both;
   for (const auto &[node, sendings] : a.sendings)
     both[node].first = &sendings;
@@ -229,14 +230,14 @@ std::optional<PlanDifference> cleave::comparePlans(const CompileOptions &options
     takenB = take(options, b, handler);
   if (!takenB)
     return std::nullopt;
-  std::vector<Place> places;
+  std::vector<WeighedText> places;
   compareWeights(*takenA, *takenB, structure->findRoles(nullptr), places);
   compareSendings(*takenA, *takenB, places);
-  llvm::sort(places, [](const Place &lhs, const Place &rhs) {
+  llvm::sort(places, [](const WeighedText &lhs, const WeighedText &rhs) {
     return lhs.bytes != rhs.bytes ? lhs.bytes > rhs.bytes : lhs.text < rhs.text;
   });
   PlanDifference difference{takenA->totals, takenB->totals, {}};
-  for (Place &place : places)
+  for (WeighedText &place : places)
     difference.places.push_back(std::move(place.text));
   return difference;
 }

@@ -168,7 +168,7 @@ std::unique_ptr<Assembly> Compilation::makeProgram(StringRef folder, bool digest
     setKernels(options, *targets, &variant.getContext(), variant.state->options.sharding);
     return variant.advance(Phase::Ordered) && variant.state->addTo(assembler);
   };
-  bool isWhole = add(*this);
+  bool isFull = add(*this);
   for (const std::map<std::string, int64_t> &dims : options.variants) {
     std::string name;
     // What comes up says of which variant it is.
@@ -178,13 +178,13 @@ std::unique_ptr<Assembly> Compilation::makeProgram(StringRef folder, bool digest
       report(diagnostic);
     });
     variant.tellProgress(getProgress());
-    if (!isWhole || !variant.load())
+    if (!isFull || !variant.load())
       return nullptr;
     if (!variant.hasMesh())
       variant.useOneDevice();
-    isWhole = add(variant);
+    isFull = add(variant);
   }
-  return isWhole ? assembler.take() : nullptr;
+  return isFull ? assembler.take() : nullptr;
 }
 
 //===----------------------------------------------------------------------===//

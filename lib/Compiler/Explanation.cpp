@@ -85,7 +85,7 @@ struct Explainer::State {
   ValueExplanation explain(ValueId value) const;
   /// The values with names that match, or else the first result of each node whose name does.
   std::vector<ValueExplanation> explain(llvm::function_ref<bool(StringRef)> matches) const;
-  bool isWhole(ValueId value) const { return getState(value).isReplicated(); }
+  bool isReplicated(ValueId value) const { return getState(value).isReplicated(); }
   ShardedValue describe(ValueId value) const;
 
   Compilation &compilation;
@@ -104,7 +104,7 @@ private:
   std::vector<CauseStep> describe(ArrayRef<CauseLink> chain) const;
   std::vector<CauseStep> explainPartial(ValueId value, AtomId atom) const;
   void explainDim(ValueId value, unsigned dim, std::vector<AxisExplanation> &axes) const;
-  void explainWhole(ValueId value, ValueExplanation &explanation) const;
+  void explainReplicated(ValueId value, ValueExplanation &explanation) const;
   std::optional<Alternative> findNextBest(ValueId value, AtomId atom) const;
 
   Decisions decisions;
@@ -223,7 +223,7 @@ void Explainer::State::explainDim(ValueId value, unsigned dim, std::vector<AxisE
   }
 }
 
-void Explainer::State::explainWhole(ValueId value, ValueExplanation &explanation) const {
+void Explainer::State::explainReplicated(ValueId value, ValueExplanation &explanation) const {
   llvm::SmallSetVector<unsigned, 4> reached;
   for (AtomId atom = 0; atom < static_cast<AtomId>(atoms.getAtoms().numAtoms()); ++atom) {
     bool isReached = false;
@@ -252,9 +252,9 @@ ValueExplanation Explainer::State::explain(ValueId value) const {
     explainDim(value, dim, explanation.axes);
   for (AtomId atom : getState(value).partial)
     explanation.axes.push_back({std::nullopt, getAxisName(atom), explainPartial(value, atom), std::nullopt});
-  explanation.isWhole = isWhole(value);
-  if (explanation.isWhole)
-    explainWhole(value, explanation);
+  explanation.isReplicated = isReplicated(value);
+  if (explanation.isReplicated)
+    explainReplicated(value, explanation);
   for (const ForcedReplication &forced : decision.forced)
     if (forced.op == problem.producer(value))
       explanation.unfollowed.push_back(getAxisName(forced.atom));
@@ -316,7 +316,7 @@ Explainer::~Explainer() = default;
 std::vector<ShardedValue> Explainer::getSharded() const {
   std::vector<ShardedValue> sharded;
   for (ValueId value = 0; value < state->problem.numValues(); ++value)
-    if (!state->isWhole(value))
+    if (!state->isReplicated(value))
       sharded.push_back(state->describe(value));
   return sharded;
 }

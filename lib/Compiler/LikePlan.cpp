@@ -56,9 +56,9 @@ static std::vector<TensorDims> listTensors(const ModelStructure &structure, cons
                                            ArrayRef<MeshAxis> axes) {
   const Problem &problem = structure.getProblem();
   std::vector<TensorDims> tensors;
-  for (const auto &[value, cuts] : styled.getCuts())
+  for (const auto &[value, splits] : styled.getSplits())
     if (StringRef name = structure.getName(value); !name.empty() && !problem.annotation(value))
-      tensors.push_back({name.str(), makePlanDims(cuts, problem.getMesh(), axes)});
+      tensors.push_back({name.str(), makePlanDims(splits, problem.getMesh(), axes)});
   return keepAgreed(tensors);
 }
 

@@ -157,8 +157,8 @@ std::string Compilation::State::describeSettings(const onnx::GraphProto &graph, 
 void Compilation::State::takeOrigin(const onnx::ModelFile &model) {
   auto own = std::make_shared<spmd::Plan>(*plan);
   bool isOther = false, isFound = onnx::readOrigin(model, settings, *own, isOther);
-  spmd::AttentionForm &attention = options.sharding.attention;
-  bool isAsked = attention == spmd::AttentionForm::Auto || attention == own->attention;
+  spmd::AttentionMethod &attention = options.sharding.attention;
+  bool isAsked = attention == spmd::AttentionMethod::Auto || attention == own->attention;
   if (isFound && isAsked) {
     attention = own->attention;
     plan = handed.plan = own;
@@ -257,7 +257,7 @@ static llvm::Error open(StringRef path, std::shared_ptr<const MappedFile> &file,
       return llvm::Error::success();
     }
   }
-  auto read = path == "-" ? llvm::MemoryBuffer::getSTDIN() : readWhole(path);
+  auto read = path == "-" ? llvm::MemoryBuffer::getSTDIN() : readBuffer(path);
   if (!read)
     return makeError("cannot read {0}: {1}", quote(path), read.getError().message());
   if (std::string other = describeNoModel((*read)->getBuffer()); !other.empty())
@@ -327,7 +327,7 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
     return nullptr;
   plan = *read;
   // What the command line says of attention goes before what the plan says.
-  if (plan && options.sharding.attention == spmd::AttentionForm::Auto)
+  if (plan && options.sharding.attention == spmd::AttentionMethod::Auto)
     options.sharding.attention = plan->attention;
   // A machine alone asks nothing of a program.
   if (plan && !(plan->mesh.empty() && plan->rules.empty() && plan->states.empty() && planFile.empty()))

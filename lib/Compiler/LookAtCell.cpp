@@ -69,12 +69,12 @@ Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::sha
   State::Prediction taken = predictAsTaken(plan, least);
   if (!plan->pipeline || limit == 0 || taken.ns == kNever || taken.peakBytes <= limit)
     return taken;
-  auto cut = std::make_shared<Plan>(*plan);
-  cut->pipeline->memoryLimit = limit;
-  State::Prediction again = predictAsTaken(cut, least);
+  auto limited = std::make_shared<Plan>(*plan);
+  limited->pipeline->memoryLimit = limit;
+  State::Prediction again = predictAsTaken(limited, least);
   if (again.ns == kNever || again.peakBytes >= taken.peakBytes)
     return taken;
-  plan = cut;
+  plan = limited;
   return again;
 }
 

@@ -92,8 +92,8 @@ std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
 SupportReport ModelStructure::findSupport() const {
   const Problem &problem = getProblem();
   SupportReport report;
-  llvm::MapVector<std::pair<StringRef, StringRef>, unsigned> whole;
-  llvm::MapVector<StringRef, unsigned> unpriced;
+  llvm::MapVector<std::pair<StringRef, StringRef>, unsigned> replicated;
+  llvm::MapVector<StringRef, unsigned> uncosted;
   for (auto [id, op] : llvm::enumerate(made->source->getOps())) {
     if (problem.isConstraint(id))
       continue;
@@ -105,15 +105,15 @@ SupportReport ModelStructure::findSupport() const {
     report.splittable += isMade || isSmall;
     StringRef name = op->getName().getStringRef();
     if (!isMade && !isSmall)
-      ++whole[{name, rule.mustReplicate}];
+      ++replicated[{name, rule.mustReplicate}];
     bool isTimed = rule.flops > 0 || rule.isMovement || rule.form == Form::Data || rule.form == Form::Map ||
                    rule.form == Form::Movement || rule.form == Form::Row;
     if (!isTimed)
-      ++unpriced[name];
+      ++uncosted[name];
   }
-  for (auto &[key, count] : whole)
-    report.whole.push_back({key.first.str(), key.second.str(), count});
-  for (auto &[name, count] : unpriced)
-    report.unpriced.emplace_back(name.str(), count);
+  for (auto &[key, count] : replicated)
+    report.replicated.push_back({key.first.str(), key.second.str(), count});
+  for (auto &[name, count] : uncosted)
+    report.uncosted.emplace_back(name.str(), count);
   return report;
 }

@@ -162,7 +162,7 @@ static Expected<std::optional<schedule::StageSplit>>
 setAllCosts(const ScheduleOptions &options, const StagedModel *model, schedule::CostedSchedule &costed) {
   std::optional<schedule::StageSplit> split;
   if (model) {
-    Expected<schedule::StageSplit> found = model->cut(costed);
+    Expected<schedule::StageSplit> found = model->splitStages(costed);
     if (!found)
       return found.takeError();
     split = std::move(*found);

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Schedule.h"
-#include "cleave/Dialect/Pipe/Stages/StageCutter.h"
 #include "cleave/Dialect/Pipe/Stages/StageGradients.h"
 #include "cleave/Dialect/Pipe/Stages/StageProfile.h"
+#include "cleave/Dialect/Pipe/Stages/StageSplitter.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -26,7 +26,7 @@ struct Program {
   /// Owns the ops of a partitioned one; null: those of the model as it is.
   std::unique_ptr<Compilation> compilation;
   /// With times of F, and of all that training does.
-  pipe::StageCutter forward, training;
+  pipe::StageSplitter forward, training;
   /// Per op.
   std::vector<pipe::OpGradients> gradients;
   /// Which times were measured, for people.
@@ -92,11 +92,11 @@ static bool take(Compilation &compilation, mlir::func::FuncOp entry, const pipe:
   if (!entry)
     return false;
   const spmd::Plan *plan = compilation.getPlan();
-  llvm::Expected<pipe::StageCutter> cutter =
-      pipe::StageCutter::create(entry, rates, plan && plan->pipeline ? &*plan->pipeline : nullptr);
-  if (!cutter)
-    return compilation.fail(cutter.takeError());
-  program.forward = std::move(*cutter);
+  llvm::Expected<pipe::StageSplitter> splitter =
+      pipe::StageSplitter::create(entry, rates, plan && plan->pipeline ? &*plan->pipeline : nullptr);
+  if (!splitter)
+    return compilation.fail(splitter.takeError());
+  program.forward = std::move(*splitter);
   if (profile.empty())
     return true;
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(profile);
@@ -156,7 +156,7 @@ static std::optional<Program> findRun(const Compilation &whole, const ScheduleOp
 }
 
 /// The canonical form of the model, without the shardings that a plan asks for. False after an error.
-static bool takeWhole(Compilation &compilation, const ScheduleOptions &options, Program &program) {
+static bool takeModel(Compilation &compilation, const ScheduleOptions &options, Program &program) {
   if (compilation.getPhase() < Phase::Canonical && !compilation.advance(Phase::Canonical))
     return false;
   pipe::DeviceRates rates = pipe::DeviceRates::get(compilation.getPlan());
@@ -183,7 +183,7 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
     return fail(makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
                           "'pipeline' of a plan"),
                 Blame::Options);
-  if (!takeWhole(compilation, options, state->program))
+  if (!takeModel(compilation, options, state->program))
     return nullptr;
   state->isPlanned = pipeline;
   if (pipeline) {
@@ -218,8 +218,9 @@ std::vector<std::string> StagedModel::getNotes(const schedule::Schedule &table) 
 
 /// One channel for each pair of stages on different ranks; those between neighbors on one rank stay, so that all work
 /// of a microbatch keeps its order.
-static void setChannels(const pipe::StageCutter &cutter, const schedule::StageSplit &split, schedule::Schedule &table) {
-  double latency = cutter.options.latencyNs;
+static void setChannels(const pipe::StageSplitter &splitter, const schedule::StageSplit &split,
+                        schedule::Schedule &table) {
+  double latency = splitter.options.latencyNs;
   std::map<std::pair<int32_t, int32_t>, schedule::Channel> channels;
   for (int32_t stage = 1; stage < table.numStages; ++stage)
     channels[{stage, stage - 1}] = {stage - 1, stage, latency, 0, {}};
@@ -229,7 +230,7 @@ static void setChannels(const pipe::StageCutter &cutter, const schedule::StageSp
       schedule::Channel &channel =
           channels.try_emplace({send.to, sender}, schedule::Channel{sender, send.to, latency, 0, {}}).first->second;
       channel.bytes += send.bytes;
-      channel.values.push_back(cutter.graph.problem.values[send.value].name);
+      channel.values.push_back(splitter.graph.problem.values[send.value].name);
     }
   table.channels.clear();
   for (auto &[key, channel] : channels)
@@ -259,7 +260,7 @@ static void setCosts(const schedule::SplitOptions &options, llvm::ArrayRef<pipe:
     costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
 }
 
-llvm::Expected<schedule::StageSplit> StagedModel::cut(schedule::CostedSchedule &costed) const {
+llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSchedule &costed) const {
   schedule::Schedule &table = costed.schedule;
   if (table.replicas.size() != 1)
     return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
@@ -268,12 +269,12 @@ llvm::Expected<schedule::StageSplit> StagedModel::cut(schedule::CostedSchedule &
   if (llvm::Error error = schedule::numberRanks(table, state->request))
     return error;
   const Program &program = state->program;
-  const pipe::StageCutter &cutter = table.isForwardOnly ? program.forward : program.training;
-  llvm::Expected<schedule::StageSplit> split = cutter.cut(table.replicas.front().placement);
+  const pipe::StageSplitter &splitter = table.isForwardOnly ? program.forward : program.training;
+  llvm::Expected<schedule::StageSplit> split = splitter.splitStages(table.replicas.front().placement);
   if (!split)
     return split;
-  setChannels(cutter, *split, table);
-  setCosts(cutter.options,
+  setChannels(splitter, *split, table);
+  setCosts(splitter.options,
            pipe::sumGradients(program.forward.graph, program.gradients, split->stageOf, split->stages.size()), *split,
            table, costed.costs);
   return split;

@@ -133,9 +133,9 @@ struct Compilation::State {
   bool hasOnnx = false;
   std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
   ShardState handed;
-  std::optional<PlacementReport> placement; ///< that was chosen
-  std::unique_ptr<FoundPlan> foundPlan;     ///< for the devices of options
-  std::unique_ptr<LikePlan> likePlan;       ///< of the styles of options
+  std::optional<DeviceAssignmentReport> placement; ///< that was chosen
+  std::unique_ptr<FoundPlan> foundPlan;            ///< for the devices of options
+  std::unique_ptr<LikePlan> likePlan;              ///< of the styles of options
   bool isExcessTold = false, isLittleTold = false;
   bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.

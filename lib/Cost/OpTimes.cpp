@@ -50,13 +50,13 @@ double OpTimes::getCollectiveNs(StringRef kind, ArrayRef<spmd::AxisAttr> axes, i
   SmallVector<spmd::SubAxis> digits;
   for (spmd::AxisAttr axis : axes)
     digits.push_back(axis.toSubAxis(mesh));
-  llvm::Expected<spmd::AtomMesh> cut = spmd::AtomMesh::create(mesh.getSizes(), digits);
-  if (llvm::errorToBool(cut.takeError())) // Digits that exclude each other are illegal in one op.
+  llvm::Expected<spmd::AtomMesh> split = spmd::AtomMesh::create(mesh.getSizes(), digits);
+  if (llvm::errorToBool(split.takeError())) // Digits that exclude each other are illegal in one op.
     return 0;
   spmd::AtomList atoms;
   for (const spmd::SubAxis &digit : digits)
-    llvm::append_range(atoms, cut->atomsOf(digit).value_or(spmd::AtomList()));
-  return spmd::collectiveUnits(*cut, model, program::getTraffic(kind), atoms, bytes, peers) / model.perNs;
+    llvm::append_range(atoms, split->atomsOf(digit).value_or(spmd::AtomList()));
+  return spmd::collectiveUnits(*split, model, program::getTraffic(kind), atoms, bytes, peers) / model.perNs;
 }
 
 /// The axis of a pipeline is none of the stage's mesh.

@@ -66,7 +66,7 @@ static void print(llvm::raw_ostream &os, const ValueExplanation &value) {
   os << '\n';
   for (const AxisExplanation &axis : value.axes)
     print(os, axis);
-  if (value.isWhole)
+  if (value.isReplicated)
     os << "  whole on every rank: " << (value.isReached ? "that costs least" : "no annotation reaches it") << '\n';
   for (const Alternative &alternative : value.alternatives)
     print(os, alternative);

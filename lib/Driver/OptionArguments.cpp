@@ -1,4 +1,4 @@
-//===- OptionArguments.cpp - what stands behind an option ----------------===//
+//===- OptionArguments.cpp - what stands behind an option -----------------===//
 //
 // Each reader returns what is wrong with an argument, or an empty string. Which one reads is said by the type of the member that an option
 // fills.
@@ -200,7 +200,7 @@ static std::vector<StringRef> wordsOf(PlanObjective) {
 static std::vector<StringRef> wordsOf(spmd::Optimize) {
   return {std::begin(spmd::kOptimizeWords), std::end(spmd::kOptimizeWords)};
 }
-static std::vector<StringRef> wordsOf(spmd::AttentionForm) {
+static std::vector<StringRef> wordsOf(spmd::AttentionMethod) {
   return {std::begin(spmd::kAttentionWords), std::end(spmd::kAttentionWords)};
 }
 static std::vector<StringRef> wordsOf(Phase) {

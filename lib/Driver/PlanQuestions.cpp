@@ -39,20 +39,20 @@ static void printRoles(llvm::raw_ostream &os, llvm::ArrayRef<NamedRole> roles) {
 }
 
 /// `2 nn.top_k (looks at whole rows)`.
-static std::string describeWhole(const WholeOps &whole) {
-  return formatv("{0} {1} ({2})", whole.count, whole.op, whole.reason);
+static std::string describeReplicated(const ReplicatedOps &replicated) {
+  return formatv("{0} {1} ({2})", replicated.count, replicated.op, replicated.reason);
 }
 
 /// Nothing is said of what there is none of.
 static void printSupport(llvm::raw_ostream &os, const SupportReport &support) {
   os << formatv("{0} of {1} ops can be split", support.splittable, support.ops);
-  if (!support.whole.empty())
-    os << "; whole: " << llvm::join(llvm::map_range(support.whole, describeWhole), ", ");
+  if (!support.replicated.empty())
+    os << "; whole: " << llvm::join(llvm::map_range(support.replicated, describeReplicated), ", ");
   os << '\n';
-  if (!support.unpriced.empty())
+  if (!support.uncosted.empty())
     os << "no price: "
        << llvm::join(
-              llvm::map_range(support.unpriced,
+              llvm::map_range(support.uncosted,
                               [](const auto &kind) { return formatv("{0} {1}", kind.second, kind.first).str(); }),
               ", ")
        << " (only their bytes are counted)\n";
@@ -71,15 +71,15 @@ static llvm::json::Array toJson(llvm::ArrayRef<NamedRole> roles) {
 }
 
 static llvm::json::Object toJson(const SupportReport &support) {
-  llvm::json::Array whole, unpriced;
-  for (const WholeOps &ops : support.whole)
-    whole.push_back(llvm::json::Object{{"op", ops.op}, {"count", ops.count}, {"reason", ops.reason}});
-  for (const auto &[op, count] : support.unpriced)
-    unpriced.push_back(llvm::json::Object{{"op", op}, {"count", count}});
+  llvm::json::Array replicated, uncosted;
+  for (const ReplicatedOps &ops : support.replicated)
+    replicated.push_back(llvm::json::Object{{"op", ops.op}, {"count", ops.count}, {"reason", ops.reason}});
+  for (const auto &[op, count] : support.uncosted)
+    uncosted.push_back(llvm::json::Object{{"op", op}, {"count", count}});
   return llvm::json::Object{{"ops", support.ops},
                             {"splittable", support.splittable},
-                            {"whole", std::move(whole)},
-                            {"unpriced", std::move(unpriced)}};
+                            {"whole", std::move(replicated)},
+                            {"unpriced", std::move(uncosted)}};
 }
 
 /// The structure is that of the model as it was loaded: without the plan, which says only how rules split it.

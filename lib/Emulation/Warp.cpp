@@ -235,8 +235,8 @@ bool Block::meet(uint32_t firstThread) {
         areAll &= lanes[other].state == ThreadState::AtWarp && lanes[other].site == lanes[lane].site;
     if (!areAll)
       continue;
-    bool isWhole = mask == ~0u || !(isMultiply(lanes[lane].kind) || countMatrices(lanes[lane].kind));
-    if (!isWhole) {
+    bool isFull = mask == ~0u || !(isMultiply(lanes[lane].kind) || countMatrices(lanes[lane].kind));
+    if (!isFull) {
       fail(nameThread(firstThread + lane) + ": warp operation " + std::to_string(lanes[lane].site->number) +
            " needs all 32 lanes");
       return false;

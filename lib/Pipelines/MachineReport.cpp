@@ -18,26 +18,26 @@ using namespace cleave;
 
 namespace {
 /// Parameters that an axis does not cut.
-struct WholeParameters {
+struct ReplicatedParameters {
   int64_t bytes = 0, saved = 0, largestBytes = 0;
   StringRef largest;
 };
 } // namespace
 
 /// By a digit of the axis too: what is cut in part is not what stands out.
-static bool isCutAlong(nn::LoadOp load, StringRef axis) {
+static bool isSplitAlong(nn::LoadOp load, StringRef axis) {
   auto sharding = dyn_cast_if_present<spmd::ShardingAttr>(load.getSharding().value_or(Attribute()));
   return sharding && llvm::any_of(sharding.getDims(), [&](spmd::DimShardingAttr dim) {
-           return llvm::any_of(dim.getAxes(), [&](spmd::AxisAttr cut) { return cut.getName() == axis; });
+           return llvm::any_of(dim.getAxes(), [&](spmd::AxisAttr split) { return split.getName() == axis; });
          });
 }
 
 /// Those with fewer elements than ranks cannot be cut, and do not count.
-static WholeParameters findWhole(func::FuncOp func, StringRef axis, int64_t size) {
-  WholeParameters whole;
+static ReplicatedParameters findReplicated(func::FuncOp func, StringRef axis, int64_t size) {
+  ReplicatedParameters whole;
   for (auto load : func.getOps<nn::LoadOp>()) {
     int64_t bytes = spmd::getBytes(load.getType());
-    if (isCutAlong(load, axis) || cast<RankedTensorType>(load.getType()).getNumElements() < size)
+    if (isSplitAlong(load, axis) || cast<RankedTensorType>(load.getType()).getNumElements() < size)
       continue;
     whole.bytes += bytes;
     whole.saved += bytes - bytes / size;
@@ -54,7 +54,7 @@ static std::string advise(func::FuncOp func, const Report &report) {
   std::string advice;
   int64_t most = 0;
   for (const auto &[axis, size] : report.mesh) {
-    WholeParameters whole = findWhole(func, axis, size);
+    ReplicatedParameters whole = findReplicated(func, axis, size);
     if (size == 1 || whole.saved <= most)
       continue;
     most = whole.saved;
@@ -100,7 +100,7 @@ void cleave::writeMachine(llvm::json::OStream &json, const Report &report) {
     });
 }
 
-void cleave::printPlacement(llvm::raw_ostream &os, const PlacementReport &placement) {
+void cleave::printPlacement(llvm::raw_ostream &os, const DeviceAssignmentReport &placement) {
   os << "devices chosen:       " << llvm::join(placement.axes, ", ") << ": " << formatTime(placement.ns);
   if (placement.tried > 1)
     os << ", the next best of " << placement.tried << " takes " << formatTime(placement.nextNs);

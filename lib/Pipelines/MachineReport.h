@@ -12,7 +12,7 @@ void compareMemory(mlir::func::FuncOp func, const spmd::Cluster &cluster, Report
 
 /// The keys `memory` and `placement`, where they are known.
 void writeMachine(llvm::json::OStream &json, const Report &report);
-void printPlacement(llvm::raw_ostream &os, const PlacementReport &placement);
+void printPlacement(llvm::raw_ostream &os, const DeviceAssignmentReport &placement);
 
 } // namespace cleave
 

@@ -39,7 +39,7 @@ static void addCanonical(OpPassManager &manager, const ShardOptions &options, Sh
     manager.addPass(spmd::createPinAnnotations(std::exchange(state.plan, nullptr)));
   buildCanonicalizePipeline(manager);
   // Who asks for a form of attention means those too that exporters write as products and softmax.
-  if (options.attention != spmd::AttentionForm::Auto) {
+  if (options.attention != spmd::AttentionMethod::Auto) {
     manager.addPass(exec::createRecognizeAttention());
     manager.addPass(nn::createNnFuseMovement());
     manager.addPass(nn::createNnMergeEqual());
@@ -153,9 +153,9 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   manager.addPass(exec::createChooseLayouts());
   if (options.isForDevices)
     manager.addPass(exec::createPackCollectives());
-  exec::FormKernelsOptions forming;
+  exec::FuseKernelsOptions forming;
   forming.forDevices = options.isForDevices;
-  manager.addPass(exec::createFormKernels(forming));
+  manager.addPass(exec::createFuseKernels(forming));
   if (options.isForDevices) {
     exec::SplitKernelsOptions splitting;
     splitting.forLibraries = options.usesLibraries;

@@ -95,10 +95,10 @@ static llvm::json::Value toJson(Attribute attribute) {
 
 /// What passes noted of stages and their schedule while they were decided. Nothing for a file of a pipeline that says nothing.
 static std::optional<llvm::json::Object> describePipeline(ModuleOp module) {
-  auto cuts = module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kCutsAttr);
-  if (!cuts)
+  auto boundaries = module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kBoundariesAttr);
+  if (!boundaries)
     return std::nullopt;
-  llvm::json::Value made = toJson(cuts);
+  llvm::json::Value made = toJson(boundaries);
   llvm::json::Object pipeline = std::move(*made.getAsObject());
   if (auto axis = module->getAttrOfType<StringAttr>(pipe::PipeDialect::kAxisAttr))
     pipeline["axis"] = axis.str();

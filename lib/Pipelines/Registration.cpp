@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
 
+#include "OlderNames.h"
+
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
@@ -87,4 +89,5 @@ void cleave::registerPasses() {
   spmd::registerSpmdPasses();
   exec::registerExecPasses();
   pipe::registerPipePasses();
+  registerOlderNames();
 }

@@ -125,7 +125,7 @@ static void countParameters(func::FuncOp func, const SymbolTable &symbols, Repor
     if (param && seen.insert(param).second)
       report.parameterBytes += spmd::getBytes(param.getType());
   };
-  auto addWhole = [&](nn::LoadOp load) {
+  auto addWeight = [&](nn::LoadOp load) {
     auto param = symbols.lookup<nn::ParamOp>(load.getParamAttr().getAttr());
     count(param);
     if (!loads
@@ -145,7 +145,7 @@ static void countParameters(func::FuncOp func, const SymbolTable &symbols, Repor
   for (func::FuncOp each : getCalled(func, symbols))
     for (Operation &op : each.getOps())
       if (auto whole = dyn_cast<nn::LoadOp>(op))
-        addWhole(whole);
+        addWeight(whole);
       else if (auto local = dyn_cast<exec::LoadOp>(op))
         addLocal(local);
 }

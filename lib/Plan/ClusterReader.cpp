@@ -290,7 +290,7 @@ LogicalResult cleave::spmd::readCluster(StringRef text, const PlanPlace &place, 
     error = {place, "cluster '" + text.str() + "': " + lacks, {}};
     return failure();
   }
-  auto buffer = readWhole(text);
+  auto buffer = readBuffer(text);
   if (!buffer) {
     std::string hint = program::hintAtHome(text);
     error = {place,

@@ -89,7 +89,7 @@ std::string cleave::spmd::formatPipeline(const PlanPipeline &pipeline, int64_t m
 }
 
 /// The keys of a plan and their texts, in the order of docs/plan-file.md, but those of `formatPlanFile` alone.
-static std::vector<std::pair<StringRef, std::string>> formatEntries(const Plan &plan, AttentionForm attention) {
+static std::vector<std::pair<StringRef, std::string>> formatEntries(const Plan &plan, AttentionMethod attention) {
   std::vector<std::pair<StringRef, std::string>> entries;
   auto formatSize = [](StringRef name, int64_t size) { return quoteText(name) + ": " + std::to_string(size); };
   auto axes = map_range(plan.mesh, [&](const MeshAxis &axis) { return formatSize(axis.name, axis.size); });
@@ -104,12 +104,12 @@ static std::vector<std::pair<StringRef, std::string>> formatEntries(const Plan &
     entries.emplace_back("free", formatList(plan.free, [](const PlanAxis &axis) { return axis.name; }));
   if (plan.uneven)
     entries.emplace_back("uneven", "true");
-  if (attention != AttentionForm::Auto)
+  if (attention != AttentionMethod::Auto)
     entries.emplace_back("attention", kAttentionWords[static_cast<int>(attention)].str());
   return entries;
 }
 
-std::string cleave::spmd::formatPlan(const Plan &plan, AttentionForm attention, StringRef pipeline) {
+std::string cleave::spmd::formatPlan(const Plan &plan, AttentionMethod attention, StringRef pipeline) {
   auto entries = formatEntries(plan, attention);
   if (!pipeline.empty())
     entries.emplace_back("pipeline", pipeline.str());
@@ -118,7 +118,7 @@ std::string cleave::spmd::formatPlan(const Plan &plan, AttentionForm attention, 
          "}";
 }
 
-std::string cleave::spmd::formatPlanFile(const Plan &plan, AttentionForm attention, ArrayRef<std::string> comments) {
+std::string cleave::spmd::formatPlanFile(const Plan &plan, AttentionMethod attention, ArrayRef<std::string> comments) {
   std::string text;
   for (const std::string &comment : comments)
     text += "# " + comment + "\n";

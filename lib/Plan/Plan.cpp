@@ -143,7 +143,7 @@ LogicalResult PlanReader::readAttention(yaml::Node *node, Plan &plan) {
   const auto *word = find(kAttentionWords, text);
   if (word == std::end(kAttentionWords))
     return fail(node, "attention is auto, gather or ring, got '" + text + "'");
-  plan.attention = static_cast<AttentionForm>(word - std::begin(kAttentionWords));
+  plan.attention = static_cast<AttentionMethod>(word - std::begin(kAttentionWords));
   return success();
 }
 
@@ -318,7 +318,7 @@ LogicalResult cleave::spmd::parsePlan(StringRef text, StringRef file, Plan &plan
 
 /// As bytes: the scan sees tabs and carriage returns as they are.
 LogicalResult cleave::spmd::readPlanFile(StringRef path, Plan &plan, PlanError &error) {
-  auto buffer = readWhole(path);
+  auto buffer = readBuffer(path);
   if (!buffer) {
     error = {{path.str(), 0, 0}, "cannot read the plan: " + StringRef(buffer.getError().message()).lower(), {}};
     return failure();

@@ -228,11 +228,11 @@ bool Plan::isFree(StringRef axis) const {
   return areAllFree || any_of(free, [&](const PlanAxis &one) { return one.name == axis; });
 }
 
-SmallVector<CutAxis> Plan::getCuts(const PlanDim &dim) const {
-  SmallVector<CutAxis> cuts;
+SmallVector<SplitAxis> Plan::getSplits(const PlanDim &dim) const {
+  SmallVector<SplitAxis> splits;
   for (const PlanAxis &axis : dim.axes)
-    cuts.push_back({axis.format(), getExtent(axis)});
-  return cuts;
+    splits.push_back({axis.format(), getExtent(axis)});
+  return splits;
 }
 
 static LogicalResult failAt(PlanError &error, const PlanPlace &place, const Twine &message,
@@ -411,20 +411,20 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
   return plan.mesh.empty() ? success() : checkPlan(plan, error);
 }
 
-static int64_t countShards(ArrayRef<CutAxis> axes) {
+static int64_t countShards(ArrayRef<SplitAxis> axes) {
   int64_t shards = 1;
   for (const auto &[axis, size] : axes)
     shards *= size;
   return shards;
 }
 
-std::string cleave::spmd::describeUndivided(unsigned dim, int64_t extent, ArrayRef<CutAxis> axes, Granule granule) {
+std::string cleave::spmd::describeUndivided(unsigned dim, int64_t extent, ArrayRef<SplitAxis> axes, Granule granule) {
   int64_t shards = countShards(axes), size = extent / shards;
   bool divides = extent % shards == 0;
   if (shards == 1 || (divides && size % granule.perByte == 0 && size % granule.block == 0))
     return "";
   auto each =
-      map_range(axes, [](const CutAxis &axis) { return "\"" + axis.first + "\"=" + std::to_string(axis.second); });
+      map_range(axes, [](const SplitAxis &axis) { return "\"" + axis.first + "\"=" + std::to_string(axis.second); });
   std::string text = join(each, " times ");
   if (!divides)
     return formatv(" has size {0} in dim {1}, which axis {2} does not divide", extent, dim, text);
@@ -434,7 +434,7 @@ std::string cleave::spmd::describeUndivided(unsigned dim, int64_t extent, ArrayR
 }
 
 /// What `uneven: true` does with a dim: whole bytes go to each shard.
-static std::string describeUneven(int64_t extent, ArrayRef<CutAxis> axes, Granule granule) {
+static std::string describeUneven(int64_t extent, ArrayRef<SplitAxis> axes, Granule granule) {
   int64_t shards = countShards(axes);
   int64_t size = divideCeil(divideCeil(extent, granule.perByte), shards) * granule.perByte;
   if (size * shards == extent)
@@ -456,10 +456,10 @@ LogicalResult cleave::spmd::checkRule(const Plan &plan, const PlanRule &rule, co
     return success();
   for (auto [index, dim] : enumerate(*dims)) {
     Granule granule = granules.empty() ? Granule() : granules[index];
-    std::string reason = describeUndivided(index, shape[index], plan.getCuts(dim), granule);
+    std::string reason = describeUndivided(index, shape[index], plan.getSplits(dim), granule);
     if (reason.empty())
       continue;
-    std::string instead = describeUneven(shape[index], plan.getCuts(dim), granule);
+    std::string instead = describeUneven(shape[index], plan.getSplits(dim), granule);
     error = {dim.place, (what + reason).str(), {{dim.place, std::move(instead)}}};
     return failure();
   }

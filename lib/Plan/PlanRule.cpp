@@ -65,7 +65,7 @@ LogicalResult cleave::spmd::fitRule(const Plan &plan, const PlanRule &rule, cons
     for (size_t index = 0; index < std::min(shape.size(), fitted.dims.size()); ++index) {
       PlanDim &dim = fitted.dims[index];
       std::string reason =
-          describeUndivided(index, shape[index], plan.getCuts(dim), granules.empty() ? Granule() : granules[index]);
+          describeUndivided(index, shape[index], plan.getSplits(dim), granules.empty() ? Granule() : granules[index]);
       if (reason.empty())
         continue;
       left.push_back({dim.place, (what + reason + ": propagation decides how that dim is cut").str()});

@@ -72,16 +72,16 @@ Status Checker::checkInPlace(const Spot &spot, const Collective &collective) {
       continue;
     if (Status error = spend(program.roles[spot.role].ranks.size()))
       return error;
-    const std::vector<uint32_t> &cut = gathers(collective.kind) ? collective.gather : collective.slice;
-    bool areRows = !cut.empty() && cut[0] == groups.size && hasOwnPiece(collective.kind);
+    const std::vector<uint32_t> &split = gathers(collective.kind) ? collective.gather : collective.slice;
+    bool areRows = !split.empty() && split[0] == groups.size && hasOwnPiece(collective.kind);
     for (uint32_t rank : program.roles[spot.role].ranks) {
       int64_t from = program.evaluate(operand.offset, rank), to = program.evaluate(result.offset, rank);
       if (from >= to + resultBytes || to >= from + operandBytes)
         continue;
       int64_t own = areRows ? int64_t(place[rank]) * std::min(operandBytes, resultBytes) : 0;
-      bool isWhole = keepsShape(collective.kind) && from == to;
+      bool isFull = keepsShape(collective.kind) && from == to;
       bool isPiece = areRows && (operandBytes < resultBytes ? from == to + own : to == from + own);
-      if (!isWhole && !isPiece)
+      if (!isFull && !isPiece)
         return makeError("operand and result ", i, " share bytes on rank ", rank, ", and not in place (P21)");
     }
   }

@@ -124,8 +124,8 @@ Status Checker::checkCommand(const Spot &spot) {
 
 /// What a library sees with the dims of its own may have others in a kernel: rows that lie one behind another are one dim.
 static bool haveSameBytes(const Type &kernels, const Type &command) {
-  bool isWhole = isDense(kernels) && getBytes(kernels) == getSpanBytes(command);
-  return kernels.element == command.element && isWhole;
+  bool isFull = isDense(kernels) && getBytes(kernels) == getSpanBytes(command);
+  return kernels.element == command.element && isFull;
 }
 
 /// Each operand is of the type that the code was made for, aligned as it expects.

@@ -215,8 +215,8 @@ bool Checker::isEnd(const Place &input, const Place &output, size_t dim) const {
   const Type &part = getType(input.view), &whole = getType(output.view);
   if (findGrowth(part, whole) != dim || !isDense(whole) || getType(output.view).shape[dim] == 0)
     return false;
-  bool isWhole = output.present.empty() || isSame(output.present[dim], {whole.shape[dim], -1});
-  if (!isWhole)
+  bool isFull = output.present.empty() || isSame(output.present[dim], {whole.shape[dim], -1});
+  if (!isFull)
     return false;
   std::vector<int64_t> strides = getStrides(whole);
   int64_t added = whole.shape[dim] - part.shape[dim];

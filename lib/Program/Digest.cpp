@@ -22,7 +22,7 @@
 using namespace cleave::program;
 
 static constexpr size_t kBlock = 4096, kBlocks = 3;
-static_assert(kBlock * kBlocks == kSampledWhole);
+static_assert(kBlock * kBlocks == kSampledFully);
 
 std::string cleave::program::formatDigest(uint64_t digest) {
   char digits[17];
@@ -127,7 +127,7 @@ std::vector<uint64_t> cleave::program::digestBlocks(std::string_view bytes) {
   return digests;
 }
 
-std::string cleave::program::digestWhole(const std::vector<uint64_t> &blocks) {
+std::string cleave::program::digestBlocks(const std::vector<uint64_t> &blocks) {
   std::vector<char> bytes(blocks.size() * sizeof(uint64_t));
   for (size_t i = 0; i < blocks.size(); ++i)
     put(bytes.data() + i * sizeof(uint64_t), blocks[i]);

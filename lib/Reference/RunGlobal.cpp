@@ -119,7 +119,7 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
 }
 
 /// Cuts global inputs into each rank's.
-static FailureOr<SmallVector<SmallVector<Tensor>>> cutInputs(func::FuncOp func, ArrayRef<Tensor> inputs) {
+static FailureOr<SmallVector<SmallVector<Tensor>>> shardInputs(func::FuncOp func, ArrayRef<Tensor> inputs) {
   spmd::MeshAttr mesh = spmd::getMesh(func);
   SmallVector<SmallVector<Tensor>> ofRanks(mesh.getNumRanks());
   SmallVector<RankedTensorType> types = getInputTypes(func);
@@ -152,8 +152,8 @@ LogicalResult cleave::reference::runGlobal(func::FuncOp func, ArrayRef<Tensor> i
   // Told before anything is allocated: the kernel would end the process without a word.
   if (func.getBody().hasOneBlock() && failed(checkMemory(func, spmd::getMesh(func).getNumRanks())))
     return failure();
-  FailureOr<SmallVector<SmallVector<Tensor>>> cut = cutInputs(func, inputs);
-  if (failed(cut) || failed(run(func, *cut, results)))
+  FailureOr<SmallVector<SmallVector<Tensor>>> split = shardInputs(func, inputs);
+  if (failed(split) || failed(run(func, *split, results)))
     return failure();
   for (auto [index, type] : llvm::enumerate(getOutputTypes(func))) {
     FailureOr<Tensor> output = assemble(func, index, type, results);

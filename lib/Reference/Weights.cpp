@@ -71,15 +71,15 @@ FailureOr<WeightFiles::Range> WeightFiles::locate(nn::ParamOp param, nn::WeightA
 FailureOr<std::vector<uint64_t>> WeightFiles::digest(nn::ParamOp param, nn::WeightAttr weight, const Range &range) {
   std::vector<uint64_t> blocks = digestBlocks(*range.file, {range.bytes.data(), range.bytes.size()});
   StringRef wanted = weight.getDigest().drop_front(std::min(kDigits, weight.getDigest().size()));
-  if (std::string digest = wanted.empty() ? "" : program::digestWhole(blocks); digest != wanted)
+  if (std::string digest = wanted.empty() ? "" : program::digestBlocks(blocks); digest != wanted)
     return LogicalResult(emitOther(param, weight, weight.getDigest(), weight.getDigest().take_front(kDigits) + digest));
   return blocks;
 }
 
 FailureOr<WeightFiles::Range> WeightFiles::find(nn::ParamOp param, nn::WeightAttr weight) {
   FailureOr<Range> range = locate(param, weight);
-  bool isWhole = weight.getDigest().size() <= kDigits;
-  if (failed(range) || (!isWhole && failed(digest(param, weight, *range))))
+  bool isFull = weight.getDigest().size() <= kDigits;
+  if (failed(range) || (!isFull && failed(digest(param, weight, *range))))
     return failure();
   return range;
 }
@@ -138,13 +138,13 @@ LogicalResult cleave::reference::digestWeights(ModuleOp module) {
   WeightFiles files;
   return changeWeights(module, [&](nn::ParamOp param, nn::WeightAttr weight) -> nn::WeightAttr {
     // Of few bytes the sample is all; without a digest any file will do.
-    if (weight.getDigest().size() != kDigits || uint64_t(weight.getLength()) <= program::kSampledWhole)
+    if (weight.getDigest().size() != kDigits || uint64_t(weight.getLength()) <= program::kSampledFully)
       return weight;
     FailureOr<WeightFiles::Range> range = files.locate(param, weight);
     if (failed(range))
       return {};
     FailureOr<std::vector<uint64_t>> blocks = files.digest(param, weight, *range);
-    return failed(blocks) ? nn::WeightAttr() : withDigest(weight, weight.getDigest() + program::digestWhole(*blocks));
+    return failed(blocks) ? nn::WeightAttr() : withDigest(weight, weight.getDigest() + program::digestBlocks(*blocks));
   });
 }
 

@@ -36,10 +36,10 @@ static int64_t multiply(const Shape &shape, size_t begin, size_t end) {
 //===----------------------------------------------------------------------===//
 
 /// The dim that `cut` cuts; -1 if it cuts several. (If none, any will do.)
-static int findCutDim(const std::vector<uint32_t> &cut) {
+static int findSplitDim(const std::vector<uint32_t> &split) {
   int found = 0, dims = 0;
-  for (size_t dim = 0; dim < cut.size(); ++dim)
-    if (cut[dim] != 1) {
+  for (size_t dim = 0; dim < split.size(); ++dim)
+    if (split[dim] != 1) {
       found = int(dim);
       ++dims;
     }
@@ -76,7 +76,7 @@ private:
     return part;
   }
   /// Parts of `whole` as a tiling, or, where none describes them, packed: `address` is then that of the packed ones.
-  program::Result<Tiling> lay(const Type &whole, const std::vector<uint32_t> &cut, char *&address, bool packs);
+  program::Result<Tiling> lay(const Type &whole, const std::vector<uint32_t> &split, char *&address, bool packs);
 
   const BindContext &context;
   const Collective &collective;
@@ -87,9 +87,9 @@ private:
 };
 } // namespace
 
-program::Result<Tiling> Pair::lay(const Type &whole, const std::vector<uint32_t> &cut, char *&address, bool packs) {
-  Shape part = divide(whole.shape, cut);
-  if (int dim = findCutDim(cut); dim >= 0)
+program::Result<Tiling> Pair::lay(const Type &whole, const std::vector<uint32_t> &split, char *&address, bool packs) {
+  Shape part = divide(whole.shape, split);
+  if (int dim = findSplitDim(split); dim >= 0)
     if (Tiling tiling = tile(part, dim, members); !context.queue || tiling.rows == 1)
       return tiling;
   uint64_t size = getElementBytes(whole.element), elements = uint64_t(multiply(part, 0, part.size()));
@@ -99,8 +99,8 @@ program::Result<Tiling> Pair::lay(const Type &whole, const std::vector<uint32_t>
   Shape strides = getStrides(whole);
   for (uint64_t member = 0; member < members; ++member) {
     uint64_t rest = member, offset = 0;
-    for (size_t d = cut.size(); d-- > 0; rest /= cut[d])
-      offset += (rest % cut[d]) * uint64_t(part[d] * strides[d]);
+    for (size_t d = split.size(); d-- > 0; rest /= split[d])
+      offset += (rest % split[d]) * uint64_t(part[d] * strides[d]);
     char *box = address + offset * size, *flat = *packed + member * elements * size;
     if (packs)
       meeting.packs.push_back({planCopy(size, part, strides, {}), box, flat});

@@ -256,10 +256,10 @@ std::vector<Handshake> Door::advance() {
   return known;
 }
 
-void Dialer::setPlace(const Place &place) {
+void Dialer::setEndpoint(const Endpoint &place) {
   std::string text;
   for (int port : place.ports)
-    text += format(Place{place.host, place.ips, {port}}) + "\n";
+    text += format(Endpoint{place.host, place.ips, {port}}) + "\n";
   if (text == where)
     return;
   where = text;

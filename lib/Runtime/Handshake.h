@@ -112,7 +112,7 @@ public:
   Dialer(const Identity &own, int host) : own(own), host(host) {}
 
   /// Where it may be. Another place ends what is under way.
-  void setPlace(const Place &place);
+  void setEndpoint(const Endpoint &place);
   void addPolls(std::vector<pollfd> &polls) const;
   /// The rank, once it is found.
   std::optional<Handshake> advance();

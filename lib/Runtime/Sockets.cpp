@@ -32,16 +32,16 @@ std::string cleave::runtime::getHostName() {
 //===----------------------------------------------------------------------===//
 
 /// Only the first port: a place that is told is one that somebody listens at.
-std::string cleave::runtime::format(const Place &place) {
+std::string cleave::runtime::format(const Endpoint &place) {
   std::string text = std::to_string(place.ports.front()) + " " + place.host;
   for (const std::string &ip : place.ips)
     text += " " + ip;
   return text;
 }
 
-std::optional<Place> cleave::runtime::parsePlace(const std::string &text) {
+std::optional<Endpoint> cleave::runtime::parseEndpoint(const std::string &text) {
   std::istringstream words(text);
-  Place place;
+  Endpoint place;
   int port = 0;
   if (!(words >> port >> place.host) || port <= 0 || port > 65535)
     return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<Address> cleave::runtime::parseAddress(const std::string &text) {
   if (blank == std::string::npos)
     return std::nullopt;
   std::optional<Secret> secret = parseSecret(std::string_view(text).substr(0, blank));
-  std::optional<Place> place = parsePlace(text.substr(blank));
+  std::optional<Endpoint> place = parseEndpoint(text.substr(blank));
   if (!secret || !place)
     return std::nullopt;
   return Address{*secret, *place};
@@ -83,7 +83,7 @@ static std::vector<std::string> listAddresses() {
   return ips;
 }
 
-Place cleave::runtime::describeHere(in_addr address, int port) {
+Endpoint cleave::runtime::describeHere(in_addr address, int port) {
   if (address.s_addr == htonl(INADDR_ANY))
     return {getHostName(), listAddresses(), {port}};
   char text[INET_ADDRSTRLEN];
@@ -141,7 +141,7 @@ Result<in_addr> cleave::runtime::findOwnAddress(const std::string &host) {
   return makeError(found.empty() ? "its address is not known" : "it is not an address of this machine");
 }
 
-std::vector<sockaddr_in> cleave::runtime::listTargets(const Place &place) {
+std::vector<sockaddr_in> cleave::runtime::listTargets(const Endpoint &place) {
   std::vector<std::string> names = place.ips;
   if (names.empty())
     names.push_back(place.host);

@@ -17,7 +17,7 @@
 namespace cleave::runtime {
 
 /// Where a process can be reached: by any of its addresses, at one of these ports.
-struct Place {
+struct Endpoint {
   std::string host;
   /// Addresses of the host; empty: what the system knows of its name.
   std::vector<std::string> ips;
@@ -27,14 +27,14 @@ struct Place {
 /// Where rank 0 is, for those who may know.
 struct Address {
   Secret secret = {};
-  Place place;
+  Endpoint place;
 };
 /// Where rank 0 is by now: nothing where that is not known yet, an error where it never will be.
 using FindAddress = std::function<program::Result<std::optional<Address>>()>;
 
 /// `port host ip ip ..`, in one line.
-std::string format(const Place &place);
-std::optional<Place> parsePlace(const std::string &text);
+std::string format(const Endpoint &place);
+std::optional<Endpoint> parseEndpoint(const std::string &text);
 /// The same behind the secret's digits.
 std::string format(const Address &address);
 std::optional<Address> parseAddress(const std::string &text);
@@ -59,9 +59,9 @@ struct OpenPort {
 /// Listens at the first of `ports` that is free (0: any). An error if none is.
 program::Result<OpenPort> openPort(in_addr address, const std::vector<int> &ports);
 /// A port of this machine as others may reach it.
-Place describeHere(in_addr address, int port);
+Endpoint describeHere(in_addr address, int port);
 /// Where connections to a place are tried.
-std::vector<sockaddr_in> listTargets(const Place &place);
+std::vector<sockaddr_in> listTargets(const Endpoint &place);
 /// Small messages at once, and no call takes longer than a second.
 void setUp(int socket);
 

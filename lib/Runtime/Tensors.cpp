@@ -64,13 +64,13 @@ static TensorBox makeBox(const BindContext &context, const Tensor &tensor, uint3
   box.term = uint32_t(key.front());
   box.shape = local.shape;
   box.strides = getStrides(local);
-  box.wholeStrides = getStrides(whole);
-  box.offset = getOffset(key, box.wholeStrides) * size;
+  box.fullStrides = getStrides(whole);
+  box.offset = getOffset(key, box.fullStrides) * size;
   box.address = context.addresses.get(place.view);
   std::vector<int64_t> present = program::getPresent(context.program, place.present, local.shape, context.rank);
   box.isPadded = present != local.shape;
-  box.box = isInput ? planCopy(size, present, box.wholeStrides, box.strides)
-                    : planCopy(size, present, box.strides, box.wholeStrides);
+  box.box = isInput ? planCopy(size, present, box.fullStrides, box.strides)
+                    : planCopy(size, present, box.strides, box.fullStrides);
   return box;
 }
 
@@ -98,14 +98,14 @@ std::vector<TensorBox> cleave::runtime::findOutputs(const BindContext &context, 
 std::vector<Piece> cleave::runtime::findGatherPieces(const program::Program &program, uint32_t variant, uint32_t output,
                                                      uint32_t term, uint32_t rank) {
   const Tensor &tensor = program.variants[variant].outputs[output];
-  std::vector<int64_t> wholeStrides = getStrides(program.types[tensor.type]);
+  std::vector<int64_t> fullStrides = getStrides(program.types[tensor.type]);
   std::vector<Piece> pieces;
   for (const auto &[key, holder] : findHolders(program, tensor)) {
     if (key.front() != int64_t(term) || (holder.first != rank && rank != 0))
       continue;
     const Type &local = program.types[holder.second->view.type];
-    addPieces(getPresent(program, holder.second->present, local.shape, holder.first), getStrides(local), 0,
-              wholeStrides, getOffset(key, wholeStrides), holder.first, 0, pieces);
+    addPieces(getPresent(program, holder.second->present, local.shape, holder.first), getStrides(local), 0, fullStrides,
+              getOffset(key, fullStrides), holder.first, 0, pieces);
   }
   return pieces;
 }

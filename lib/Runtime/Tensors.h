@@ -18,7 +18,7 @@ struct TensorBox {
   /// Whether there is less of it than the view has room for: the rest is padding.
   bool isPadded = false;
   /// In elements: for pieces.
-  std::vector<int64_t> shape, strides, wholeStrides;
+  std::vector<int64_t> shape, strides, fullStrides;
 };
 
 /// The boxes that `rank` fills of the inputs of a variant.

@@ -137,9 +137,9 @@ void ThreadGroup::reduceOwnPart(const View &view) {
 void ThreadGroup::takeParts(const View &view) {
   const Operation &operation = view.operation;
   uint64_t bytes = operation.count * view.size;
-  bool isCut = slices(operation.kind);
-  uint64_t own = isCut ? view.index * operation.from.partStride : 0;
-  ByteRows from = isCut ? getRows(operation.from, operation.type) : ByteRows{bytes, bytes};
+  bool isSplit = slices(operation.kind);
+  uint64_t own = isSplit ? view.index * operation.from.partStride : 0;
+  ByteRows from = isSplit ? getRows(operation.from, operation.type) : ByteRows{bytes, bytes};
   for (uint32_t member = 0; member < ranks.size(); ++member)
     copyRows(getSource(view, member, own), from, view.output(member * operation.to.partStride),
              getRows(operation.to, operation.type), bytes);

@@ -161,7 +161,7 @@ Status Watch::connectToHub(const FindAddress &hub, int64_t deadline) {
       if (!dialer || own.secret != address->secret)
         dialer.emplace(own, /*host=*/0);
       own.secret = address->secret;
-      dialer->setPlace(address->place);
+      dialer->setEndpoint(address->place);
     }
     std::vector<pollfd> polled;
     if (dialer)

@@ -296,13 +296,13 @@ private:
 
   void checkParameters(int32_t rank, std::vector<int32_t> &order) {
     // Only stages that are gathered somewhere have to be gathered before they are used.
-    llvm::DenseMap<int32_t, bool> isWhole;
+    llvm::DenseMap<int32_t, bool> isFull;
     llvm::DenseSet<std::pair<int32_t, int32_t>> reduced;
     llvm::DenseSet<int32_t> closed;
     llvm::ArrayRef<Action> program = schedule.programs[rank];
     for (const Action &action : program)
       if (action.kind == ActionKind::Unshard || action.kind == ActionKind::Reshard)
-        isWhole[action.stage] = false;
+        isFull[action.stage] = false;
     for (auto [position, action] : llvm::enumerate(program)) {
       if (action.kind == ActionKind::ReduceGrad) {
         if (!reduced.insert({action.other < 0 ? action.stage : -1, action.other}).second)
@@ -317,11 +317,11 @@ private:
         if (action.kind != ActionKind::F && action.kind != ActionKind::I && !closed.empty() &&
             closed.contains(action.stage))
           report("P10", "{0} adds to gradients that have been reduced", place(rank, position));
-        if (auto found = isWhole.find(action.stage); found != isWhole.end() && !found->second)
+        if (auto found = isFull.find(action.stage); found != isFull.end() && !found->second)
           report("P7", "{0} comes where its parameters are not gathered", place(rank, position));
       } else if (!isMessage(action.kind)) {
         bool gathers = action.kind == ActionKind::Unshard;
-        if (std::exchange(isWhole[action.stage], gathers) == gathers)
+        if (std::exchange(isFull[action.stage], gathers) == gathers)
           report("P7", "{0} changes nothing", place(rank, position));
       }
     }

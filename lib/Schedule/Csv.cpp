@@ -179,10 +179,10 @@ private:
     return llvm::Error::success();
   }
 
-  struct Place {
+  struct TableCell {
     int32_t number = -1;
     size_t row = 0, column = 0;
-    bool operator<(const Place &that) const { return number < that.number; }
+    bool operator<(const TableCell &that) const { return number < that.number; }
   };
 
   StringRef text;
@@ -191,7 +191,7 @@ private:
   bool hasMessages = false;
   /// The first empty cell.
   std::pair<size_t, size_t> idle;
-  Place largest, largestMicrobatch;
+  TableCell largest, largestMicrobatch;
   int64_t numForward = 0;
 };
 

@@ -36,8 +36,8 @@ static void addSends(const SplitProblem &problem, const SplitOptions &options, S
     return;
   // By stage, so that the first of each rank gets the message.
   llvm::sort(users);
-  for (int32_t cut = producer; cut < users.back(); ++cut)
-    split.crossingBytes[cut] += value.bytes;
+  for (int32_t boundary = producer; boundary < users.back(); ++boundary)
+    split.crossingBytes[boundary] += value.bytes;
   // A stage passes on what it does not use itself.
   if (options.relays) {
     for (int32_t stage = producer; stage < users.back(); ++stage)

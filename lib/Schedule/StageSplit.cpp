@@ -3,7 +3,7 @@
 // Per topological order of the units (the given one and the depth-first one, which finishes a branch before the next):
 //
 //   positions   all, or the best of many short stretches; what lies between two becomes a block
-//   cuts        the least bottleneck, then the fewest bytes among the splits that reach it (StageCuts.h)
+//   cuts        the least bottleneck, then the fewest bytes among the splits that reach it (StageBoundaries.h)
 //
 // Ops that belong on one rank are tried on each rank in turn, which fixes the stages that they may be in. The best
 // answer is the one whose described bottleneck is least, then whose sends are fewest.
@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Schedule/StageSplit.h"
 
-#include "StageCuts.h"
+#include "StageBoundaries.h"
 #include "StageDescribe.h"
 #include "StageUnits.h"
 #include "cleave/Support/Status.h"
@@ -49,11 +49,11 @@ private:
   void choosePositions();
   void fillBlocks();
   void allow(llvm::ArrayRef<int32_t> ranks);
-  std::optional<CutAnswer> findLeastTime() const;
-  std::optional<CutAnswer> findFastest();
-  std::optional<CutAnswer> findLeastLatency(int64_t fastest);
-  std::vector<int32_t> getStages(const CutAnswer &answer) const;
-  int64_t getBottleneck(const CutAnswer &answer) const;
+  std::optional<BoundaryAnswer> findLeastTime() const;
+  std::optional<BoundaryAnswer> findFastest();
+  std::optional<BoundaryAnswer> findLeastLatency(int64_t fastest);
+  std::vector<int32_t> getStages(const BoundaryAnswer &answer) const;
+  int64_t getBottleneck(const BoundaryAnswer &answer) const;
 
   const SplitProblem &problem;
   const SplitOptions &options;
@@ -63,7 +63,7 @@ private:
   std::vector<uint32_t> blockOf, starts;
   /// Per place in the order, and one more: bytes made before it and used from it on.
   std::vector<int64_t> crossing;
-  CutProblem cuts;
+  BoundaryProblem boundaries;
 };
 } // namespace
 
@@ -121,14 +121,14 @@ void Row::choosePositions() {
 
 /// From the last block to the first, so that each knows the next block that uses a parameter of its own.
 void Row::fillBlocks() {
-  cuts.blocks.resize(starts.size());
-  cuts.overlapsSends = options.overlapsSends;
-  cuts.inFlight = options.inFlight;
-  cuts.inFlight.resize(options.placement.size(), 1);
+  boundaries.blocks.resize(starts.size());
+  boundaries.overlapsSends = options.overlapsSends;
+  boundaries.inFlight = options.inFlight;
+  boundaries.inFlight.resize(options.placement.size(), 1);
   blockOf.resize(problem.ops.size());
   std::vector<uint32_t> nextUse(problem.parameterBytes.size(), static_cast<uint32_t>(starts.size()));
   for (size_t block = starts.size(); block-- > 0;) {
-    CutBlock &filled = cuts.blocks[block];
+    BoundaryBlock &filled = boundaries.blocks[block];
     size_t end = block + 1 < starts.size() ? starts[block + 1] : order.size();
     for (size_t place = starts[block]; place < end; ++place)
       for (uint32_t op : units.ops[order[place]]) {
@@ -145,8 +145,8 @@ void Row::fillBlocks() {
       }
   }
   for (uint32_t start : starts) {
-    cuts.crossingBytes.push_back(crossing[start]);
-    cuts.linkNs.push_back(getLinkNs(options, crossing[start]));
+    boundaries.crossingBytes.push_back(crossing[start]);
+    boundaries.linkNs.push_back(getLinkNs(options, crossing[start]));
   }
 }
 
@@ -154,46 +154,46 @@ void Row::fillBlocks() {
 void Row::allow(llvm::ArrayRef<int32_t> ranks) {
   for (auto [list, rank] : llvm::zip_equal(problem.together, ranks))
     for (uint32_t op : list)
-      cuts.blocks[blockOf[op]].allowed.assign(options.placement.size(), true);
+      boundaries.blocks[blockOf[op]].allowed.assign(options.placement.size(), true);
   for (auto [list, rank] : llvm::zip_equal(problem.together, ranks))
     for (uint32_t op : list)
       for (auto [stage, place] : llvm::enumerate(options.placement))
         if (place != rank)
-          cuts.blocks[blockOf[op]].allowed[stage] = false;
+          boundaries.blocks[blockOf[op]].allowed[stage] = false;
 }
 
 /// Most rows have a split near the mean of the stages, which none is below. It is looked for there first, because walks
 /// end at the limit: those of few stages over many blocks would be long ones.
-std::optional<CutAnswer> Row::findLeastTime() const {
+std::optional<BoundaryAnswer> Row::findLeastTime() const {
   int64_t sum = 0;
-  for (const CutBlock &block : cuts.blocks)
+  for (const BoundaryBlock &block : boundaries.blocks)
     sum += block.ns;
-  int64_t mean = sum / static_cast<int64_t>(std::max<size_t>(1, cuts.inFlight.size()));
+  int64_t mean = sum / static_cast<int64_t>(std::max<size_t>(1, boundaries.inFlight.size()));
   for (int64_t limit = mean + mean / 4; limit < sum && limit > 0; limit *= 2)
-    if (std::optional<CutAnswer> answer = findCuts(cuts, CutWeight::Time, limit))
+    if (std::optional<BoundaryAnswer> answer = findBoundaries(boundaries, BoundaryWeight::Time, limit))
       return answer;
-  return findCuts(cuts, CutWeight::Time);
+  return findBoundaries(boundaries, BoundaryWeight::Time);
 }
 
-std::optional<CutAnswer> Row::findFastest() {
-  std::optional<CutAnswer> fastest = findLeastTime();
+std::optional<BoundaryAnswer> Row::findFastest() {
+  std::optional<BoundaryAnswer> fastest = findLeastTime();
   if (!fastest)
     return std::nullopt;
   if (options.objective == SplitObjective::Latency)
     return findLeastLatency(fastest->weight);
-  return findCuts(cuts, CutWeight::CrossingBytes, fastest->weight);
+  return findBoundaries(boundaries, BoundaryWeight::CrossingBytes, fastest->weight);
 }
 
 /// In the terms of the search: what lies over a cut goes over one link.
-int64_t Row::getBottleneck(const CutAnswer &answer) const {
+int64_t Row::getBottleneck(const BoundaryAnswer &answer) const {
   int64_t bottleneck = 0;
   size_t begin = 0;
   for (size_t stage = 0; stage <= answer.positions.size(); ++stage) {
     bool isLast = stage == answer.positions.size();
-    size_t end = isLast ? cuts.blocks.size() : answer.positions[stage];
-    int64_t link = isLast ? 0 : cuts.linkNs[end], ns = cuts.overlapsSends ? 0 : link;
+    size_t end = isLast ? boundaries.blocks.size() : answer.positions[stage];
+    int64_t link = isLast ? 0 : boundaries.linkNs[end], ns = boundaries.overlapsSends ? 0 : link;
     for (; begin < end; ++begin)
-      ns += cuts.blocks[begin].ns;
+      ns += boundaries.blocks[begin].ns;
     bottleneck = std::max({bottleneck, ns, link});
   }
   return bottleneck;
@@ -201,16 +201,16 @@ int64_t Row::getBottleneck(const CutAnswer &answer) const {
 
 /// The sum over links falls as the bottleneck may rise: from the fastest on, the next bottleneck that lets the sum fall
 /// is found by halving, until even the least sum of all could not pay for it.
-std::optional<CutAnswer> Row::findLeastLatency(int64_t fastest) {
+std::optional<BoundaryAnswer> Row::findLeastLatency(int64_t fastest) {
   int64_t weight = std::max<int64_t>(0, options.microbatches - 1), highest = fastest;
-  for (const CutBlock &block : cuts.blocks)
+  for (const BoundaryBlock &block : boundaries.blocks)
     highest += block.ns;
-  std::optional<CutAnswer> free = findCuts(cuts, CutWeight::LinkNs), best;
+  std::optional<BoundaryAnswer> free = findBoundaries(boundaries, BoundaryWeight::LinkNs), best;
   if (!free)
     return std::nullopt;
   int64_t leastTotal = std::numeric_limits<int64_t>::max();
   for (int64_t limit = fastest;;) {
-    CutAnswer answer = *findCuts(cuts, CutWeight::LinkNs, limit);
+    BoundaryAnswer answer = *findBoundaries(boundaries, BoundaryWeight::LinkNs, limit);
     // Not overlapped, sending is part of the stages, and of their sum, all the same.
     int64_t total = answer.weight + weight * getBottleneck(answer);
     if (total < leastTotal) {
@@ -222,7 +222,7 @@ std::optional<CutAnswer> Row::findLeastLatency(int64_t fastest) {
     int64_t low = limit, high = std::max(highest, getBottleneck(*free));
     while (low + 1 < high) {
       int64_t middle = low + (high - low) / 2;
-      (findCuts(cuts, CutWeight::LinkNs, middle)->weight < answer.weight ? high : low) = middle;
+      (findBoundaries(boundaries, BoundaryWeight::LinkNs, middle)->weight < answer.weight ? high : low) = middle;
     }
     limit = high;
     if (free->weight + weight * limit >= leastTotal)
@@ -230,7 +230,7 @@ std::optional<CutAnswer> Row::findLeastLatency(int64_t fastest) {
   }
 }
 
-std::vector<int32_t> Row::getStages(const CutAnswer &answer) const {
+std::vector<int32_t> Row::getStages(const BoundaryAnswer &answer) const {
   std::vector<int32_t> stageOf(problem.ops.size());
   for (auto [op, block] : llvm::enumerate(blockOf))
     stageOf[op] = static_cast<int32_t>(llvm::upper_bound(answer.positions, block) - answer.positions.begin());
@@ -239,8 +239,8 @@ std::vector<int32_t> Row::getStages(const CutAnswer &answer) const {
 
 std::optional<std::vector<int32_t>> Row::split(llvm::ArrayRef<int32_t> ranks, int64_t memoryLimit) {
   allow(ranks);
-  cuts.memoryLimit = memoryLimit;
-  std::optional<CutAnswer> answer = findFastest();
+  boundaries.memoryLimit = memoryLimit;
+  std::optional<BoundaryAnswer> answer = findFastest();
   if (!answer)
     return std::nullopt;
   return getStages(*answer);
@@ -248,7 +248,7 @@ std::optional<std::vector<int32_t>> Row::split(llvm::ArrayRef<int32_t> ranks, in
 
 std::optional<std::vector<int32_t>> Row::splitForMemory(llvm::ArrayRef<int32_t> ranks) {
   allow(ranks);
-  std::optional<CutAnswer> answer = findCuts(cuts, CutWeight::Memory);
+  std::optional<BoundaryAnswer> answer = findBoundaries(boundaries, BoundaryWeight::Memory);
   if (!answer)
     return std::nullopt;
   return getStages(*answer);

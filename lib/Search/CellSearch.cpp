@@ -62,7 +62,7 @@ const CellAnswer *CellSearch::solve(double price, int style) {
   priced.perStoredByte = price * options.costs.perNs;
   priced.perValueByte = priced.perStoredByte * valueShare;
   if (style >= 0)
-    priced.mayCut = styles[style];
+    priced.maySplit = styles[style];
   auto answer = std::make_unique<CellAnswer>();
   answer->solver = std::make_unique<Solver>(problem, priced);
   if (!answer->solver->solve())

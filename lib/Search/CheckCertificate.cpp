@@ -138,7 +138,7 @@ void Checker::checkCell(size_t number, const JointTables &tables, double perNs) 
 /// The cost of a decision is looked up cell by cell.
 void Checker::checkPlan(const JointTables &tables, double perNs) {
   proof.ns = static_cast<double>(certificate.units) / perNs;
-  std::optional<int64_t> units = tables.price(certificate.options);
+  std::optional<int64_t> units = tables.costOf(certificate.options);
   if (!units)
     return note("the options of the plan are no decision on its mesh");
   if (*units != certificate.units)

@@ -26,8 +26,8 @@ constexpr double kAllFlops = 0x1p44, kAllBytes = 0x1p36;
 /// The sum of tables while it is made; `cells` keeps them where they are.
 class Coloring {
 public:
-  Coloring(const Problem &problem, const DimClasses &classes, int64_t ranks, function_ref<bool(DimClassId)> mayCut)
-      : problem(problem), classes(classes), saved(1.0 - 1.0 / static_cast<double>(ranks)), mayCut(mayCut) {}
+  Coloring(const Problem &problem, const DimClasses &classes, int64_t ranks, function_ref<bool(DimClassId)> maySplit)
+      : problem(problem), classes(classes), saved(1.0 - 1.0 / static_cast<double>(ranks)), maySplit(maySplit) {}
 
   ClassColoring run();
 
@@ -55,7 +55,7 @@ private:
   const DimClasses &classes;
   /// Share of a whole that a rank of several is spared, or sends in a gather.
   double saved;
-  function_ref<bool(DimClassId)> mayCut;
+  function_ref<bool(DimClassId)> maySplit;
   double allFlops = 0, allBytes = 0;
   std::vector<uint16_t> domains;
   DenseMap<DimClassId, uint32_t> classVariables;
@@ -128,9 +128,9 @@ void Coloring::addOp(OpId op) {
   SmallVector<DimClassId, 4> ids;
   for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor) {
     DimClassId id = classes.ofFactor(op, factor);
-    if (classes.getExtent(classes.placeOf(op, factor)) == 1 || !mayCut(id))
+    if (classes.getExtent(classes.placeOf(op, factor)) == 1 || !maySplit(id))
       continue;
-    if (rule.findSingleCut(factor) >= 0)
+    if (rule.findSingleSplit(factor) >= 0)
       variable.factors.push_back(factor);
     if (!is_contained(ids, id))
       ids.push_back(id);
@@ -185,7 +185,7 @@ ClassColoring Coloring::run() {
     addOp(op);
   addStorage();
   ClassColoring found;
-  found.isCut.assign(classes.numPlaces(), false);
+  found.isSplit.assign(classes.numPlaces(), false);
   found.factors.assign(problem.numOps(), -1);
   if (domains.empty())
     return found;
@@ -199,7 +199,7 @@ ClassColoring Coloring::run() {
         {classVariables[id], kNoVariable, addCells({0, static_cast<double>(std::min<size_t>(rank, 1000))}).data()});
   Minimum minimum = minimize(domains, terms);
   for (auto [id, variable] : classVariables)
-    found.isCut[id] = minimum.options[variable] == 1;
+    found.isSplit[id] = minimum.options[variable] == 1;
   double split = 0;
   for (const OpVariable &variable : opVariables)
     if (unsigned option = minimum.options[variable.variable]) {
@@ -211,6 +211,6 @@ ClassColoring Coloring::run() {
 }
 
 ClassColoring cleave::spmd::colorClasses(const Problem &problem, const DimClasses &classes, int64_t ranks,
-                                         function_ref<bool(DimClassId)> mayCut) {
-  return Coloring(problem, classes, ranks, mayCut).run();
+                                         function_ref<bool(DimClassId)> maySplit) {
+  return Coloring(problem, classes, ranks, maySplit).run();
 }

@@ -151,8 +151,8 @@ void DimClasses::numberPlaces(ArrayRef<int64_t> pieces) {
     parameters[value] = problem.isParameter(value);
   }
   assert((pieces.empty() || pieces.size() == extents.size()) && "one for each place");
-  for (auto [extent, cut] : zip(extents, pieces))
-    extent = std::max<int64_t>(extent / cut, 1);
+  for (auto [extent, split] : zip(extents, pieces))
+    extent = std::max<int64_t>(extent / split, 1);
 }
 
 DimClasses::DimClasses(const Problem &problem, std::vector<int64_t> pieces)

@@ -64,8 +64,8 @@ std::vector<PlanDim> cleave::spmd::makePlanDims(ArrayRef<AtomList> dims, const A
   for (const AtomList &atoms : dims) {
     PlanDim &dim = made.emplace_back();
     for (const SubAxis &part : mesh.subAxesOf(atoms)) {
-      bool isWhole = part.size == mesh.axisSize(part.axis);
-      dim.axes.push_back({axes[part.axis].name, isWhole ? 1 : part.preSize, isWhole ? 0 : part.size, {}});
+      bool isFull = part.size == mesh.axisSize(part.axis);
+      dim.axes.push_back({axes[part.axis].name, isFull ? 1 : part.preSize, isFull ? 0 : part.size, {}});
     }
   }
   return made;

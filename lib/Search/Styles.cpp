@@ -68,8 +68,8 @@ StyledPlan::StyledPlan(const Problem &problem, StyledModel model) : problem(prob
 }
 
 /// Of all its dims; the ones that nothing cuts stay whole.
-StyledPlan::DimAtoms &StyledPlan::cutsOf(ValueId value) {
-  DimAtoms &dims = cuts[value];
+StyledPlan::DimAtoms &StyledPlan::splitsOf(ValueId value) {
+  DimAtoms &dims = splits[value];
   dims.resize(problem.shape(value).size());
   return dims;
 }
@@ -100,12 +100,12 @@ bool StyledPlan::isRuled(ValueId value, DimTag tag) const {
 /// The atom cuts these classes, wherever they are.
 void StyledPlan::layAtom(const DimClasses &classes, const ClassColoring &coloring, DimTag tag, AtomId atom) {
   for (DimPlace place = 0; place < classes.numPlaces(); ++place)
-    if (coloring.isCut[classes.ofPlace(place)] && classes.getExtent(place) > 1)
+    if (coloring.isSplit[classes.ofPlace(place)] && classes.getExtent(place) > 1)
       pieces[place] *= problem.getMesh().size(atom);
   for (ValueId value = 0; value < problem.numValues(); ++value)
     for (unsigned dim = 0; isRuled(value, tag) && dim < problem.shape(value).size(); ++dim)
-      if (coloring.isCut[classes.ofDim(value, dim)] && classes.getExtent(classes.placeOfDim(value, dim)) > 1)
-        cutsOf(value)[dim].push_back(atom);
+      if (coloring.isSplit[classes.ofDim(value, dim)] && classes.getExtent(classes.placeOfDim(value, dim)) > 1)
+        splitsOf(value)[dim].push_back(atom);
 }
 
 /// A class that no input has begins in the model, as tokens that are cut out of a picture: the first result that has it says so. Ids of tokens
@@ -120,11 +120,11 @@ void StyledPlan::anchorResults(const DimClasses &classes, const ClassColoring &c
     bool isOfIds = tag == DimTag::Token && isLookup(rule);
     for (auto [dims, result] : zip(rule.results, problem.results(op)))
       for (unsigned dim = 0; model.isNamed[result] && !classes.isOfParameters(result) && dim < dims.size(); ++dim) {
-        if (dims[dim].empty() || !coloring.isCut[classes.ofFactor(op, dims[dim].front())])
+        if (dims[dim].empty() || !coloring.isSplit[classes.ofFactor(op, dims[dim].front())])
           continue;
         bool isFirst = anchored.insert(classes.ofFactor(op, dims[dim].front())).second;
         if ((isFirst && tag == DimTag::Token) || isOfIds)
-          cutsOf(result)[dim].push_back(atom);
+          splitsOf(result)[dim].push_back(atom);
       }
   }
 }
@@ -161,9 +161,9 @@ Error StyledPlan::checkSplit(const DimClasses &whole, const ClassColoring &wante
                              int64_t ranks) const {
   std::vector<int64_t> least = findLeastExtents(whole);
   auto leastOf = [&](OpId op) { return least[whole.ofFactor(op, wanted.factors[op])]; };
-  bool isAnyCut = false;
+  bool isAnySplit = false;
   // What breaks the style, and what stays whole without breaking it.
-  OpId broken = kNone, uncut = kNone;
+  OpId broken = kNone, unsplit = kNone;
   for (OpId op = 0; op < problem.numOps(); ++op) {
     const ShardingRule &rule = problem.rule(problem.ruleOf(op));
     FactorId factor = wanted.factors[op];
@@ -174,24 +174,24 @@ Error StyledPlan::checkSplit(const DimClasses &whole, const ClassColoring &wante
       DimPlace place = whole.placeOf(op, other);
       split *= pieces[place] / before[place];
     }
-    isAnyCut |= split > 1;
+    isAnySplit |= split > 1;
     if (split >= ranks)
       continue;
     bool isStrict = tag != DimTag::Weight || rule.isReduction(factor) || !touchesParameter(op);
-    OpId &worst = isStrict ? broken : uncut;
+    OpId &worst = isStrict ? broken : unsplit;
     // Of what does not divide, the least is what a user has to look at: heads, not columns.
     if (worst == kNone || leastOf(op) < leastOf(worst) || (touchesParameter(worst) && !touchesParameter(op)))
       worst = op;
   }
-  if (broken == kNone && !isAnyCut)
-    broken = uncut;
+  if (broken == kNone && !isAnySplit)
+    broken = unsplit;
   if (broken == kNone)
-    return isAnyCut ? Error::success() : cleave::makeError("nothing of the model can be cut so");
+    return isAnySplit ? Error::success() : cleave::makeError("nothing of the model can be cut so");
   return makeUndivided(nameOf(broken, tag, leastOf(broken)), leastOf(broken), ranks);
 }
 
 /// What was wanted is colored among classes that are left: those that divide among the next ranks, and have a place of a wanted class.
-Error StyledPlan::cutColored(Eligible eligible, DimTag tag, ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitColored(Eligible eligible, DimTag tag, ArrayRef<AtomId> atoms) {
   int64_t ranks = countRanks(problem, atoms);
   std::vector<int64_t> before = pieces;
   DimClasses whole(problem, pieces);
@@ -203,7 +203,7 @@ Error StyledPlan::cutColored(Eligible eligible, DimTag tag, ArrayRef<AtomId> ato
     std::vector<char> isWanted(classes.numPlaces(), false), divides(classes.numPlaces(), true);
     for (DimPlace place = 0; place < classes.numPlaces(); ++place) {
       DimClassId id = classes.ofPlace(place);
-      isWanted[id] |= wanted.isCut[whole.ofPlace(place)];
+      isWanted[id] |= wanted.isSplit[whole.ofPlace(place)];
       divides[id] &= classes.getExtent(place) == 1 || classes.getExtent(place) % size == 0;
     }
     // Behind the last head would come its numbers, which scores sum over.
@@ -228,7 +228,7 @@ Error StyledPlan::cutColored(Eligible eligible, DimTag tag, ArrayRef<AtomId> ato
 //===----------------------------------------------------------------------===//
 
 /// Classes that are never mixed and that some input has. What stands in parameters alone, or is made in the model, is no batch.
-Error StyledPlan::cutBatch(ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitBatch(ArrayRef<AtomId> atoms) {
   DimClasses classes(problem, pieces);
   std::vector<char> isOfInputs(classes.numPlaces(), false);
   bool any = false;
@@ -239,32 +239,32 @@ Error StyledPlan::cutBatch(ArrayRef<AtomId> atoms) {
         any = isOfInputs[id] = true;
   if (!any)
     return cleave::makeError("no dim of an input is a batch of more than one: each is mixed somewhere in the model");
-  return cutColored([&](const DimClasses &, DimClassId id) { return bool(isOfInputs[id]); }, DimTag::Batch, atoms);
+  return splitColored([&](const DimClasses &, DimClassId id) { return bool(isOfInputs[id]); }, DimTag::Batch, atoms);
 }
 
 /// All classes that meet themselves or are walked in order, colored: tokens of both texts of an encoder and a decoder.
-Error StyledPlan::cutTokens(ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitTokens(ArrayRef<AtomId> atoms) {
   auto isToken = [](const DimClasses &classes, DimClassId id) { return classes.getTag(id) == DimTag::Token; };
   DimClasses classes(problem, pieces);
   if (none_of(seq<DimPlace>(0, classes.numPlaces()),
               [&](DimPlace place) { return isToken(classes, classes.ofPlace(place)); }))
     return cleave::makeError("nothing mixes tokens: --like data cuts them");
-  return cutColored(isToken, DimTag::Token, atoms);
+  return splitColored(isToken, DimTag::Token, atoms);
 }
 
 /// Tokens are sent to their experts from wherever they are: that of a part of the batch, if it has as many.
-Error StyledPlan::cutExperts(ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitExperts(ArrayRef<AtomId> atoms) {
   auto isExpert = [](const DimClasses &classes, DimClassId id) { return classes.getTag(id) == DimTag::Expert; };
   DimClasses classes(problem, pieces);
   if (none_of(seq<DimPlace>(0, classes.numPlaces()),
               [&](DimPlace place) { return isExpert(classes, classes.ofPlace(place)); }))
     return cleave::makeError("no weight is picked by a router or has a batch of its own: the model has no experts");
-  if (Error error = cutColored(isExpert, DimTag::Expert, atoms))
+  if (Error error = splitColored(isExpert, DimTag::Expert, atoms))
     return error;
   StyledPlan withBatch = *this;
-  Error without = withBatch.cutBatch(atoms);
+  Error without = withBatch.splitBatch(atoms);
   if (!without)
-    cuts = std::move(withBatch.cuts);
+    splits = std::move(withBatch.splits);
   consumeError(std::move(without));
   return Error::success();
 }
@@ -285,7 +285,7 @@ static std::vector<char> findPictures(const Problem &problem, const DimClasses &
 }
 
 /// The first such dim of each input.
-Error StyledPlan::cutPictures(ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitPictures(ArrayRef<AtomId> atoms) {
   int64_t ranks = countRanks(problem, atoms);
   DimClasses classes(problem, pieces);
   std::vector<char> isPicture = findPictures(problem, classes);
@@ -297,7 +297,7 @@ Error StyledPlan::cutPictures(ArrayRef<AtomId> atoms) {
         continue;
       if (int64_t left = classes.getExtent(classes.placeOfDim(value, dim)); left % ranks != 0)
         return makeUndivided(nameOf(0, DimTag::Picture, left), left, ranks);
-      append_range(cutsOf(value)[dim], atoms);
+      append_range(splitsOf(value)[dim], atoms);
       any = true;
       break;
     }
@@ -308,7 +308,7 @@ Error StyledPlan::cutPictures(ArrayRef<AtomId> atoms) {
 }
 
 /// All classes of weights are colored together, experts aside.
-Error StyledPlan::cutWeights(ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitWeights(ArrayRef<AtomId> atoms) {
   // Rows of a table of positions are looked up in order, wherever the ranks' tokens are; and inputs are given whole.
   std::vector<char> isOfCall = findDependents(problem, model.isGiven);
   DimClasses classes(problem, pieces);
@@ -325,7 +325,7 @@ Error StyledPlan::cutWeights(ArrayRef<AtomId> atoms) {
       isMultiplied[classes.ofFactor(op, factor)] |= rule.flops > 0;
     }
   }
-  return cutColored(
+  return splitColored(
       [&](const DimClasses &now, DimClassId id) {
         return now.getTag(id) == DimTag::Weight && !isOfInput[id] && (isMultiplied[id] || !isTable[id]);
       },
@@ -333,12 +333,12 @@ Error StyledPlan::cutWeights(ArrayRef<AtomId> atoms) {
 }
 
 /// Coloring knows no difference; the style is there to be refused where it makes no sense.
-Error StyledPlan::cutChannels(ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitChannels(ArrayRef<AtomId> atoms) {
   bool any = any_of(seq<OpId>(0, problem.numOps()),
                     [&](OpId op) { return problem.rule(problem.ruleOf(op)).form == Form::Convolution; });
   if (!any)
     return cleave::makeError("the model has no convolution: --like megatron cuts columns and rows of its weights");
-  return cutWeights(atoms);
+  return splitWeights(atoms);
 }
 
 /// The dim of a result that has tokens; nothing: it has none.
@@ -367,7 +367,7 @@ std::optional<std::pair<ValueId, unsigned>> StyledPlan::findScattered(const DimC
 }
 
 /// What sums leave is scattered along the tokens, and stays so until a product wants it whole.
-Error StyledPlan::cutTokensBetween(ArrayRef<AtomId> atoms) {
+Error StyledPlan::splitTokensBetween(ArrayRef<AtomId> atoms) {
   int64_t ranks = countRanks(problem, atoms);
   DimClasses classes(problem, pieces);
   bool any = false;
@@ -381,9 +381,9 @@ Error StyledPlan::cutTokensBetween(ArrayRef<AtomId> atoms) {
     auto [value, dim] = *scattered;
     if (int64_t extent = problem.shape(value)[dim]; extent % ranks != 0)
       return makeUndivided(nameOf(op, DimTag::Token, extent), extent, ranks);
-    AtomList &cut = cutsOf(value)[dim];
-    if (cut.empty() || cut.back() != atoms.back())
-      cut.append(atoms.begin(), atoms.end());
+    AtomList &atomsOfDim = splitsOf(value)[dim];
+    if (atomsOfDim.empty() || atomsOfDim.back() != atoms.back())
+      atomsOfDim.append(atoms.begin(), atoms.end());
     any = true;
   }
   if (!any)
@@ -425,14 +425,14 @@ void StyledPlan::storeWeights(ArrayRef<AtomId> atoms) {
     if (!model.isWeight[value] || shape.size() < 2 || !(isMultiplied[value] || isLookedUp[value]))
       continue;
     auto fits = [&](unsigned dim) {
-      int64_t cut = problem.getMesh().product(cutsOf(value)[dim]);
-      return shape[dim] % (cut * ranks) == 0;
+      int64_t atomsOfDim = problem.getMesh().product(splitsOf(value)[dim]);
+      return shape[dim] % (atomsOfDim * ranks) == 0;
     };
     auto dims = to_vector(seq<unsigned>(0, shape.size()));
     if (isLookedUp[value])
       std::reverse(dims.begin(), dims.end());
     if (auto dim = find_if(dims, fits); dim != dims.end())
-      cutsOf(value)[*dim].append(atoms.begin(), atoms.end());
+      splitsOf(value)[*dim].append(atoms.begin(), atoms.end());
   }
 }
 
@@ -440,26 +440,26 @@ void StyledPlan::storeWeights(ArrayRef<AtomId> atoms) {
 Error StyledPlan::apply(Style style, ArrayRef<AtomId> atoms) {
   switch (style) {
   case Style::Data:
-    return cutBatch(atoms);
+    return splitBatch(atoms);
   case Style::Fsdp:
-    if (Error error = cutBatch(atoms))
+    if (Error error = splitBatch(atoms))
       return error;
     storeWeights(atoms);
     return Error::success();
   case Style::Megatron:
-    return cutWeights(atoms);
+    return splitWeights(atoms);
   case Style::Sequence:
-    if (Error error = cutWeights(atoms))
+    if (Error error = splitWeights(atoms))
       return error;
-    return cutTokensBetween(atoms);
+    return splitTokensBetween(atoms);
   case Style::Context:
-    return cutTokens(atoms);
+    return splitTokens(atoms);
   case Style::Expert:
-    return cutExperts(atoms);
+    return splitExperts(atoms);
   case Style::Channels:
-    return cutChannels(atoms);
+    return splitChannels(atoms);
   case Style::Spatial:
-    return cutPictures(atoms);
+    return splitPictures(atoms);
   }
   llvm_unreachable("a style without a meaning");
 }

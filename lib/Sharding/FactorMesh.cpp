@@ -14,18 +14,18 @@ using namespace cleave::spmd;
 
 /// A step along an axis adds its weight to the shard's number; the weights of the cuts are those of a mixed radix, and
 /// all devices must be as the few that were asked for them say.
-std::optional<SmallVector<unsigned>> cleave::spmd::findCuts(ArrayRef<int64_t> sizes, const HeldShards &held) {
+std::optional<SmallVector<unsigned>> cleave::spmd::findSplits(ArrayRef<int64_t> sizes, const HeldShards &held) {
   assert(int64_t(held.shards.size()) == product_of(sizes) && "one entry per device");
   SmallVector<int64_t> strides(sizes.size(), 1), weights(sizes.size(), 0);
   for (size_t axis = sizes.size(); axis-- > 1;)
     strides[axis - 1] = strides[axis] * sizes[axis];
-  SmallVector<unsigned> cuts;
+  SmallVector<unsigned> splits;
   for (auto [axis, size] : enumerate(sizes))
     if (size > 1 && (weights[axis] = held.shards[strides[axis]]) > 0)
-      cuts.push_back(axis);
-  llvm::sort(cuts, [&](unsigned a, unsigned b) { return weights[a] > weights[b]; });
+      splits.push_back(axis);
+  llvm::sort(splits, [&](unsigned a, unsigned b) { return weights[a] > weights[b]; });
   int64_t radix = 1;
-  for (unsigned axis : llvm::reverse(cuts)) {
+  for (unsigned axis : llvm::reverse(splits)) {
     if (weights[axis] != radix)
       return std::nullopt;
     radix *= sizes[axis];
@@ -34,12 +34,12 @@ std::optional<SmallVector<unsigned>> cleave::spmd::findCuts(ArrayRef<int64_t> si
     return std::nullopt;
   for (auto [device, shard] : enumerate(held.shards)) {
     int64_t told = 0;
-    for (unsigned axis : cuts)
+    for (unsigned axis : splits)
       told += int64_t(device) / strides[axis] % sizes[axis] * weights[axis];
     if (told != shard)
       return std::nullopt;
   }
-  return cuts;
+  return splits;
 }
 
 /// In ascending order, from which all other orders follow.
@@ -54,33 +54,33 @@ static SmallVector<int64_t> getPrimeFactors(int64_t number) {
   return primes;
 }
 
-using Cuts = SmallVector<SmallVector<unsigned>>;
+using Splits = SmallVector<SmallVector<unsigned>>;
 
-static std::optional<Cuts> findAllCuts(ArrayRef<int64_t> sizes, ArrayRef<HeldShards> lists) {
-  Cuts all;
+static std::optional<Splits> findAllSplits(ArrayRef<int64_t> sizes, ArrayRef<HeldShards> lists) {
+  Splits all;
   for (const HeldShards &held : lists) {
-    auto cuts = findCuts(sizes, held);
-    if (!cuts)
+    auto splits = findSplits(sizes, held);
+    if (!splits)
       return std::nullopt;
-    all.push_back(std::move(*cuts));
+    all.push_back(std::move(*splits));
   }
   return all;
 }
 
 /// True if every list has `axis` with the next one right behind it, or neither.
-static bool areAsOne(const Cuts &all, unsigned axis) {
-  return llvm::all_of(all, [&](ArrayRef<unsigned> cuts) {
-    const unsigned *at = llvm::find(cuts, axis);
-    bool hasNext = llvm::is_contained(cuts, axis + 1);
-    return at == cuts.end() ? !hasNext : at + 1 != cuts.end() && at[1] == axis + 1;
+static bool areAsOne(const Splits &all, unsigned axis) {
+  return llvm::all_of(all, [&](ArrayRef<unsigned> splits) {
+    const unsigned *at = llvm::find(splits, axis);
+    bool hasNext = llvm::is_contained(splits, axis + 1);
+    return at == splits.end() ? !hasNext : at + 1 != splits.end() && at[1] == axis + 1;
   });
 }
 
 std::optional<SmallVector<int64_t>> cleave::spmd::factorMesh(int64_t devices, ArrayRef<HeldShards> lists) {
   constexpr int mostOrders = 5040;
   SmallVector<int64_t> primes = getPrimeFactors(devices);
-  std::optional<Cuts> all;
-  for (int order = 0; !(all = findAllCuts(primes, lists)); ++order)
+  std::optional<Splits> all;
+  for (int order = 0; !(all = findAllSplits(primes, lists)); ++order)
     if (order == mostOrders || !std::next_permutation(primes.begin(), primes.end()))
       return std::nullopt;
   SmallVector<int64_t> sizes;

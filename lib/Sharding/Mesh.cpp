@@ -71,7 +71,7 @@ Expected<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxi
 }
 
 // Appends the primes of `piece`, ascending, as atoms of the axis under construction.
-static void cutIntoPrimes(int64_t piece, SmallVectorImpl<int64_t> &atoms) {
+static void splitIntoPrimes(int64_t piece, SmallVectorImpl<int64_t> &atoms) {
   for (int64_t prime = 2; piece > 1; ++prime) {
     if (prime * prime > piece)
       prime = piece;
@@ -88,7 +88,7 @@ void AtomMesh::addAxis(int64_t size, ArrayRef<int64_t> borders) {
   if (first.empty())
     first.push_back(0);
   for (auto [low, high] : zip(borders.drop_back(), borders.drop_front()))
-    cutIntoPrimes(high / low, sizes);
+    splitIntoPrimes(high / low, sizes);
   for (int64_t preSize = 1; preSizes.size() < sizes.size(); preSize *= sizes[preSizes.size() - 1]) {
     preSizes.push_back(preSize);
     axes.push_back(axis);

@@ -5,7 +5,7 @@
 //
 //   early       an atom is blocked from its own place: it waits, or is cut early in its own dim, or in another one
 //   scatterAll  something is reduced that the target does not cut: all_reduce, or reduce_scatter and a gather last
-//   cutIdle     something is reduced while other ranks hold copies: they may share the work
+//   splitIdle     something is reduced while other ranks hold copies: they may share the work
 //
 // So most pairs of states compare two routes, and none more than 24. Where beginning a collective costs something, two
 // more things can pay, which send more in fewer collectives:
@@ -112,26 +112,26 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
   if (from == to)
     return ReshardPlan();
   ReshardProblem problem{mesh, shape, elementBytes, from, to, options.costs};
-  bool reduces = false, reducesToWhole = false, reducesToCut = false, hasIdle = false;
+  bool reduces = false, reducesToReplicated = false, reducesToSplit = false, hasIdle = false;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
     bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom);
     reduces |= reduced;
-    reducesToWhole |= reduced && !to.splits(atom);
-    reducesToCut |= reduced && to.splits(atom);
+    reducesToReplicated |= reduced && !to.splits(atom);
+    reducesToSplit |= reduced && to.splits(atom);
     hasIdle |= from.isIdle(atom) && !to.splits(atom);
   }
   Comparison comparison(problem);
-  for (bool cutIdle : {false, true})
+  for (bool splitIdle : {false, true})
     for (bool scatterAll : {false, true}) {
-      if ((cutIdle && !(options.useIdleAtoms && reduces && hasIdle)) || (scatterAll && !reducesToWhole))
+      if ((splitIdle && !(options.useIdleAtoms && reduces && hasIdle)) || (scatterAll && !reducesToReplicated))
         continue;
-      if (comparison.tryStart({EarlyPlace::Never, scatterAll, cutIdle})) {
-        comparison.tryStart({EarlyPlace::OwnDim, scatterAll, cutIdle});
-        comparison.tryStart({EarlyPlace::OtherDim, scatterAll, cutIdle});
+      if (comparison.tryStart({EarlyPlace::Never, scatterAll, splitIdle})) {
+        comparison.tryStart({EarlyPlace::OwnDim, scatterAll, splitIdle});
+        comparison.tryStart({EarlyPlace::OtherDim, scatterAll, splitIdle});
       }
     }
-  if (options.costs.hasLatency() && reducesToWhole && reducesToCut)
-    comparison.tryStart({EarlyPlace::Never, /*scatterAll=*/false, /*cutIdle=*/false, /*reduceJointly=*/true});
+  if (options.costs.hasLatency() && reducesToReplicated && reducesToSplit)
+    comparison.tryStart({EarlyPlace::Never, /*scatterAll=*/false, /*splitIdle=*/false, /*reduceJointly=*/true});
   return comparison.best;
 }
 

@@ -74,7 +74,7 @@ AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &bef
 
 // What the busiest rank sends (docs/sharding-model.md), padding included, and what that costs. A large tensor times a
 // large mesh exceeds 64 bits on the way.
-static void priceStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const StepSizes &sizes) {
+static void costStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const StepSizes &sizes) {
   __int128 group = problem.mesh.product(step.atoms), bytes = 0, units = 0;
   GroupCost ring = ringCost(problem.mesh, problem.costs, step.atoms);
   switch (step.kind) {
@@ -141,7 +141,7 @@ void Route::endStep() {
   step.atoms = movedAtoms(problem.mesh, *open, before, now);
   StepSizes sizes = measure(problem, before, now);
   legal &= sizes.legal || *open == ReshardStepKind::Exchange;
-  priceStep(problem, step, before, sizes);
+  costStep(problem, step, before, sizes);
   plan.bytes += step.bytes;
   plan.cost += step.cost;
   plan.steps.push_back(std::move(step));
@@ -226,7 +226,7 @@ bool Route::start(const RouteStart &how) {
     if (now.isPartialOver(atom)) {
       if (!problem.keepsPartial(atom) && (wanted ? !how.reduceJointly : how.scatterAll))
         toReduce.push_back(atom);
-    } else if (now.isIdle(atom) && (wanted || how.cutIdle)) {
+    } else if (now.isIdle(atom) && (wanted || how.splitIdle)) {
       toSlice.push_back(atom);
     }
   }
@@ -327,7 +327,7 @@ void Route::finishByExchange() {
 
 bool Route::allToAll(UseAllToAll use) {
   // Per dim: where the atoms at its minor end begin that belong to other dims.
-  SmallVector<size_t, 4> cut;
+  SmallVector<size_t, 4> split;
   for (unsigned dim = 0; dim < now.rank(); ++dim) {
     size_t begin = now.dims[dim].size(), kept = keptPrefix(dim);
     auto isElsewhere = [&](AtomId atom) {
@@ -335,20 +335,20 @@ bool Route::allToAll(UseAllToAll use) {
     };
     while (begin > kept && isElsewhere(now.dims[dim][begin - 1]))
       --begin;
-    cut.push_back(begin);
+    split.push_back(begin);
   }
   // A dim whose atoms find no place keeps them; that may bar the place of others', so try again.
   while (true) {
     SmallVector<AtomList, 4> dims(now.dims);
     AtomList popped;
-    for (auto [atoms, begin] : zip(dims, cut)) {
+    for (auto [atoms, begin] : zip(dims, split)) {
       popped.append(atoms.begin() + begin, atoms.end());
       atoms.truncate(begin);
     }
     if (popped.empty())
       return false;
     for (unsigned dim = 0; dim < now.rank(); ++dim)
-      if (cut[dim] == now.dims[dim].size())
+      if (split[dim] == now.dims[dim].size())
         placeOwn(dim, dims[dim], popped);
     if (use == UseAllToAll::ForMore)
       placeBehindGained(dims, popped);
@@ -359,7 +359,7 @@ bool Route::allToAll(UseAllToAll use) {
     }
     for (unsigned dim = 0; dim < now.rank(); ++dim)
       if (any_of(popped, [&](AtomId atom) { return is_contained(now.dims[dim], atom); }))
-        cut[dim] = now.dims[dim].size();
+        split[dim] = now.dims[dim].size();
   }
 }
 

@@ -1,4 +1,4 @@
-//===- ReshardRoute.h - one way from state to state, written down --*- C++ -*-===//
+//===- ReshardRoute.h - one way from state to state, written down -*- C++ -*-===//
 //
 // A route is built move by move. Moves of one kind that follow each other become one step, counted and checked for
 // nesting as a whole when the next kind begins.
@@ -40,7 +40,7 @@ struct RouteStart {
   /// Reduce by reduce_scatter, and gather in the end, where an all_reduce would do.
   bool scatterAll = false;
   /// Cut over atoms that hold copies on both sides, and gather them in the end.
-  bool cutIdle = false;
+  bool splitIdle = false;
   /// One all_reduce of everything, slices after it, where what the target cuts could be scattered beforehand.
   bool reduceJointly = false;
 };

@@ -25,7 +25,7 @@ namespace {
 class Matcher {
 public:
   Matcher(const AtomMesh &mesh, const ShardingRule &rule, std::string &error) : mesh(mesh), rule(rule), error(error) {
-    match.cuts.resize(rule.factorSizes.size());
+    match.splits.resize(rule.factorSizes.size());
     isKnown.resize(rule.factorSizes.size());
   }
 
@@ -42,7 +42,7 @@ private:
   /// True if the atoms cut the first factor of a dim alone, and do not divide it.
   bool isRegrouped(FactorId factor, ArrayRef<AtomId> atoms) const;
   /// A factor that stands in several tensors is cut alike in all of them.
-  bool setCut(FactorId factor, const AtomList &atoms, const Twine &what);
+  bool setSplit(FactorId factor, const AtomList &atoms, const Twine &what);
   /// The one choice that says of `atom` what all tensors together say of it: which factors it cuts, which operands are
   /// partial over it, and whether the results are.
   bool findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results);
@@ -55,11 +55,11 @@ private:
 };
 } // namespace
 
-bool Matcher::setCut(FactorId factor, const AtomList &atoms, const Twine &what) {
-  if (isKnown[factor] && match.cuts[factor] != atoms)
+bool Matcher::setSplit(FactorId factor, const AtomList &atoms, const Twine &what) {
+  if (isKnown[factor] && match.splits[factor] != atoms)
     return fail(what + " shards a dim differently than another operand or result does");
   isKnown[factor] = true;
-  match.cuts[factor] = atoms;
+  match.splits[factor] = atoms;
   return true;
 }
 
@@ -73,12 +73,12 @@ bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, cons
   // Of a factor that has its dim to itself, the last pieces may be padded.
   if (factors.size() == 1 &&
       (atoms.empty() || (rule.allowsUneven(factors.front()) && !rule.findRegroup(factors.front()))))
-    return setCut(factors.front(), AtomList(atoms), what);
+    return setSplit(factors.front(), AtomList(atoms), what);
   if (!factors.empty() && isRegrouped(factors.front(), atoms)) {
     for (FactorId factor : ArrayRef(factors).drop_front())
-      if (!setCut(factor, {}, what))
+      if (!setSplit(factor, {}, what))
         return false;
-    return setCut(factors.front(), AtomList(atoms), what);
+    return setSplit(factors.front(), AtomList(atoms), what);
   }
   for (FactorId factor : factors) {
     AtomList mine;
@@ -90,7 +90,7 @@ bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, cons
       mine.push_back(atoms.front());
     }
     bool isFull = mesh.product(mine) == rule.factorSizes[factor];
-    if (!setCut(factor, mine, what))
+    if (!setSplit(factor, mine, what))
       return false;
     if (!isFull && !atoms.empty())
       return fail(what + " splits a dim into pieces that the op cannot take");
@@ -114,7 +114,7 @@ static bool haveSame(ArrayRef<int32_t> lhs, ArrayRef<int32_t> rhs) {
 
 bool Matcher::findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results) {
   SmallVector<FactorId> factors;
-  for (auto [factor, atoms] : enumerate(match.cuts))
+  for (auto [factor, atoms] : enumerate(match.splits))
     if (is_contained(atoms, atom))
       factors.push_back(factor);
   SmallVector<int32_t> partialOperands;
@@ -159,15 +159,15 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
   // Intervals move on from rank to rank as the pieces of the result do.
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
-      if (slide.input >= 0 && !match.cuts[slide.result].empty() &&
-          match.cuts[slide.input] != match.cuts[slide.result] &&
-          !areApart(rule, slide, match.cuts[slide.input], match.cuts[slide.result])) {
+      if (slide.input >= 0 && !match.splits[slide.result].empty() &&
+          match.splits[slide.input] != match.splits[slide.result] &&
+          !areApart(rule, slide, match.splits[slide.input], match.splits[slide.result])) {
         fail("a dim of the result is split otherwise than that of the operand that it is made of");
         return std::nullopt;
       }
   unsigned regrouped = 0;
   for (const Regroup &regroup : rule.regroups)
-    regrouped += isRegrouped(regroup.factor, match.cuts[regroup.factor]);
+    regrouped += isRegrouped(regroup.factor, match.splits[regroup.factor]);
   if (regrouped > 1) {
     fail("several dims are split into pieces that do not line up");
     return std::nullopt;
@@ -181,7 +181,7 @@ std::optional<RuleMatch> Matcher::run(ArrayRef<const State *> operands, ArrayRef
 
 bool cleave::spmd::areApart(const ShardingRule &rule, const SlidingDim &slide, const AtomList &input,
                             const AtomList &result) {
-  return rule.findSingleCut(slide.result) >= 0 &&
+  return rule.findSingleSplit(slide.result) >= 0 &&
          none_of(result, [&](AtomId atom) { return is_contained(input, atom); });
 }
 

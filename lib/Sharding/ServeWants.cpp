@@ -43,7 +43,7 @@ static int64_t totalCost(const Served &served) {
 }
 
 Served cleave::spmd::serveWants(ReshardCosts &costs, ShapeId shape, StateId have, llvm::ArrayRef<StateId> wants,
-                                StateId whole) {
+                                StateId replicated) {
   assert(!llvm::is_contained(wants, have) && "nothing to do for what is there");
   assert(llvm::SmallDenseSet<StateId>(wants.begin(), wants.end()).size() == wants.size() && "wants are distinct");
   Served best = serveInOrder(costs, shape, have, wants, wants.size());
@@ -52,11 +52,12 @@ Served cleave::spmd::serveWants(ReshardCosts &costs, ShapeId shape, StateId have
   for (size_t first = 0; first < wants.size(); ++first)
     if (Served served = serveInOrder(costs, shape, have, wants, first); totalCost(served) < totalCost(best))
       best = std::move(served);
-  if (whole == have || llvm::is_contained(wants, whole))
+  if (replicated == have || llvm::is_contained(wants, replicated))
     return best;
-  llvm::SmallVector<StateId, 4> withWhole(wants);
-  withWhole.push_back(whole);
-  if (Served served = serveInOrder(costs, shape, have, withWhole, wants.size()); totalCost(served) < totalCost(best))
+  llvm::SmallVector<StateId, 4> withReplicated(wants);
+  withReplicated.push_back(replicated);
+  if (Served served = serveInOrder(costs, shape, have, withReplicated, wants.size());
+      totalCost(served) < totalCost(best))
     best = std::move(served);
   return best;
 }

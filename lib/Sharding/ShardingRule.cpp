@@ -19,20 +19,20 @@ using namespace cleave::spmd;
 // Questions
 //===----------------------------------------------------------------------===//
 
-int ShardingRule::findSingleCut(FactorId factor) const {
+int ShardingRule::findSingleSplit(FactorId factor) const {
   auto *it = llvm::find_if(
       choices, [&](const Choice &choice) { return choice.factors.size() == 1 && choice.factors.front() == factor; });
   return it == choices.end() ? -1 : static_cast<int>(it - choices.begin());
 }
 
 bool ShardingRule::isParallel(FactorId factor) const {
-  int cut = findSingleCut(factor);
-  return cut >= 0 && !choices[cut].partial;
+  int split = findSingleSplit(factor);
+  return split >= 0 && !choices[split].partial;
 }
 
 bool ShardingRule::isReduction(FactorId factor) const {
-  int cut = findSingleCut(factor);
-  return cut >= 0 && choices[cut].partial;
+  int split = findSingleSplit(factor);
+  return split >= 0 && choices[split].partial;
 }
 
 bool ShardingRule::allowsUneven(FactorId factor) const {
@@ -252,16 +252,16 @@ llvm::raw_ostream &cleave::spmd::operator<<(llvm::raw_ostream &os, const Shardin
   llvm::interleave(
       all, os, [&](FactorId factor) { os << nameOfFactor(factor) << '=' << rule.factorSizes[factor]; }, ",");
   os << '}';
-  llvm::SmallVector<FactorId> reduced, whole;
+  llvm::SmallVector<FactorId> reduced, replicated;
   for (FactorId factor : all) {
     if (rule.isReduction(factor))
       reduced.push_back(factor);
-    bool isCut = llvm::any_of(rule.choices, [&](const Choice &c) { return llvm::is_contained(c.factors, factor); });
-    if (!isCut)
-      whole.push_back(factor);
+    bool isSplit = llvm::any_of(rule.choices, [&](const Choice &c) { return llvm::is_contained(c.factors, factor); });
+    if (!isSplit)
+      replicated.push_back(factor);
   }
   printFactorSet(os, "reduce", reduced);
-  printFactorSet(os, "replicate", whole);
+  printFactorSet(os, "replicate", replicated);
   printFactorSet(os, "ordered", rule.orderedFactors);
   printPairs(os, rule);
   for (const Choice &choice : rule.choices) {

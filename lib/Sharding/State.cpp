@@ -90,9 +90,9 @@ int64_t localBytes(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elemen
 static std::string formatAtoms(const AtomMesh &mesh, ArrayRef<std::string> axisNames, ArrayRef<SubAxis> axes) {
   return join(map_range(axes,
                         [&](const SubAxis &axis) {
-                          bool isWhole = axis.size == mesh.axisSize(axis.axis);
+                          bool isFull = axis.size == mesh.axisSize(axis.axis);
                           return axisNames[axis.axis] +
-                                 (isWhole ? "" : formatv(":({0}){1}", axis.preSize, axis.size).str());
+                                 (isFull ? "" : formatv(":({0}){1}", axis.preSize, axis.size).str());
                         }),
               ", ");
 }

@@ -23,7 +23,7 @@ void Solver::Search::answerConstraint(OpId op) {
   const State &state = decision.states[strategies.resultState(strategy, 0)];
   for (FactorId factor = 0; factor < static_cast<FactorId>(rule.numFactors()); ++factor)
     for (AtomId atom : state.dims[rule.places[factor].front().dim])
-      decision.choices[size_t(op) * problem.getMesh().numAtoms() + atom] = rule.singleCut[factor];
+      decision.choices[size_t(op) * problem.getMesh().numAtoms() + atom] = rule.singleSplit[factor];
 }
 
 void Solver::Search::answerOps() {
@@ -96,9 +96,9 @@ State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
       dim.pop_back();
   }
   // Shards that do not nest could make it more expensive after all.
-  StateId plain = decision.states.intern(annotated), cut = decision.states.intern(stored);
+  StateId plain = decision.states.intern(annotated), split = decision.states.intern(stored);
   bool isNoDearer = all_of(wants, [&](StateId want) {
-    return costs.cost(shapeIds[value], cut, want) <= costs.cost(shapeIds[value], plain, want);
+    return costs.cost(shapeIds[value], split, want) <= costs.cost(shapeIds[value], plain, want);
   });
   return isNoDearer ? stored : annotated;
 }
@@ -125,9 +125,9 @@ int64_t Solver::Search::serveBytes(ValueId value, ArrayRef<StateId> wants) {
   if (distinct.empty())
     return 0;
   int64_t bytes = 0;
-  StateId whole = decision.states.intern(State::replicated(problem.shape(value).size()));
-  for (const ServedWant &served : serveWants(costs, shapeIds[value], have, distinct, whole)) {
-    StateId copy = served.want < distinct.size() ? distinct[served.want] : whole;
+  StateId replicated = decision.states.intern(State::replicated(problem.shape(value).size()));
+  for (const ServedWant &served : serveWants(costs, shapeIds[value], have, distinct, replicated)) {
+    StateId copy = served.want < distinct.size() ? distinct[served.want] : replicated;
     bytes += reshardBytes(shapeIds[value], copies[served.source], copy);
     copies.push_back(copy);
   }
@@ -203,9 +203,9 @@ void Solver::Search::listForcedAt(OpId op, AtomId atom) {
     StrategyId strategy = strategies.strategy(signatures[node], choices);
     if (!strategies[strategy].isValid)
       continue;
-    int64_t price = sweeper->costAlone(node, strategy);
-    if (!cheapest || price < *cheapest) {
-      cheapest = price;
+    int64_t cost = descent->costAlone(node, strategy);
+    if (!cheapest || cost < *cheapest) {
+      cheapest = cost;
       forced.factor = choice.factors.front();
     }
   }
@@ -221,8 +221,8 @@ void Solver::Search::listMovedAt(OpId op, AtomId atom) {
   NodeId node = graph.nodeOfOp(op);
   const RuleInfo &info = graph.ruleOf(node);
   for (FactorId factor = 0; factor < static_cast<FactorId>(info.numFactors()); ++factor) {
-    auto cutsFactor = [&](const Choice &choice) { return is_contained(choice.factors, factor); };
-    if ((candidates.annotated(node, factor) & maskOf(atom)) && none_of(info.rule->choices, cutsFactor))
+    auto splitsFactor = [&](const Choice &choice) { return is_contained(choice.factors, factor); };
+    if ((candidates.annotated(node, factor) & maskOf(atom)) && none_of(info.rule->choices, splitsFactor))
       return decision.forced.push_back({op, factor, atom, ForcedReplication::Reason::Moved, 0});
   }
 }

@@ -13,8 +13,8 @@ using namespace llvm;
 
 static bool isValueNode(const SearchNode &node) { return node.kind != NodeKind::Op; }
 
-Candidates::Candidates(const SearchGraph &graph, bool keepParameters, std::function<bool(OpId, FactorId)> mayCut)
-    : graph(graph), mesh(graph.getProblem().getMesh()), keepParameters(keepParameters), mayCut(std::move(mayCut)),
+Candidates::Candidates(const SearchGraph &graph, bool keepParameters, std::function<bool(OpId, FactorId)> maySplit)
+    : graph(graph), mesh(graph.getProblem().getMesh()), keepParameters(keepParameters), maySplit(std::move(maySplit)),
       numAtoms(mesh.numAtoms()), baseMasks(graph.numFactors(), 0), allMasks(graph.numFactors(), 0),
       causes(graph.numFactors() * numAtoms, kNone), isLate(graph.numNodes(), 0), partials(graph.numNodes()),
       splits(graph.numNodes(), 1), wides(graph.numNodes(), 1), calms(graph.numNodes(), 0),
@@ -129,7 +129,7 @@ void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
   if (!isAnnotated && !mayBeUneven && graph.ruleOf(node).rule->factorSizes[factor] % mesh.size(atom)) {
     if (mesh.numAtoms(mesh.axisOf(atom)) > 1)
       marked |= axisMasks[mesh.axisOf(atom)];
-    if (!isEscaping && !isOffering && graph.node(node).kind == NodeKind::Op)
+    if (!isFallback && !isOffering && graph.node(node).kind == NodeKind::Op)
       refused.push_back({node, factor, atom});
     return;
   }
@@ -138,7 +138,7 @@ void Candidates::put(NodeId node, FactorId factor, AtomId atom, uint32_t from) {
       !mayBeUneven && graph.ruleOf(node).rule->factorSizes[factor] % mesh.axisSize(axis) != 0)
     marked |= axisMasks[axis];
   allMasks[number] |= maskOf(atom);
-  if (!isEscaping)
+  if (!isFallback)
     baseMasks[number] |= maskOf(atom);
   causes[number * numAtoms + atom] = from;
   queue.push_back({node, factor, atom});
@@ -228,7 +228,7 @@ void Candidates::flowFrom(const Arrival &arrival) {
   const RuleInfo &info = graph.ruleOf(node);
   uint32_t number = graph.node(node).firstFactor + arrival.factor;
   noteLate(node, arrival.atom);
-  for (int32_t choice : info.sharedCuts[arrival.factor])
+  for (int32_t choice : info.sharedSplits[arrival.factor])
     flowAlong(node, choice, arrival.atom, number);
   ArrayRef<SearchEdge> inEdges = graph.inEdges(node);
   for (const FactorPlace &place : info.places[arrival.factor]) {
@@ -268,9 +268,9 @@ void Candidates::offerFree() {
   isOffering = true;
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     int32_t kept = graph.node(node).kind == NodeKind::Input ? problem.keptDimOfInput(graph.valueOf(node)) : -1;
-    bool isAsked = mayCut && graph.node(node).kind == NodeKind::Op;
+    bool isAsked = maySplit && graph.node(node).kind == NodeKind::Op;
     auto isOffered = [&](FactorId factor) {
-      return isAsked ? mayCut(graph.node(node).id, factor)
+      return isAsked ? maySplit(graph.node(node).id, factor)
                      : kept < 0 || graph.dimOfFactor(node, factor) != static_cast<unsigned>(kept);
     };
     for (const Choice &choice : graph.ruleOf(node).rule->choices)
@@ -330,7 +330,7 @@ void Candidates::offerParallel(NodeId node, AtomId atom, uint32_t from) {
 /// Ways round a conflict: where an atom costs something, every parallel factor of the op may take it instead. What
 /// arrives by a fallback may meet others, hence a list that grows while it is read.
 void Candidates::flowFallbacks() {
-  isEscaping = true;
+  isFallback = true;
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     offerWaysOn(node);
     offerWaysAround(node);
@@ -344,7 +344,7 @@ void Candidates::flowFallbacks() {
     flow();
   }
   late.clear();
-  isEscaping = false;
+  isFallback = false;
 }
 
 /// Fallbacks start anew at every level, from all that has arrived.

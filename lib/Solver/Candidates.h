@@ -57,9 +57,9 @@ struct RefusedAtom {
 class Candidates {
 public:
   /// With `keepParameters` every reshard of a parameter that an annotation splits counts as moving it, else only where nothing else
-  /// asks for its axis. With `mayCut` free atoms come only to those factors of ops for which it is true.
+  /// asks for its axis. With `maySplit` free atoms come only to those factors of ops for which it is true.
   explicit Candidates(const SearchGraph &graph, bool keepParameters = false,
-                      std::function<bool(OpId, FactorId)> mayCut = nullptr);
+                      std::function<bool(OpId, FactorId)> maySplit = nullptr);
 
   /// Priorities that occur in annotations, ascending; never empty.
   llvm::ArrayRef<int64_t> getPriorities() const { return priorities; }
@@ -173,13 +173,13 @@ private:
   const SearchGraph &graph;
   const AtomMesh &mesh;
   bool keepParameters;
-  std::function<bool(OpId, FactorId)> mayCut;
+  std::function<bool(OpId, FactorId)> maySplit;
   unsigned numAtoms;
   llvm::SmallVector<int64_t, 2> priorities;
   llvm::SmallVector<AtomMask, 4> axisMasks;
   /// The level that has been activated.
   int64_t level = 0;
-  bool isEscaping = false, isOffering = false;
+  bool isFallback = false, isOffering = false;
 
   std::vector<AtomMask> baseMasks, allMasks;
   /// `baseMasks` before free atoms came; empty where none are free.

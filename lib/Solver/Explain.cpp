@@ -46,10 +46,10 @@ std::vector<CauseLink> Solver::Search::explain(NodeId node, FactorId factor, Ato
 
 std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom) {
   const AtomMesh &mesh = problem.getMesh();
-  SweepUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withFallbacks=*/true};
+  DescentUnit unit{{mesh.atomsOf(mesh.axisOf(atom))}, /*withFallbacks=*/true};
   std::optional<NextBest> best;
   auto consider = [&](NodeId node, function_ref<bool(StrategyId)> isSame, function_ref<StateId(StrategyId)> stateOf) {
-    std::optional<Alternative> change = sweeper->costOfChange(unit, node, isSame);
+    std::optional<Alternative> change = descent->costOfChange(unit, node, isSame);
     int64_t bytes = change ? options.costs.toBytes(std::max<int64_t>(0, change->cost)) : 0;
     if (change && (!best || bytes < best->bytes))
       best = NextBest{bytes, decision.states[stateOf(change->strategy)]};
@@ -57,7 +57,7 @@ std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom)
   OpId op = problem.producer(value);
   if (op != kNone && !problem.isConstraint(op)) {
     NodeId node = graph.nodeOfOp(op);
-    StrategyId now = sweeper->getPresent(node);
+    StrategyId now = descent->getPresent(node);
     consider(
         node, [&](StrategyId strategy) { return strategy == now; },
         [&](StrategyId strategy) { return strategies.resultState(strategy, problem.resultIndex(value)); });
@@ -68,7 +68,7 @@ std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom)
     for (EdgeId id : graph.outEdges(input)) {
       const SearchEdge &edge = graph.edge(id);
       auto taken = [&](StrategyId strategy) { return strategies.operandState(strategy, edge.operand); };
-      StateId now = taken(sweeper->getPresent(edge.consumer));
+      StateId now = taken(descent->getPresent(edge.consumer));
       consider(edge.consumer, [&](StrategyId strategy) { return taken(strategy) == now; }, taken);
     }
   return best;

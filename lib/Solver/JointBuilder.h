@@ -46,9 +46,9 @@ private:
   void addEdge(EdgeId id);
   void addTie(NodeId input, NodeId output);
   /// What a pair of strategies costs: at least, without planning anything; or exactly.
-  using EdgePrice = std::function<int64_t(StrategyId, StrategyId, bool isExact)>;
+  using EdgeCost = std::function<int64_t(StrategyId, StrategyId, bool isExact)>;
   void addTable(NodeId from, NodeId to, std::array<uint64_t, 4> key, const Labels &rows, const Labels &columns,
-                EdgePrice price);
+                EdgeCost cost);
   void mergeParallel();
   const JointEdge *merge(llvm::ArrayRef<JointEdge> edges);
   int64_t costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits, bool isExact);

@@ -94,7 +94,7 @@ std::optional<std::vector<uint16_t>> JointTables::place(const Decision &decision
 }
 
 /// In 128 bits, so that what is forbidden does not overflow.
-std::optional<int64_t> JointTables::price(ArrayRef<uint16_t> options) const {
+std::optional<int64_t> JointTables::costOf(ArrayRef<uint16_t> options) const {
   if (options.size() != graph.variables.size())
     return std::nullopt;
   __int128 sum = constant;

@@ -2,7 +2,7 @@
 //
 // Domains are made per profile: choices are enumerated atom by atom, what is not valid is left out, and of strategies with the same states
 // the first of the least expensive stays. States become rows and columns in the order in which options have them. Tables are
-// made per pair of domains and place, and priced by the function that sweeps ask.
+// made per pair of domains and place, and priced by the function that passes ask.
 //
 //   profile ─▶ combinations of choices ─▶ strategies ─▶ options, by distinct states     (a domain)
 //   domain, result ─▶ rows      domain, operand ─▶ columns     ─▶ a table, whose cells are bounds until they matter
@@ -19,13 +19,13 @@ using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
-static_assert(kForbiddenCell == kForbidden, "cells that sweeps forbid");
+static_assert(kForbiddenCell == kForbidden, "cells that passes forbid");
 
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
 
-/// Per atom what it may do: what sweeps offer it, alone, with others of its axis, or spread over a dim of several factors.
+/// Per atom what it may do: what passes offer it, alone, with others of its axis, or spread over a dim of several factors.
 std::vector<SmallVector<ChoiceId, 8>> JointTables::Builder::listChoices(const Profile &profile) const {
   const RuleInfo &info = *search.strategies.signature(profile.signature).info;
   SmallVector<char, 16> isSpread(info.rule->choices.size(), false);
@@ -33,8 +33,8 @@ std::vector<SmallVector<ChoiceId, 8>> JointTables::Builder::listChoices(const Pr
     for (auto [factor, places] : llvm::enumerate(info.places))
       for (const FactorPlace &place : places) {
         const auto &tensors = place.isResult ? info.rule->results : info.rule->operands;
-        if (tensors[place.tensor][place.dim].size() > 1 && info.singleCut[factor] >= 0)
-          isSpread[info.singleCut[factor]] = true;
+        if (tensors[place.tensor][place.dim].size() > 1 && info.singleSplit[factor] >= 0)
+          isSpread[info.singleSplit[factor]] = true;
       }
   std::vector<SmallVector<ChoiceId, 8>> choices(problem.getMesh().numAtoms());
   for (auto [atom, list] : llvm::enumerate(choices))
@@ -146,7 +146,7 @@ const Labels &JointTables::Builder::labelsOf(NodeId node, bool isResult, unsigne
   return made;
 }
 
-/// As `Sweeper::costOfEdge`.
+/// As `CoordinateDescent::costOfEdge`.
 int64_t JointTables::Builder::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits,
                                          bool isExact) {
   StateId wanted = search.strategies.operandState(to, edge.operand);
@@ -160,7 +160,7 @@ int64_t JointTables::Builder::costOfEdge(const SearchEdge &edge, StrategyId from
 
 int64_t JointTable::refine(size_t cell) {
   if (!isExact(cell)) {
-    int64_t cost = price(cell / columns, cell % columns);
+    int64_t cost = costOf(cell / columns, cell % columns);
     assert(cost >= cells[cell] && "a cell costs less than it was said to");
     cells[cell] = cost;
     exact[cell] = true;
@@ -170,7 +170,7 @@ int64_t JointTable::refine(size_t cell) {
 
 /// Known tables are looked up by the labels at their ends, which say of which domains they are, and by what else edges are priced by.
 void JointTables::Builder::addTable(NodeId from, NodeId to, std::array<uint64_t, 4> key, const Labels &rows,
-                                    const Labels &columns, EdgePrice price) {
+                                    const Labels &columns, EdgeCost costOf) {
   auto [entry, isNew] = knownTables.try_emplace({{&rows, &columns}, key});
   if (isNew) {
     size_t count = rows.examples.size() * columns.examples.size();
@@ -182,11 +182,11 @@ void JointTables::Builder::addTable(NodeId from, NodeId to, std::array<uint64_t,
       table.columns = columns.examples.size();
       for (uint16_t row : rows.examples)
         for (uint16_t column : columns.examples)
-          table.cells.push_back(price(optionsOf(from).strategies[row], optionsOf(to).strategies[column], false));
+          table.cells.push_back(costOf(optionsOf(from).strategies[row], optionsOf(to).strategies[column], false));
       table.exact.assign(table.cells.size(), false);
-      table.price = [price = std::move(price), &rows, &columns, &makers = optionsOf(from),
-                     &users = optionsOf(to)](uint32_t row, uint32_t column) {
-        return price(makers.strategies[rows.examples[row]], users.strategies[columns.examples[column]], true);
+      table.costOf = [costOf = std::move(costOf), &rows, &columns, &makers = optionsOf(from),
+                      &users = optionsOf(to)](uint32_t row, uint32_t column) {
+        return costOf(makers.strategies[rows.examples[row]], users.strategies[columns.examples[column]], true);
       };
     }
   }
@@ -265,7 +265,7 @@ const JointEdge *JointTables::Builder::merge(ArrayRef<JointEdge> edges) {
       made.table.cells.push_back(sum);
     }
   made.table.exact.assign(made.table.cells.size(), false);
-  made.table.price = [&made, parts = SmallVector<JointEdge, 2>(edges)](uint32_t row, uint32_t column) {
+  made.table.costOf = [&made, parts = SmallVector<JointEdge, 2>(edges)](uint32_t row, uint32_t column) {
     int64_t sum = 0;
     for (const JointEdge &edge : parts)
       sum = std::min(sum + edge.table->refine(edge.findCell(made.rows.examples[row], made.columns.examples[column])),

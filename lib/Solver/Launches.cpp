@@ -42,7 +42,7 @@ struct Made {
   /// Whether it is the end of that kernel: a product's tiles, transposed.
   bool isEnd = false;
   /// Whether all of it is that kernel's.
-  bool isWhole = true;
+  bool isFull = true;
   /// Whether several read it.
   bool isShared = false;
 
@@ -239,7 +239,7 @@ public:
   NodeId kernelOf(const Made &one) const;
   /// Adds the next node; `cuts` are the positions of those of its edges along which it would be cut off from the kernel that it goes on
   /// in. Sets `last`, the last of the kernels that it reads from, or the first one that it goes on in.
-  void add(NodeId id, Made &last, SmallVectorImpl<size_t> &cuts);
+  void add(NodeId id, Made &last, SmallVectorImpl<size_t> &boundaries);
 
   std::vector<Made> made;
 
@@ -305,7 +305,7 @@ void Forwards::closeOthers(NodeId id, const Made &own) {
         closed.insert(kernel);
 }
 
-void Forwards::add(NodeId id, Made &last, SmallVectorImpl<size_t> &cuts) {
+void Forwards::add(NodeId id, Made &last, SmallVectorImpl<size_t> &boundaries) {
   last = findLast(graph, made, id);
   Form form = graph.ruleOf(id).rule->form;
   Made own;
@@ -316,10 +316,10 @@ void Forwards::add(NodeId id, Made &last, SmallVectorImpl<size_t> &cuts) {
   case Role::Rows:
   case Role::Map:
     own = {id, id, getKernelKind(form), isRowForm(form) ? id : kNone};
-    if (SmallVector<size_t, 4> joined = join(id, own, cuts); !joined.empty()) {
+    if (SmallVector<size_t, 4> joined = join(id, own, boundaries); !joined.empty()) {
       last = made[graph.inEdges(id)[joined.front()].producer];
       // Cut off from one kernel, it goes on in another, which is the last one: what comes from others may be sent meanwhile.
-      cuts = cuts.empty() ? joined : SmallVector<size_t, 4>{cuts.back()};
+      boundaries = boundaries.empty() ? joined : SmallVector<size_t, 4>{boundaries.back()};
     }
     break;
   case Role::Anchor:
@@ -351,13 +351,13 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
   std::vector<Made> &made = forwards.made;
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     Made last;
-    SmallVector<size_t, 4> cuts;
-    forwards.add(node, last, cuts);
+    SmallVector<size_t, 4> boundaries;
+    forwards.add(node, last, boundaries);
     const ShardingRule &rule = *graph.ruleOf(node).rule;
     alone[node] =
         roles[node] == Role::Through && reads[node].isStored && movesElements(rule) && !mayEndInMovement(last, rule);
-    bool isWhole = true;
-    SmallVector<NodeId, 2> cutOff; // kernels
+    bool isFull = true;
+    SmallVector<NodeId, 2> splitOff; // kernels
     for (auto [index, edge] : enumerate(graph.inEdges(node))) {
       if (edge.producer >= node)
         continue;
@@ -368,15 +368,15 @@ Launches::Launches(const SearchGraph &graph, const CostModel &costs)
       bool mayShare =
           mayGoOn(from) && (from.onTiles() ? reads[node].onTiles
                                            : reads[node].otherwise && mayFollowRows(graph, from.rows, reads[node]));
-      shares[id] = mayShare && from.isWhole && forwards.kernelOf(from) == forwards.kernelOf(last) && edge.operand < 63;
-      isWhole &= shares[id];
-      bool isOne = cuts.empty() ? from.by == last.by : is_contained(cuts, index);
-      if (!mayGoOn(from) || !isOne || is_contained(cutOff, from.kernel))
+      shares[id] = mayShare && from.isFull && forwards.kernelOf(from) == forwards.kernelOf(last) && edge.operand < 63;
+      isFull &= shares[id];
+      bool isOne = boundaries.empty() ? from.by == last.by : is_contained(boundaries, index);
+      if (!mayGoOn(from) || !isOne || is_contained(splitOff, from.kernel))
         continue;
       splits[id] = mayShare;
-      cutOff.push_back(from.kernel);
+      splitOff.push_back(from.kernel);
     }
-    made[node].isWhole = roles[node] == Role::Through ? isWhole : rule.results.size() == 1;
+    made[node].isFull = roles[node] == Role::Through ? isFull : rule.results.size() == 1;
   }
   for (NodeId node = 0; node < graph.numNodes(); ++node)
     kernels.push_back(made[node].by == node ? forwards.kernelOf(made[node]) : kNone);

@@ -110,8 +110,8 @@ double Objective::movedOffUnits(const Profile &profile, StrategyId id) const {
   double ranks = 1;
   forEachAtom(profile.calm, [&](AtomId atom) {
     ChoiceId choice = strategies.choices(id)[atom];
-    bool cuts = !signature.info->rule->choices[choice].factors.empty();
-    if (cuts && !(profile.allowed[choice].first & maskOf(atom)))
+    bool splits = !signature.info->rule->choices[choice].factors.empty();
+    if (splits && !(profile.allowed[choice].first & maskOf(atom)))
       ranks *= mesh.size(atom);
   });
   if (ranks == 1)
@@ -155,20 +155,20 @@ Surcharge Objective::surchargeOf(const Profile &profile, StrategyId id) const {
 NodeCost Objective::costOfNode(ProfileId profileId, StrategyId id) const {
   assert(strategies[id].isValid && "an invalid strategy has no price");
   const Profile &profile = profiles[profileId];
-  NodeCost price;
-  price.surcharge = surchargeOf(profile, id);
+  NodeCost made;
+  made.surcharge = surchargeOf(profile, id);
   if (profile.isStored) {
     double bytes = localBytesOf(strategies.signature(profile.signature).results.front(), strategies.resultState(id, 0));
-    price.cost = static_cast<int64_t>(std::min(perStoredByte * bytes, static_cast<double>(kForbidden / 4)));
+    made.cost = static_cast<int64_t>(std::min(perStoredByte * bytes, static_cast<double>(kForbidden / 4)));
   }
   if (!profile.isOp)
-    return price;
+    return made;
   double units = std::min(computeUnits(profile, id) + movedOffUnits(profile, id), static_cast<double>(kForbidden / 4));
   if (perValueByte > 0)
     units = std::min(units + perValueByte * valueBytes(profile, id), static_cast<double>(kForbidden / 4));
-  price.cost = static_cast<int64_t>(units) + strategies[id].innerUnits +
-               (strategies[id].keepsPartial ? model.perKeptPartial : 0);
-  return price;
+  made.cost = static_cast<int64_t>(units) + strategies[id].innerUnits +
+              (strategies[id].keepsPartial ? model.perKeptPartial : 0);
+  return made;
 }
 
 /// Factors that are cut together may count twice (`Strategies::localFlops`): where there are such, flops prove nothing.
@@ -242,11 +242,11 @@ int64_t Objective::leastReshard(ShapeId shape, StateId fromId, StateId toId) con
                 (from.kind == to.kind && all_of(from.partial, [&](AtomId atom) { return to.isPartialOver(atom); }));
   double localFrom = costs.elementBytes(shape), localTo = localFrom, all = localFrom, ranks = 1, terms = 1;
   for (auto [extent, before, after] : zip(costs.shape(shape), from.dims, to.dims)) {
-    int64_t cutsBefore = mesh.product(before), cutsAfter = mesh.product(after);
-    if (extent == 0 || extent % cutsBefore != 0 || extent % cutsAfter != 0)
+    int64_t splitsBefore = mesh.product(before), splitsAfter = mesh.product(after);
+    if (extent == 0 || extent % splitsBefore != 0 || extent % splitsAfter != 0)
       return 0;
-    localFrom *= static_cast<double>(extent / cutsBefore);
-    localTo *= static_cast<double>(extent / cutsAfter);
+    localFrom *= static_cast<double>(extent / splitsBefore);
+    localTo *= static_cast<double>(extent / splitsAfter);
     all *= static_cast<double>(extent);
     isFree &= before.size() <= after.size() && std::equal(before.begin(), before.end(), after.begin());
   }

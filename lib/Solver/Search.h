@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_SOLVER_SEARCH_H
 #define CLEAVE_LIB_SOLVER_SEARCH_H
 
-#include "Sweep.h"
+#include "CoordinateDescent.h"
 #include "cleave/Solver/Solver.h"
 
 namespace cleave::spmd {
@@ -54,11 +54,11 @@ private:
   Profile makeProfile(NodeId node);
   void allowChoices(NodeId node, Profile &profile) const;
   StrategyId adaptPresent(NodeId node, const Profile &profile);
-  bool sweep(const SweepUnit &unit);
+  bool descend(const DescentUnit &unit);
   void runRounds(bool withFallbacks);
-  void sweepPairs();
-  void sweepHalves();
-  void keepWhatIsCut();
+  void descendPairs();
+  void descendHalves();
+  void keepWhatIsSplit();
   bool isStorageDecided(NodeId node) const {
     return graph.node(node).kind == NodeKind::Input && problem.isStorageDecided(graph.node(node).id);
   }
@@ -99,7 +99,7 @@ private:
   /// Of the last answer: bytes sent around each value.
   std::vector<int64_t> valueBytes;
   std::vector<AtomMask> stays;
-  std::unique_ptr<Sweeper> sweeper;
+  std::unique_ptr<CoordinateDescent> descent;
   llvm::DenseMap<std::pair<uint32_t, uint64_t>, int64_t> knownBytes;
 };
 

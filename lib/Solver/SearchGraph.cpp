@@ -27,14 +27,14 @@ static void notePlaces(RuleInfo &info, bool isResult, ArrayRef<TensorFactors> te
 }
 
 RuleInfo::RuleInfo(const ShardingRule &rule, const Problem *problem, int32_t evenDim)
-    : rule(&rule), places(rule.factorSizes.size()), sharedCuts(rule.factorSizes.size()),
+    : rule(&rule), places(rule.factorSizes.size()), sharedSplits(rule.factorSizes.size()),
       allowsUneven(rule.factorSizes.size(), true) {
   notePlaces(*this, /*isResult=*/false, rule.operands);
   notePlaces(*this, /*isResult=*/true, rule.results);
   for (auto [number, choice] : enumerate(rule.choices))
     for (FactorId factor : choice.factors)
       if (choice.factors.size() > 1)
-        sharedCuts[factor].push_back(number);
+        sharedSplits[factor].push_back(number);
   // As `ShardingRule::allowsUneven`, for all factors at once.
   for (const auto *tensors : {&rule.operands, &rule.results})
     for (const TensorFactors &dims : *tensors)
@@ -48,7 +48,7 @@ RuleInfo::RuleInfo(const ShardingRule &rule, const Problem *problem, int32_t eve
                 any_of(rule.inner, [&](const InnerCost &cost) { return is_contained(cost.factors, factor); });
     isParallel.push_back(rule.isParallel(factor));
     isCostly.push_back(isParallel.back() && pays);
-    singleCut.push_back(rule.findSingleCut(factor));
+    singleSplit.push_back(rule.findSingleSplit(factor));
     bool isKeptEven = (problem && problem->isKeptEven(rule.factorSizes[factor])) ||
                       (evenDim >= 0 && any_of(places[factor], [&](const auto &place) { return place.dim == evenDim; }));
     allowsUneven[factor] = allowsUneven[factor] && !isKeptEven;

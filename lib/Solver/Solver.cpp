@@ -4,12 +4,12 @@
 //     annotations flow; nodes get their profiles
 //     rounds without fallbacks; what is cut stays
 //   rounds with fallbacks
-//   on small graphs: sweep pairs of axes, and marked axes in two parts; by time, the same once more from what bytes alone decide
+//   on small graphs: pass pairs of axes, and marked axes in two parts; by time, the same once more from what bytes alone decide
 //
-//   rounds = up to 4, until nothing improves: for each whole axis, then each atom of marked axes: sweep
+//   rounds = up to 4, until nothing improves: for each whole axis, then each atom of marked axes: pass
 //
 // The stages without fallbacks find what the user wrote; starting with fallbacks at once would leave full gathers where a
-// sweep had to freeze a hub. A fallback of an early priority would take the axis that a later annotation is about to bring: it
+// pass had to freeze a hub. A fallback of an early priority would take the axis that a later annotation is about to bring: it
 // is an idea of ours, and has to wait for all annotations.
 //
 //===----------------------------------------------------------------------===//
@@ -27,8 +27,8 @@ using namespace llvm;
 
 #define DEBUG_TYPE "spmd-propagate"
 
-ALWAYS_ENABLED_STATISTIC(numSweeps, "sweeps of coordinate descent, over one axis or two");
-ALWAYS_ENABLED_STATISTIC(numBetter, "sweeps that found a better decision");
+ALWAYS_ENABLED_STATISTIC(numPasses, "passes of coordinate descent, over one axis or two");
+ALWAYS_ENABLED_STATISTIC(numBetter, "passes that found a better decision");
 
 //===----------------------------------------------------------------------===//
 // The order of atoms in a dim
@@ -70,7 +70,7 @@ static SolverOptions withKeptParameters(SolverOptions options) {
 
 Solver::Search::Search(const Problem &problem, SolverOptions options)
     : problem(problem), options(withKeptParameters(std::move(options))), graph(problem),
-      candidates(graph, this->options.keepParameters, this->options.mayCut), launches(graph, this->options.costs),
+      candidates(graph, this->options.keepParameters, this->options.maySplit), launches(graph, this->options.costs),
       planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
       strategies(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph),
                  problem.getUnevenAtoms()),
@@ -214,86 +214,87 @@ void Solver::Search::classifyAll() {
     profiles[node] = objective.internProfile(profile);
     present[node] = adaptPresent(node, profile);
   }
-  sweeper = std::make_unique<Sweeper>(graph, candidates, launches, strategies, objective, profiles, present);
+  descent = std::make_unique<CoordinateDescent>(graph, candidates, launches, strategies, objective, profiles, present);
 }
 
 //===----------------------------------------------------------------------===//
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// True if atoms of the axis are swept by themselves, too: it is marked, or cutting an axis in two costs nothing.
-static bool isSweptInParts(unsigned axis, const AtomMesh &mesh, const Candidates &candidates, const CostModel &costs) {
+/// True if atoms of the axis are decided by themselves, too: it is marked, or cutting an axis in two costs nothing.
+static bool isDecidedInParts(unsigned axis, const AtomMesh &mesh, const Candidates &candidates,
+                             const CostModel &costs) {
   return mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || costs.tornSurcharge == 0);
 }
 
-/// Whole axes in mesh order, then the atoms of those that are swept in parts.
-static std::vector<SweepUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, const CostModel &costs,
-                                        bool withFallbacks) {
-  std::vector<SweepUnit> units;
+/// Whole axes in mesh order, then the atoms of those that are decided in parts.
+static std::vector<DescentUnit> listUnits(const AtomMesh &mesh, const Candidates &candidates, const CostModel &costs,
+                                          bool withFallbacks) {
+  std::vector<DescentUnit> units;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
     if (mesh.numAtoms(axis) > 0)
       units.push_back({{mesh.atomsOf(axis)}, withFallbacks});
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
-    if (isSweptInParts(axis, mesh, candidates, costs))
+    if (isDecidedInParts(axis, mesh, candidates, costs))
       for (unsigned place = mesh.numAtoms(axis); place-- > 0;)
         units.push_back({{AtomList{static_cast<AtomId>(mesh.firstAtom(axis) + place)}}, withFallbacks});
   return units;
 }
 
 /// True if the present changed, to something better.
-bool Solver::Search::sweep(const SweepUnit &unit) {
-  int64_t saved = sweeper->sweep(unit);
-  ++numSweeps;
+bool Solver::Search::descend(const DescentUnit &unit) {
+  int64_t saved = descent->descend(unit);
+  ++numPasses;
   numBetter += saved > 0;
-  LDBG() << "a sweep saves " << saved << " of what is now " << sweeper->total();
+  LDBG() << "a pass saves " << saved << " of what is now " << descent->total();
   if (options.trace.os)
-    traceSweep(options, graph, decision.states, strategies, *sweeper, unit, saved);
+    traceDescent(options, graph, decision.states, strategies, *descent, unit, saved);
   return saved > 0;
 }
 
 void Solver::Search::runRounds(bool withFallbacks) {
-  std::vector<SweepUnit> units = listUnits(problem.getMesh(), candidates, options.costs, withFallbacks);
-  // A sweep that follows no change since the same one before would find nothing.
+  std::vector<DescentUnit> units = listUnits(problem.getMesh(), candidates, options.costs, withFallbacks);
+  // A pass that follows no change since the same one before would find nothing.
   unsigned version = 1;
-  std::vector<unsigned> sweptAt(units.size(), 0);
+  std::vector<unsigned> decidedAt(units.size(), 0);
   for (unsigned round = 0; round < options.maxRounds; ++round) {
     unsigned before = version;
-    for (auto [unit, swept] : zip(units, sweptAt)) {
-      if (swept == version)
+    for (auto [unit, decided] : zip(units, decidedAt)) {
+      if (decided == version)
         continue;
-      version += sweep(unit);
-      swept = version;
+      version += descend(unit);
+      decided = version;
     }
     if (version == before)
       return;
   }
 }
 
-void Solver::Search::sweepPairs() {
+void Solver::Search::descendPairs() {
   const AtomMesh &mesh = problem.getMesh();
   for (unsigned first = 0; first < mesh.numAxes(); ++first)
     for (unsigned second = first + 1; second < mesh.numAxes(); ++second)
       if (mesh.numAtoms(first) > 0 && mesh.numAtoms(second) > 0)
-        sweep({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withFallbacks=*/true});
+        descend({{mesh.atomsOf(first), mesh.atomsOf(second)}, /*withFallbacks=*/true});
 }
 
 /// Major atoms of an axis do one thing and minor ones another: of 12 heads on 8 ranks 4 parts, and 2 of the tokens. Where each atom by
-/// itself would only send more, as collectives take time to begin, no other sweep comes from the one to the other.
-void Solver::Search::sweepHalves() {
+/// itself would only send more, as collectives take time to begin, no other pass comes from the one to the other.
+void Solver::Search::descendHalves() {
   const AtomMesh &mesh = problem.getMesh();
   bool isBetter = false;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
     AtomList atoms = mesh.atomsOf(axis);
-    if (isSweptInParts(axis, mesh, candidates, options.costs))
+    if (isDecidedInParts(axis, mesh, candidates, options.costs))
       for (size_t major = 1; major < atoms.size(); ++major)
-        isBetter |= sweep({{AtomList(ArrayRef(atoms).take_front(major)), AtomList(ArrayRef(atoms).drop_front(major))},
-                           /*withFallbacks=*/true});
+        isBetter |= descend({{AtomList(ArrayRef(atoms).take_front(major)), AtomList(ArrayRef(atoms).drop_front(major))},
+                             /*withFallbacks=*/true});
   }
   if (isBetter)
     runRounds(/*withFallbacks=*/true);
 }
 
-void Solver::Search::keepWhatIsCut() {
+void Solver::Search::keepWhatIsSplit() {
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     NodeKind kind = graph.node(node).kind;
     if (present[node] == kNone || (kind != NodeKind::Op && kind != NodeKind::Hub))
@@ -308,8 +309,8 @@ void Solver::Search::runLastStage() {
   runRounds(/*withFallbacks=*/true);
   if (!isSmall())
     return;
-  sweepPairs();
-  sweepHalves();
+  descendPairs();
+  descendHalves();
 }
 
 void Solver::Search::prepare() {
@@ -337,7 +338,7 @@ std::vector<StrategyId> Solver::Search::search() {
   prepare();
   for (int64_t priority : candidates.getPriorities()) {
     candidates.activate(priority);
-    keepWhatIsCut();
+    keepWhatIsSplit();
     classifyAll();
     runRounds(/*withFallbacks=*/false);
   }
@@ -370,10 +371,10 @@ std::vector<StrategyId> Solver::Search::translate(const Search &other, ArrayRef<
 void Solver::Search::searchFromBytes(std::vector<StrategyId> &annotated) {
   Search other(problem, optionsByBytes());
   std::vector<StrategyId> otherAnnotated = other.search(), found = present;
-  int64_t least = sweeper->total();
+  int64_t least = descent->total();
   present = translate(other, other.present);
   runLastStage();
-  if (sweeper->total() < least)
+  if (descent->total() < least)
     annotated = translate(other, otherAnnotated);
   else
     present = std::move(found);
@@ -387,7 +388,7 @@ bool Solver::Search::run() {
   // Where an earlier level has decided, it stays so.
   if (options.costs.isTime() && isSmall() && candidates.getPriorities().size() < 2)
     searchFromBytes(annotated);
-  decision.objective = sweeper->total();
+  decision.objective = descent->total();
   std::optional<Account> asAnnotated;
   if (present != annotated)
     asAnnotated = accountFor(std::move(annotated));

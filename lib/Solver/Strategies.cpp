@@ -49,12 +49,12 @@ StrategyId Strategies::strategy(SignatureId signature, ArrayRef<ChoiceId> choice
 
 Strategies::Draft Strategies::draft(const ShardingRule &rule, ArrayRef<ChoiceId> choices) const {
   Draft draft;
-  draft.cuts.resize(rule.factorSizes.size());
+  draft.splits.resize(rule.factorSizes.size());
   draft.partialOperands.resize(rule.operands.size());
   for (AtomId atom : order) {
     const Choice &choice = rule.choices[choices[atom]];
     for (FactorId factor : choice.factors)
-      draft.cuts[factor].push_back(atom);
+      draft.splits[factor].push_back(atom);
     for (int32_t operand : choice.partialOperands)
       draft.partialOperands[operand].push_back(atom);
     if (!choice.partial)
@@ -67,18 +67,18 @@ Strategies::Draft Strategies::draft(const ShardingRule &rule, ArrayRef<ChoiceId>
 }
 
 /// Whether the last pieces are padded.
-bool Strategies::isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const {
-  return rule.factorSizes[factor] % mesh.product(cuts[factor]) != 0;
+bool Strategies::isUneven(const ShardingRule &rule, FactorId factor, const Splits &splits) const {
+  return rule.factorSizes[factor] % mesh.product(splits[factor]) != 0;
 }
 
 /// Every cut factor divides, together with what is asked for its dim; or at least by the atoms that have to divide.
-bool Strategies::divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const {
+bool Strategies::divide(const ShardingRule &rule, const Signature &signature, const Splits &splits) const {
   unsigned regrouped = 0;
   for (const Regroup &regroup : rule.regroups)
-    regrouped += isUneven(rule, regroup.factor, cuts);
+    regrouped += isUneven(rule, regroup.factor, splits);
   if (regrouped > 1)
     return false;
-  for (auto [factor, atoms] : enumerate(cuts)) {
+  for (auto [factor, atoms] : enumerate(splits)) {
     if (atoms.empty())
       continue;
     AtomList all = atoms;
@@ -90,7 +90,8 @@ bool Strategies::divide(const ShardingRule &rule, const Signature &signature, co
       return false;
     // Where a minor factor could be cut instead, that is another choice, and the same state.
     auto sizes = map_to_vector(atoms, [&](AtomId atom) { return int64_t(mesh.size(atom)); });
-    if (isUneven(rule, factor, cuts) && rule.findRegroup(factor) && !Regroup::isNeeded(rule.factorSizes[factor], sizes))
+    if (isUneven(rule, factor, splits) && rule.findRegroup(factor) &&
+        !Regroup::isNeeded(rule.factorSizes[factor], sizes))
       return false;
   }
   return true;
@@ -103,11 +104,11 @@ bool Strategies::addState(const ShardingRule &rule, const TensorFactors &factors
   for (auto [dim, dimFactors] : zip(state.dims, factors)) {
     bool isFull = true;
     for (FactorId factor : dimFactors) {
-      const AtomList &cuts = draft.cuts[factor];
-      if (!cuts.empty() && !isFull)
+      const AtomList &splits = draft.splits[factor];
+      if (!splits.empty() && !isFull)
         return false;
-      dim.append(cuts.begin(), cuts.end());
-      isFull &= mesh.product(cuts) == rule.factorSizes[factor];
+      dim.append(splits.begin(), splits.end());
+      isFull &= mesh.product(splits) == rule.factorSizes[factor];
     }
   }
   for (AtomId atom : partial)
@@ -120,7 +121,7 @@ bool Strategies::addState(const ShardingRule &rule, const TensorFactors &factors
 /// make what is summed.
 int64_t Strategies::maskUnits(const ShardingRule &rule, const Draft &draft) const {
   auto isMasked = [&](AtomId atom) {
-    return any_of(draft.cuts, [&](const AtomList &atoms) { return is_contained(atoms, atom); });
+    return any_of(draft.splits, [&](const AtomList &atoms) { return is_contained(atoms, atom); });
   };
   if (!rule.isMovement || costs.perLaunch == 0 || none_of(draft.partialResults, isMasked))
     return 0;
@@ -132,7 +133,7 @@ void Strategies::evaluate(Strategy &strategy, ArrayRef<ChoiceId> choices) {
   const Signature &signature = signatures[strategy.signature];
   const ShardingRule &rule = *signature.info->rule;
   Draft draft = this->draft(rule, choices);
-  if (draft.isMixed || !divide(rule, signature, draft.cuts) || !addInner(strategy, rule, draft.cuts))
+  if (draft.isMixed || !divide(rule, signature, draft.splits) || !addInner(strategy, rule, draft.splits))
     return;
   for (auto [factors, partial] : zip(rule.operands, draft.partialOperands))
     if (!addState(rule, factors, draft, partial, signature.annotated))
@@ -142,7 +143,7 @@ void Strategies::evaluate(Strategy &strategy, ArrayRef<ChoiceId> choices) {
       return;
   strategy.keepsPartial = !draft.partialResults.empty();
   strategy.innerUnits += maskUnits(rule, draft);
-  strategy.flops = localFlops(rule, draft.cuts);
+  strategy.flops = localFlops(rule, draft.splits);
   strategy.isValid = true;
 }
 
@@ -154,10 +155,10 @@ static int64_t ceilDiv(int64_t value, int64_t by) { return (value + by - 1) / by
 
 /// Positions that the busiest rank sends in an exchange, and its peers; nothing if ranks would not need intervals at one distance.
 std::optional<Strategies::Sent> Strategies::countSent(const ShardingRule &rule, const InnerCost &cost,
-                                                      const Cuts &cuts) const {
+                                                      const Splits &splits) const {
   SmallVector<DimWindow, 2> dims;
   for (const SlidingDim &slide : cost.slides) {
-    const AtomList &mine = cuts[slide.input], &made = cuts[slide.result];
+    const AtomList &mine = splits[slide.input], &made = splits[slide.result];
     int64_t extent = rule.factorSizes[slide.input];
     // A cut of the input alone is another choice, and so may be one of the result.
     if (made.empty() || areApart(rule, slide, mine, made)) {
@@ -175,14 +176,14 @@ std::optional<Strategies::Sent> Strategies::countSent(const ShardingRule &rule, 
 
 /// The same of parts put one behind the other, or taken apart.
 std::optional<Strategies::Sent> Strategies::countJoined(const ShardingRule &rule, const InnerCost &cost,
-                                                        const Cuts &cuts) const {
+                                                        const Splits &splits) const {
   bool isJoin = cost.kind == InnerCost::Kind::Join;
   const SlidingDim &first = cost.slides.front();
-  const AtomList &together = cuts[isJoin ? first.result : first.input];
+  const AtomList &together = splits[isJoin ? first.result : first.input];
   SmallVector<int64_t> parts;
   for (const SlidingDim &slide : cost.slides) {
     FactorId part = isJoin ? slide.input : slide.result;
-    if (part >= 0 && cuts[part] != together)
+    if (part >= 0 && splits[part] != together)
       return std::nullopt;
     parts.push_back(part >= 0 ? rule.factorSizes[part] : 1);
   }
@@ -192,20 +193,20 @@ std::optional<Strategies::Sent> Strategies::countJoined(const ShardingRule &rule
 }
 
 /// Elements of one rank.
-__int128 Strategies::countLocal(const ShardingRule &rule, ArrayRef<FactorId> factors, const Cuts &cuts) const {
+__int128 Strategies::countLocal(const ShardingRule &rule, ArrayRef<FactorId> factors, const Splits &splits) const {
   __int128 elements = 1;
   for (FactorId factor : factors)
-    elements *= ceilDiv(rule.factorSizes[factor], mesh.product(cuts[factor]));
+    elements *= ceilDiv(rule.factorSizes[factor], mesh.product(splits[factor]));
   return elements;
 }
 
 /// What neighbors send each other where the pieces of a reshape do not line up.
-void Strategies::addRegroups(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const {
+void Strategies::addRegroups(Strategy &strategy, const ShardingRule &rule, const Splits &splits) const {
   for (const Regroup &regroup : rule.regroups) {
-    const AtomList &atoms = cuts[regroup.factor];
-    if (!isUneven(rule, regroup.factor, cuts))
+    const AtomList &atoms = splits[regroup.factor];
+    if (!isUneven(rule, regroup.factor, splits))
       continue;
-    __int128 bytes = countLocal(rule, regroup.elementFactors, cuts) * regroup.elementBytes;
+    __int128 bytes = countLocal(rule, regroup.elementFactors, splits) * regroup.elementBytes;
     DimWindow window = regroup.getWindow(rule.factorSizes[regroup.factor], mesh.product(atoms));
     bytes *= countSentElements(window);
     GroupCost direct = directCost(mesh, costs, atoms, countPeers(window));
@@ -224,21 +225,21 @@ static bool isReadAgain(const ShardingRule &rule, const InnerCost &cost) {
 }
 
 /// Sources of the formulas: InnerCost in ShardingRule.h.
-bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const {
-  addRegroups(strategy, rule, cuts);
+bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Splits &splits) const {
+  addRegroups(strategy, rule, splits);
   for (const InnerCost &cost : rule.inner) {
     AtomList group;
     for (FactorId factor : cost.factors)
-      for (AtomId atom : cuts[factor])
+      for (AtomId atom : splits[factor])
         if (!is_contained(group, atom))
           group.push_back(atom);
     int64_t ranks = mesh.product(group);
-    if (ranks == 1 || (cost.unless >= 0 && cuts[cost.unless] == group))
+    if (ranks == 1 || (cost.unless >= 0 && splits[cost.unless] == group))
       continue;
-    __int128 bytes = countLocal(rule, cost.elementFactors, cuts) * cost.elementScale * cost.elementBytes;
+    __int128 bytes = countLocal(rule, cost.elementFactors, splits) * cost.elementScale * cost.elementBytes;
     if (!cost.slides.empty()) {
       bool isExchange = cost.kind == InnerCost::Kind::Exchange;
-      std::optional<Sent> sent = isExchange ? countSent(rule, cost, cuts) : countJoined(rule, cost, cuts);
+      std::optional<Sent> sent = isExchange ? countSent(rule, cost, splits) : countJoined(rule, cost, splits);
       if (!sent)
         return false;
       GroupCost direct = directCost(mesh, costs, group, sent->peers);
@@ -262,7 +263,7 @@ bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Cu
     if (!isGather && isReadAgain(rule, cost)) {
       double read = cost.elementBytes; // The operand's, or those of f32 where it is reduced in that.
       for (const DimFactors &dim : rule.operands.front())
-        read *= static_cast<double>(countLocal(rule, dim, cuts));
+        read *= static_cast<double>(countLocal(rule, dim, splits));
       units += static_cast<__int128>(costs.memoryUnits(read));
     }
     strategy.innerUnits = clampCost(strategy.innerUnits + cost.times * units);
@@ -273,11 +274,11 @@ bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Cu
 }
 
 /// Factors that are cut together shrink the work once.
-double Strategies::localFlops(const ShardingRule &rule, const Cuts &cuts) const {
+double Strategies::localFlops(const ShardingRule &rule, const Splits &splits) const {
   double flops = rule.flops;
-  for (auto [factor, atoms] : enumerate(cuts)) {
+  for (auto [factor, atoms] : enumerate(splits)) {
     bool shrinks = rule.flopFactors.empty() || is_contained(rule.flopFactors, factor);
-    bool isTogether = is_contained(ArrayRef(cuts).take_front(factor), atoms);
+    bool isTogether = is_contained(ArrayRef(splits).take_front(factor), atoms);
     if (shrinks && !atoms.empty() && !isTogether)
       flops *= static_cast<double>(ceilDiv(rule.factorSizes[factor], mesh.product(atoms))) / rule.factorSizes[factor];
   }

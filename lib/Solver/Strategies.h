@@ -77,10 +77,10 @@ public:
 
 private:
   /// Atoms that cut each factor.
-  using Cuts = llvm::SmallVector<AtomList, 8>;
+  using Splits = llvm::SmallVector<AtomList, 8>;
   /// What the choices say, before it is known to be possible.
   struct Draft {
-    Cuts cuts;
+    Splits splits;
     llvm::SmallVector<AtomList, 4> partialOperands;
     AtomList partialResults;
     std::optional<ReductionKind> kind;
@@ -89,21 +89,21 @@ private:
 
   void evaluate(Strategy &strategy, llvm::ArrayRef<ChoiceId> choices);
   Draft draft(const ShardingRule &rule, llvm::ArrayRef<ChoiceId> choices) const;
-  bool divide(const ShardingRule &rule, const Signature &signature, const Cuts &cuts) const;
+  bool divide(const ShardingRule &rule, const Signature &signature, const Splits &splits) const;
   bool addState(const ShardingRule &rule, const TensorFactors &factors, const Draft &draft, const AtomList &partial,
                 StateId annotated);
-  bool isUneven(const ShardingRule &rule, FactorId factor, const Cuts &cuts) const;
-  void addRegroups(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;
-  bool addInner(Strategy &strategy, const ShardingRule &rule, const Cuts &cuts) const;
+  bool isUneven(const ShardingRule &rule, FactorId factor, const Splits &splits) const;
+  void addRegroups(Strategy &strategy, const ShardingRule &rule, const Splits &splits) const;
+  bool addInner(Strategy &strategy, const ShardingRule &rule, const Splits &splits) const;
   /// What the busiest rank sends, and to or from how many others.
   struct Sent {
     int64_t positions, peers;
   };
-  std::optional<Sent> countSent(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
-  std::optional<Sent> countJoined(const ShardingRule &rule, const InnerCost &cost, const Cuts &cuts) const;
+  std::optional<Sent> countSent(const ShardingRule &rule, const InnerCost &cost, const Splits &splits) const;
+  std::optional<Sent> countJoined(const ShardingRule &rule, const InnerCost &cost, const Splits &splits) const;
   int64_t maskUnits(const ShardingRule &rule, const Draft &draft) const;
-  double localFlops(const ShardingRule &rule, const Cuts &cuts) const;
-  __int128 countLocal(const ShardingRule &rule, llvm::ArrayRef<FactorId> factors, const Cuts &cuts) const;
+  double localFlops(const ShardingRule &rule, const Splits &splits) const;
+  __int128 countLocal(const ShardingRule &rule, llvm::ArrayRef<FactorId> factors, const Splits &splits) const;
 
   const AtomMesh &mesh;
   const CostModel &costs;

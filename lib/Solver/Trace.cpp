@@ -1,12 +1,12 @@
 //===- Trace.cpp - what was chosen among what, and why --------------------===//
 //
-//   sweep of "x", annotations only: saves 544.5 bytes
+//   pass of "x", annotations only: saves 544.5 bytes
 //     nn.einsum /mlp/MatMul ([i,j],[j,k])->([i,k]) {i=8,j=16,k=32}
 //       > x: cut j    32.0 bytes: op 32.0, inside 0.0, reshards 0.0    [{}, {"x"}], [{"x"}, {}] -> [{}, {}] partial ..
 //         x: none    576.5 bytes: op 64.0, inside 0.0, reshards 512.5    [{}, {}], [{}, {}] -> [{}, {}]
 //
 // The candidate that was chosen is marked; the next is the runner-up. Costs are those of the node alone, with all its
-// neighbors as this sweep left them: with these, what was chosen costs least.
+// neighbors as this pass left them: with these, what was chosen costs least.
 //
 //===----------------------------------------------------------------------===//
 #include "Trace.h"
@@ -18,16 +18,16 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 namespace {
-class SweepTrace {
+class DescentTrace {
 public:
-  SweepTrace(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
-             const Strategies &strategies)
+  DescentTrace(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
+               const Strategies &strategies)
       : trace(options.trace), costs(options.costs), os(*trace.os), graph(graph), mesh(graph.getProblem().getMesh()),
         states(states), strategies(strategies) {}
 
-  void printHead(const SweepUnit &unit, int64_t saved);
+  void printHead(const DescentUnit &unit, int64_t saved);
   void printNode(NodeId node);
-  void printCandidate(const SweepUnit &unit, const CostedStrategy &candidate, bool isChosen);
+  void printCandidate(const DescentUnit &unit, const CostedStrategy &candidate, bool isChosen);
 
 private:
   void printBytes(int64_t units);
@@ -46,14 +46,14 @@ private:
 } // namespace
 
 /// As bytes over the fastest link, with a digit more than reports have: ties are broken by fractions of one.
-void SweepTrace::printBytes(int64_t units) {
+void DescentTrace::printBytes(int64_t units) {
   if (units >= kForbidden)
     os << "impossible";
   else
     os << format("%.1f", static_cast<double>(units) / costs.unitsPerToldByte());
 }
 
-void SweepTrace::printAtoms(ArrayRef<AtomId> atoms) {
+void DescentTrace::printAtoms(ArrayRef<AtomId> atoms) {
   interleave(
       mesh.subAxesOf(atoms), os,
       [&](const SubAxis &subAxis) {
@@ -64,8 +64,8 @@ void SweepTrace::printAtoms(ArrayRef<AtomId> atoms) {
       "+");
 }
 
-void SweepTrace::printHead(const SweepUnit &unit, int64_t saved) {
-  os << "sweep of ";
+void DescentTrace::printHead(const DescentUnit &unit, int64_t saved) {
+  os << "pass of ";
   interleave(unit.groups, os, [&](const AtomList &group) { printAtoms(group); }, " and ");
   os << (unit.withFallbacks ? ", ways round conflicts too" : ", annotations only");
   if (saved == 0) {
@@ -77,7 +77,7 @@ void SweepTrace::printHead(const SweepUnit &unit, int64_t saved) {
   os << " bytes\n";
 }
 
-void SweepTrace::printNode(NodeId id) {
+void DescentTrace::printNode(NodeId id) {
   const SearchNode &node = graph.node(id);
   switch (node.kind) {
   case NodeKind::Op:
@@ -110,7 +110,7 @@ static void printChoice(raw_ostream &os, const Choice &choice) {
 }
 
 /// What the atoms of one axis do: all the same, or each by itself.
-void SweepTrace::printChoices(ArrayRef<AtomId> group, StrategyId strategy) {
+void DescentTrace::printChoices(ArrayRef<AtomId> group, StrategyId strategy) {
   const ShardingRule &rule = *strategies.signatureOf(strategy).info->rule;
   auto choiceOf = [&](AtomId atom) { return strategies.choices(strategy)[atom]; };
   if (all_equal(map_range(group, choiceOf))) {
@@ -124,7 +124,7 @@ void SweepTrace::printChoices(ArrayRef<AtomId> group, StrategyId strategy) {
   });
 }
 
-void SweepTrace::printStates(StrategyId strategy) {
+void DescentTrace::printStates(StrategyId strategy) {
   const ShardingRule &rule = *strategies.signatureOf(strategy).info->rule;
   auto print = [&](StateId state) { printState(os, mesh, trace.axisNames, states[state]); };
   interleaveComma(seq<unsigned>(0, rule.operands.size()), os,
@@ -134,7 +134,7 @@ void SweepTrace::printStates(StrategyId strategy) {
                   [&](unsigned index) { print(strategies.resultState(strategy, index)); });
 }
 
-void SweepTrace::printCandidate(const SweepUnit &unit, const CostedStrategy &candidate, bool isChosen) {
+void DescentTrace::printCandidate(const DescentUnit &unit, const CostedStrategy &candidate, bool isChosen) {
   os << (isChosen ? "    > " : "      ");
   interleaveComma(unit.groups, os, [&](const AtomList &group) { printChoices(group, candidate.strategy); });
   os << "    ";
@@ -150,18 +150,18 @@ void SweepTrace::printCandidate(const SweepUnit &unit, const CostedStrategy &can
   os << '\n';
 }
 
-void cleave::spmd::traceSweep(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
-                              const Strategies &strategies, const Sweeper &sweeper, const SweepUnit &unit,
-                              int64_t saved) {
-  SweepTrace trace(options, graph, states, strategies);
+void cleave::spmd::traceDescent(const SolverOptions &options, const SearchGraph &graph, const StateTable &states,
+                                const Strategies &strategies, const CoordinateDescent &descent, const DescentUnit &unit,
+                                int64_t saved) {
+  DescentTrace trace(options, graph, states, strategies);
   trace.printHead(unit, saved);
   // A node with one candidate had nothing to decide, and is most of them.
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
-    std::vector<CostedStrategy> candidates = sweeper.listCandidates(node);
+    std::vector<CostedStrategy> candidates = descent.listCandidates(node);
     if (candidates.size() < 2)
       continue;
     trace.printNode(node);
     for (const CostedStrategy &candidate : candidates)
-      trace.printCandidate(unit, candidate, candidate.strategy == sweeper.getPresent(node));
+      trace.printCandidate(unit, candidate, candidate.strategy == descent.getPresent(node));
   }
 }

@@ -173,7 +173,7 @@ Expected<std::shared_ptr<const MappedFile>> MappedFile::map(int descriptor, std:
   return file;
 }
 
-ErrorOr<std::unique_ptr<MemoryBuffer>> readWhole(StringRef path) {
+ErrorOr<std::unique_ptr<MemoryBuffer>> readBuffer(StringRef path) {
   return MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true, /*IsVolatile=*/true);
 }
 

@@ -27,6 +27,10 @@ BRITISH = ("neighbour|linearis|centred|quantis|modelled|normalis|minimis|maximis
 UNCLEAR = r"(?<!there )\bis no (?!longer|more|less|larger|smaller|further|other|way|room|need|rank)\w"
 # What pages do not say outside of code: the field's words for it are in docs/glossary.md, and a sentence has a subject.
 OLDER = r"wish(?:e[sd])?|beside|dearer|menus?|held in terms|whoever|nobody|somebody"
+# The same in names of code, by what they are parts of: what stands for "all of it" in ordinary English has other names there, such as isFull.
+OLDER_NAMES = (r"\w*(?:[iI]s|add|[sS]hared?|reducesTo|explain|describe|count|make|create)Wholes?\w*|Whole(?:Parameters|Ops)|[Ww]holes|"
+               r"cuts?[A-Z]\w*|\w*[a-z]Cuts?(?:[A-Z]\w*)?|\w*Cutter\w*|[sS]weep(?:er|s|[A-Z]\w*)|\w*[a-z]Sweeps?|[eE]scaping|isEscaping|"
+               r"EdgePrice|priceOf|unpriced|FormTable|(?:Fold|Element|Tile|Fill|Pull|Expand|Attention)Form|[fF]ormKernels")
 # Columns of prose, and words of a paragraph.
 WIDTH = 140
 WORDS = 120
@@ -310,6 +314,14 @@ def check_spelling():
             for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text):
                 if re.search(UNCLEAR, literal):
                     yield f"{path}: \"{literal[:60]}\" says \"is no\""
+
+
+def check_names():
+    """Names in C++ are the words of docs/glossary.md."""
+    for path in tracked("*.cpp", "*.h", "*.td"):
+        text = re.sub(r'//[^\n]*|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"', "", read(path), flags=re.S)
+        for name in sorted(set(re.findall(rf"\b(?:{OLDER_NAMES})\b", text))):
+            yield f"{path}: {name} is an older word (docs/glossary.md)"
 
 
 def check_width():

@@ -1,6 +1,6 @@
 """Which suites look at a file: one map, for `scripts/check --changed` and, error by error, for test/Mutation.
 
-    lib/Solver/Sweep.cpp     suites of its folder (AREAS), and those that report errors in it (test/Mutation/edits*.py)
+    lib/Solver/CoordinateDescent.cpp     suites of its folder (AREAS), and those that report errors in it (test/Mutation/edits*.py)
     test/Golden/case.py      suites whose program lies in that folder, or above it
     docs/pipelines.md        lint, docs
 

@@ -7,7 +7,7 @@
 // RUN: sed -n '/^func.func @attention_to_a_part(/,/^}/p' %s > %t.part.mlir
 // RUN: not cleave-kernels %t.part.mlir 2>&1 | FileCheck %s --check-prefix=HOST
 
-// HOST: exec.partial_attention has a form for devices only
+// HOST: exec.partial_attention has a lowering for devices only
 // UNKNOWN: error: no GPU of kernels is called 'sm_50'
 // SM80: .target sm_80
 // PTX: .target sm_90

@@ -136,7 +136,7 @@ Value Generator::addArgument(SmallVector<int64_t> shape, llvm::StringRef element
   return value;
 }
 
-Value Generator::addCut(SmallVector<int64_t> shape, int64_t dim, const Axis &axis) {
+Value Generator::addSplit(SmallVector<int64_t> shape, int64_t dim, const Axis &axis) {
   addArgument(shape, "f32");
   SmallVector<Axis> free(axes);
   llvm::erase_if(free, [&](const Axis &other) { return other.name == axis.name; });
@@ -167,7 +167,7 @@ SmallVector<Value, 3> Generator::addAttentionOperands(int64_t batch, int64_t hea
   Axis axis = isWord ? pick(dividing) : Axis();
   SmallVector<Value, 3> made;
   for (const SmallVector<int64_t> &shape : shapes)
-    made.push_back(isWord ? addCut(shape, 2, axis) : addArgument(shape, "f32"));
+    made.push_back(isWord ? addSplit(shape, 2, axis) : addArgument(shape, "f32"));
   return made;
 }
 

@@ -90,7 +90,7 @@ private:
   static std::string typeOf(const Value &value) { return typeOf(value.shape, value.elementType, value.encoding); }
   Value addArgument(llvm::SmallVector<int64_t> shape, llvm::StringRef elementType);
   /// One of f32 whose dim `dim` is cut by `axis`, and now and then others by other axes.
-  Value addCut(llvm::SmallVector<int64_t> shape, int64_t dim, const Axis &axis);
+  Value addSplit(llvm::SmallVector<int64_t> shape, int64_t dim, const Axis &axis);
   bool add(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape);
   /// An op inside of a formula, which gets no annotation and is no value that others use.
   Value addInner(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape,

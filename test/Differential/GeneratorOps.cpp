@@ -214,11 +214,11 @@ bool Generator::addSlice() {
     return false;
   SmallVector<int64_t> starts, sizes, steps;
   for (int64_t extent : x->shape) {
-    bool isWhole = chance(60);
-    int64_t step = isWhole ? 1 : 1 + below(2);
-    int64_t start = isWhole ? 0 : below(extent);
-    int64_t size = isWhole ? extent : 1 + below((extent - start + step - 1) / step);
-    bool isReversed = !isWhole && chance(15);
+    bool isFull = chance(60);
+    int64_t step = isFull ? 1 : 1 + below(2);
+    int64_t start = isFull ? 0 : below(extent);
+    int64_t size = isFull ? extent : 1 + below((extent - start + step - 1) / step);
+    bool isReversed = !isFull && chance(15);
     starts.push_back(isReversed ? start + (size - 1) * step : start);
     sizes.push_back(size);
     steps.push_back(isReversed ? -step : step);

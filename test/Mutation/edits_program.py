@@ -34,7 +34,7 @@ EDITS = [
     Edit("ranks-outside", COLLECTIVES, "!isMember[rank]", "false", "P21: a rank of the role may be in no group", [PROGRAM]),
     Edit("sizes-of-collectives", COLLECTIVES, "operand.shape[dim] * gather == result.shape[dim] * slice", "true",
          "P21: a result may be larger than what is gathered", [PROGRAM]),
-    Edit("in-place-of-another", COLLECTIVES, "!isWhole && !isPiece", "false", "P21: pieces of other ranks may be overwritten", [PROGRAM]),
+    Edit("in-place-of-another", COLLECTIVES, "!isFull && !isPiece", "false", "P21: pieces of other ranks may be overwritten", [PROGRAM]),
     Edit("outputs-with-holes", TENSORS, "boxes.size() != wanted", "boxes.size() > wanted", "P25: nobody need hold a part of an output", [PROGRAM]),
     Edit("boxes-anywhere", TENSORS, "box.back() % local.shape[dim]", "false", "P25: boxes may overlap", [PROGRAM]),
     Edit("shared-outputs", TENSORS, "!isState[i] && !taken.insert({place.role, place.view.buffer}).second", "false",

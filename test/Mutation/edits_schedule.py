@@ -3,19 +3,19 @@ from edit import Edit
 
 SCHEDULE = "CleaveScheduleTests"
 GENERATORS = "lib/Schedule/Generators/"
-MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Microbatches/TimeCutter.cpp"
-LOOPS = "lib/Dialect/Pipe/Microbatches/CutLoop.cpp"
+MICROBATCH, CUT = "CleavePipeTests", "lib/Dialect/Pipe/Microbatches/TimeSplitter.cpp"
+LOOPS = "lib/Dialect/Pipe/Microbatches/SplitLoop.cpp"
 BOUNDS, EXACT = "lib/Schedule/Bounds.cpp", "lib/Schedule/ExactSearch.cpp"
 
 EDITS = [
     # ===--- Stages ----------------------------------------------------------===
-    Edit("tied-parameter-twice", "lib/Schedule/StageCuts.cpp", "parameters += next >= end ? bytes : 0;", "parameters += bytes;",
+    Edit("tied-parameter-twice", "lib/Schedule/StageBoundaries.cpp", "parameters += next >= end ? bytes : 0;", "parameters += bytes;",
          "a parameter used twice in a stage counts twice", [SCHEDULE]),
-    Edit("links-take-no-time", "lib/Schedule/StageCuts.cpp", "return std::max(ns, getLink(end));", "return ns;",
+    Edit("links-take-no-time", "lib/Schedule/StageBoundaries.cpp", "return std::max(ns, getLink(end));", "return ns;",
          "a slow link is no bottleneck", [SCHEDULE]),
-    Edit("latest-of-equal-cuts", "lib/Schedule/StageCuts.cpp", "if (total <= least) {", "if (total < least) {",
+    Edit("latest-of-equal-cuts", "lib/Schedule/StageBoundaries.cpp", "if (total <= least) {", "if (total < least) {",
          "of equal cuts the latest is taken", [SCHEDULE]),
-    Edit("fastest-split-forbidden", "lib/Schedule/StageCuts.cpp", "ns > timeLimit", "ns >= timeLimit",
+    Edit("fastest-split-forbidden", "lib/Schedule/StageBoundaries.cpp", "ns > timeLimit", "ns >= timeLimit",
          "least bytes are sought among faster splits than there are", [SCHEDULE]),
     Edit("one-order-of-branches", "lib/Schedule/StageSplit.cpp", "if (isOther)", "if (false)",
          "branches are cut as the model has them", [SCHEDULE]),
@@ -30,19 +30,19 @@ EDITS = [
          "what is wrong with a norm over samples is not said", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("batch-behind-a-dim", CUT, "isMajor &= !found && factors.front() == factor;", "",
          "samples are taken for neighbors that are none", [MICROBATCH]),
-    Edit("accumulated-hides-split", CUT, "time.kind == InTime::Kind::Whole || other.isSplit()", "other.isSplit()",
+    Edit("accumulated-hides-split", CUT, "time.kind == InTime::Kind::Invariant || other.isSplit()", "other.isSplit()",
          "what is made of accumulated values alone counts as whole", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("constants-are-repeated", CUT, "from.slice(at, row) != from.take_front(row)", "false",
          "every microbatch has the constants of the first", [MICROBATCH]),
     Edit("tables-are-whole", CUT, "dim && !times.lookup(operand).isSplit()", "false",
          "a microbatch gets the rows of all samples", [MICROBATCH]),
-    Edit("two-batches-go-together", CUT, "found >= 0 && factors.front() != found && rule.findSingleCut(found) >= 0", "false",
+    Edit("two-batches-go-together", CUT, "found >= 0 && factors.front() != found && rule.findSingleSplit(found) >= 0", "false",
          "every sample meets those of its microbatch alone", [MICROBATCH]),
     Edit("whole-beside-what-comes-back-cut", LOOPS, "!carried.isSplit() && now.isSplit()", "false",
          "what a loop carries is whole at first, and a microbatch's afterwards", ["lit:Pipe/Transforms/microbatch-loops"]),
     Edit("loop-takes-sums-of-a-microbatch", LOOPS, "time.kind == InTime::Kind::Accumulated", "false",
          "a loop reads what is not yet of all samples", ["lit:Pipe/Transforms/microbatch-invalid"]),
-    Edit("counts-in-the-loop-of-samples", LOOPS, "readsWhole |= !time.isSplit() && !old.use_empty();", ";",
+    Edit("counts-in-the-loop-of-samples", LOOPS, "readsInvariant |= !time.isSplit() && !old.use_empty();", ";",
          "what is the same in all microbatches is read where one makes it", ["lit:Pipe/Transforms/microbatch-loops", MICROBATCH]),
     Edit("parts-of-a-body-that-is-gone", LOOPS, "forgetParts(body);", ";",
          "a body that is made anew reads parts of the one before", ["lit:Pipe/Transforms/microbatch-loops", MICROBATCH]),
@@ -61,7 +61,7 @@ EDITS = [
     Edit("batches-are-padded", "lib/Solver/SearchGraph.cpp", "allowsUneven[factor] && !isKeptEven",
          "allowsUneven[factor]", "microbatches of two sizes are split along axes that no rule gives them to, with padding of one size",
          ["CleaveSolverTests"]),
-    Edit("states-turn", "lib/Dialect/Pipe/Microbatches/CutInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
+    Edit("states-turn", "lib/Dialect/Pipe/Microbatches/SplitInTime.cpp", "before.dim == after.dim && state.dim != before.dim", "true",
          "a state leaves along another dim than it came", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("smaller-microbatches-start-early", "include/cleave/Dialect/Pipe/IR/Pipe.h", "std::min(microbatch, samples % count)", "0",
          "of two sizes, microbatches do not begin where the one before ends", [MICROBATCH]),
@@ -69,7 +69,7 @@ EDITS = [
          "build.mul(results[0], 1.0 / static_cast<int64_t>(all / own))", "a mean over samples gives microbatches of two sizes one weight", [MICROBATCH]),
     Edit("windows-keep-their-size", CUT, "resize(*value)", "*value",
          "a window along another dim has the samples of another microbatch", ["lit:pipeline-windows"]),
-    Edit("shards-of-half-samples", "lib/Dialect/Pipe/Microbatches/CutInTime.cpp", "std::gcd(samples, devices) == 1", "true",
+    Edit("shards-of-half-samples", "lib/Dialect/Pipe/Microbatches/SplitInTime.cpp", "std::gcd(samples, devices) == 1", "true",
          "the batch is sharded so that smaller microbatches have no whole samples", ["lit:Pipe/Transforms/microbatch-uneven"]),
     # ===--- Schedules: generators, bounds, search ---------------------------===
     Edit("weights-of-h1-late", GENERATORS + "ZeroBubble.cpp", "++numGradients > rank", "++numGradients > rank + 1",

@@ -2,7 +2,7 @@
 
 Not here, because they change nothing that can be seen: that elimination keeps what is forbidden apart when it normalizes a
 table (what is taken off is added to the total, and sums end at forbidden), and whether the major or the minor parts of an axis choose
-first: later rounds, and sweeps over both, come to the same in all that is tried.
+first: later rounds, and passes over both, come to the same in all that is tried.
 """
 from edit import Edit
 
@@ -21,7 +21,7 @@ EDITS = [
     Edit("order-of-atoms-from-mesh", "lib/Solver/Solver.cpp", "votes[other * numAtoms + atom] > 0", "false",
          "axes of a dim stand in mesh order against the annotations", [SOLVER, "lit:Spmd/Transforms/propagate"]),
     Edit("one-round", "lib/Solver/Solver.cpp", "round < options.maxRounds", "round < 1",
-         "the solver stops after one round of sweeps", [SOLVER]),
+         "the solver stops after one round of passes", [SOLVER]),
     Edit("freezes-another-neighbor", "lib/Solver/Elimination.cpp",
          "key(candidate) > key(busiest)", "key(candidate) < key(busiest)",
          "elimination freezes the least busy neighbor", [SOLVER]),
@@ -74,7 +74,7 @@ EDITS = [
          "statistics of a norm cost half of what they send", [SOLVER]),
     Edit("forms-mix-kinds", "lib/Solver/Strategies.cpp", "draft.isMixed |= draft.kind && draft.kind != choice.partial;", "",
          "one value is partial as a sum and as a maximum", [SOLVER, "differential:--count 300"]),
-    Edit("minor-cut-under-open-major", "lib/Solver/Strategies.cpp", "!cuts.empty() && !isFull", "false",
+    Edit("minor-cut-under-open-major", "lib/Solver/Strategies.cpp", "!splits.empty() && !isFull", "false",
          "a minor factor is cut although its major is whole", [SOLVER, "golden"]),
     Edit("uneven-cuts", "lib/Solver/Strategies.cpp", "rule.factorSizes[factor] % mesh.product(all) != 0", "false",
          "an axis cuts what it does not divide", [SOLVER, "golden"]),
@@ -83,11 +83,11 @@ EDITS = [
     Edit("open-dims-take-replicated", "lib/Solver/Candidates.cpp",
          "mask &= ~maskOf(annotation->replicated) & ~maskOf(annotation->partial);", "mask &= ~maskOf(annotation->partial);",
          "an axis that is to stay whole cuts an open dim", [SOLVER]),
-    Edit("settled-for-ever", "lib/Solver/Sweep.cpp", "domainIds == ofUnit.settled", "!ofUnit.settled.empty()",
-         "a sweep that found nothing is not made again, whatever has changed since", [SOLVER, "golden"]),
-    Edit("domains-without-fallbacks", "lib/Solver/Sweep.cpp", "unit.withFallbacks && objective.profile(profiles[node]).fallbacks & ofUnit.atoms",
-         "unit.withFallbacks && false", "sweeps with fallbacks have the domains of those without", [SOLVER, "golden"]),
-    Edit("impossible-alternatives", "lib/Solver/Sweep.cpp", "minimum.total >= kForbidden / 2", "minimum.total >= kForbidden",
+    Edit("settled-for-ever", "lib/Solver/CoordinateDescent.cpp", "domainIds == ofUnit.settled", "!ofUnit.settled.empty()",
+         "a pass that found nothing is not made again, whatever has changed since", [SOLVER, "golden"]),
+    Edit("domains-without-fallbacks", "lib/Solver/CoordinateDescent.cpp", "unit.withFallbacks && objective.profile(profiles[node]).fallbacks & ofUnit.atoms",
+         "unit.withFallbacks && false", "passes with fallbacks have the domains of those without", [SOLVER, "golden"]),
+    Edit("impossible-alternatives", "lib/Solver/CoordinateDescent.cpp", "minimum.total >= kForbidden / 2", "minimum.total >= kForbidden",
          "the next best of a choice is one that cannot be", [SOLVER]),
     Edit("inputs-without-users", "lib/Solver/Explain.cpp", "input != kNone && !problem.annotation(value)",
          "op == kNone && !problem.annotation(value)", "who asks about an input of no user reads behind the list of nodes", [SOLVER]),
@@ -111,7 +111,7 @@ EDITS = [
          "a permute goes over axes of dims that stay", ["lit:Driver/cluster-extremes"]),
     Edit("rows-are-read-once", "lib/Solver/Strategies.cpp", "!isGather && isReadAgain(rule, cost)", "false",
          "cut rows of a norm are read as often as whole ones", ["golden-times"]),
-    Edit("whole-is-made-for-nobody", "lib/Sharding/ServeWants.cpp", "whole == have || llvm::is_contained(wants, whole)", "true",
+    Edit("whole-is-made-for-nobody", "lib/Sharding/ServeWants.cpp", "replicated == have || llvm::is_contained(wants, replicated)", "true",
          "what would be slices of the whole is sent piece by piece", [SHARDING]),
     Edit("near-links-are-never-late", "lib/Sharding/CostModel.cpp", "return isLate(near.link);", "return false;",
          "latencies of near links alone grow with the tensor", ["CleaveShardingTests"]),
@@ -134,7 +134,7 @@ EDITS = [
     Edit("dear-copy-never-first", "lib/Sharding/ServeWants.cpp", "totalCost(served) < totalCost(best)", "false",
          "a gather that would make slices free comes last", [SHARDING], after="size_t first = 0; first < wants.size()"),
     # ===--- Kernels in decisions by time -------------------------------------===
-    Edit("twins-are-sent-twice", "lib/Solver/Sweep.cpp", "edge.twin != edge.operand", "false",
+    Edit("twins-are-sent-twice", "lib/Solver/CoordinateDescent.cpp", "edge.twin != edge.operand", "false",
          "an op that reads a value twice pays twice for having it otherwise", [SOLVER]),
     Edit("bundles-are-free", "lib/Dialect/Spmd/Transforms/BundleCollectives.cpp", "bundle.getShare(cost)", "0.0",
          "a kernel that packs costs nothing", ["lit:Spmd/Transforms/bundle-collectives"]),
@@ -166,7 +166,7 @@ EDITS = [
     Edit("returned-as-annotated", "lib/Solver/Launches.cpp", "!isReturned[node]", "true", "what is returned as annotated is not stored", [SOLVER]),
     Edit("rows-of-two-readers", "lib/Solver/Launches.cpp", "haveReadersOfOneKind(graph, reads, node)", "true",
          "what two kernels read is not stored", [SOLVER]),
-    Edit("parts-from-elsewhere", "lib/Solver/Launches.cpp", "from.isWhole", "true", "a part that comes from elsewhere is read for nothing", [SOLVER]),
+    Edit("parts-from-elsewhere", "lib/Solver/Launches.cpp", "from.isFull", "true", "a part that comes from elsewhere is read for nothing", [SOLVER]),
     Edit("read-again-later", "lib/Solver/Launches.cpp", "forwards.kernelOf(from) == forwards.kernelOf(last)", "from.by == last.by",
          "what a kernel reads again later is stored", [SOLVER]),
     Edit("kernels-stay-open", "lib/Solver/Launches.cpp", "closed.contains(kernel)", "false",
@@ -174,7 +174,7 @@ EDITS = [
     Edit("spread-for-several", "lib/Solver/Launches.cpp", "from.kind == KernelKind::Points && !from.isShared", "true",
          "what several read is computed again for more elements", ["foreseen-kernels"]),
     Edit("rows-end-in-movement", "include/cleave/Sharding/Fusion.h", "kernel == KernelKind::Tiles && transposes", "true",
-         "kernels of rows go on with what is moved", ["CleaveSolverTests", "foreseen-kernels", "lit:Exec/Transforms/form-kernels"]),
+         "kernels of rows go on with what is moved", ["CleaveSolverTests", "foreseen-kernels", "lit:Exec/Transforms/fuse-kernels"]),
     Edit("masks-are-free", "lib/Solver/Strategies.cpp", "rule.operands.size() == 1 ? 2 * costs.perLaunch : costs.perLaunch", "0",
          "to find out what is another rank's takes no kernel", ["golden-times"]),
     Edit("joins-are-not-packed", "lib/Solver/Strategies.cpp", "cost.kind == InnerCost::Kind::Join ? costs.perLaunch : 0", "0",
@@ -189,9 +189,9 @@ EDITS = [
          "a stored machine may have rates of 0", ["CleaveDialectTests"]),
     Edit("machines-are-forgotten", "lib/Cost/OpTimes.cpp", "cluster->value_or(spmd::Cluster())", "spmd::Cluster()",
          "passes go by the default machine, whatever the module says", ["lit:Exec/Transforms/form-rings"]),
-    Edit("devices-are-cores", "lib/Dialect/Exec/Transforms/FormKernels.cpp",
+    Edit("devices-are-cores", "lib/Dialect/Exec/Transforms/FuseKernels.cpp",
          "forDevices ? cluster->value_or(spmd::Cluster()).device : spmd::ClusterDevice::hostCore()", "spmd::ClusterDevice::hostCore()",
-         "kernels of devices are fused by what a core takes", ["lit:Exec/Transforms/form-kernels"]),
+         "kernels of devices are fused by what a core takes", ["lit:Exec/Transforms/fuse-kernels"]),
     Edit("near-links-are-not-stored", "lib/Dialect/Spmd/IR/Costs.cpp", "visit(\"near_links\", costs.nearLinks, usual.nearLinks);", "",
          "links of an axis over several kinds are not stored", ["CleaveDialectTests"]),
     Edit("objective-fits-nowhere", "lib/Compiler/ChooseObjective.cpp", "taken.peakBytes > most", "false",
@@ -199,7 +199,7 @@ EDITS = [
     # ===--- Free axes, and plans that are found ------------------------------===
     Edit("free-for-nothing", "lib/Solver/Candidates.cpp", "priority == priorities.back()", "false", "free axes cut nothing", [SOLVER]),
     Edit("stored-for-nothing", "lib/Solver/Objective.cpp", "perStoredByte * bytes", "0 * bytes", "memory has no price", [SOLVER]),
-    Edit("ties-that-part", "lib/Solver/Sweep.cpp", "strategies.resultState(strategy, 0) == strategies.operandState(other, 0) ? 0 : kForbidden",
+    Edit("ties-that-part", "lib/Solver/CoordinateDescent.cpp", "strategies.resultState(strategy, 0) == strategies.operandState(other, 0) ? 0 : kForbidden",
          "0", "a state is returned otherwise than it is stored", [SOLVER]),
     Edit("limit-of-none", "lib/Search/CellSearch.cpp", "answer->storedBytes <= mostBytes", "true", "what stores too much is found", ["CleaveSearchTests"]),
     Edit("stars-pick-all", "lib/Search/PlanRules.cpp", "own.contains(name) || !pattern->matches(name)", "true",

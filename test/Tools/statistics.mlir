@@ -1,13 +1,13 @@
 // What passes did, in numbers, of a column-parallel product that feeds a row-parallel one, on two ranks.
 //
-// RUN: cleave-opt %s --spmd-shard --exec-form-kernels --exec-outline --exec-plan-memory --exec-order --mlir-pass-statistics -o /dev/null 2>&1 | FileCheck %s
+// RUN: cleave-opt %s --spmd-shard --exec-fuse-kernels --exec-outline --exec-plan-memory --exec-order --mlir-pass-statistics -o /dev/null 2>&1 | FileCheck %s
 // RUN: cleave-opt %s --spmd-shard -o /dev/null 2>&1 | FileCheck %s --check-prefix=QUIET --allow-empty
 
 // QUIET-NOT: Statistics
 
 // Two kernels: the first has the product and the ReLU behind it.
-// CHECK-DAG: {{^ *}}2 exec-form-kernels {{.*}} kernels formed
-// CHECK-DAG: {{^ *}}3 exec-form-kernels {{.*}} ops in kernels
+// CHECK-DAG: {{^ *}}2 exec-fuse-kernels {{.*}} kernels formed
+// CHECK-DAG: {{^ *}}3 exec-fuse-kernels {{.*}} ops in kernels
 // CHECK-DAG: {{^ *}}2 exec-outline {{.*}} launches of kernels
 // CHECK-DAG: {{^ *}}2 exec-outline {{.*}} kernels with different bodies
 // Of 8x16 numbers of f32 each, the first kernel's result is in the arena, and the terms of the second are in the output.

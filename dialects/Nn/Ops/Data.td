@@ -105,7 +105,7 @@ def Nn_LoadOp : Nn_Op<"load", [Nn_Form<"Data">, DeclareOpInterfaceMethods<Symbol
     /// True if only a part of the parameter is read.
     bool isPart() { return getStarts().has_value(); }
     /// The load of a box within what this one reads, inserted before it; keeps its location.
-    LoadOp cutPart(::mlir::OpBuilder &builder, ::llvm::ArrayRef<int64_t> starts, ::llvm::ArrayRef<int64_t> sizes);
+    LoadOp takePart(::mlir::OpBuilder &builder, ::llvm::ArrayRef<int64_t> starts, ::llvm::ArrayRef<int64_t> sizes);
   }];
 }
 

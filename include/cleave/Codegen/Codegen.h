@@ -24,7 +24,7 @@ class TargetMachine;
 
 namespace cleave::codegen {
 
-/// What kernels are for: all that forms of ops ask about it.
+/// What kernels are for: all that lowerings of ops ask about it.
 class Target {
 public:
   virtual ~Target();

@@ -1,6 +1,6 @@
 //===- KernelRules.h - what kernels may hold --------------------*- C++ -*-===//
 //
-// What passes that form kernels and plan memory ask of code generation, of a region as in Codegen.h.
+// What passes that fuse ops and plan memory ask of code generation, of a region as in Codegen.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_CODEGEN_KERNELRULES_H

@@ -75,7 +75,7 @@ struct ValueExplanation : ShardedValue {
   /// One for each chain, dims in order.
   std::vector<AxisExplanation> axes;
   /// It is whole on every rank; and then, whether an annotation reaches it, and what following that would cost, axis by axis.
-  bool isWhole = false, isReached = false;
+  bool isReplicated = false, isReached = false;
   std::vector<Alternative> alternatives;
   /// Axes of annotations that the op that makes it does not follow.
   std::vector<std::string> unfollowed;

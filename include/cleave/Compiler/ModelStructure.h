@@ -26,16 +26,16 @@ struct NamedRole {
 };
 
 /// Ops of one kind that no axis splits, and why.
-struct WholeOps {
+struct ReplicatedOps {
   std::string op, reason;
   unsigned count = 0;
 };
 
 struct SupportReport {
   unsigned ops = 0, splittable = 0;
-  std::vector<WholeOps> whole;
+  std::vector<ReplicatedOps> replicated;
   /// Kinds of ops whose time only their bytes tell, and how many there are.
-  std::vector<std::pair<std::string, unsigned>> unpriced;
+  std::vector<std::pair<std::string, unsigned>> uncosted;
 };
 
 class ModelStructure {

@@ -76,7 +76,7 @@ public:
 
   /// Cuts the model into the stages of `table`, which stand as planned, which then has the channels and costs of the model, in
   /// nanoseconds and bytes. What I and W take, and what is kept for them: StageGradients.h.
-  llvm::Expected<schedule::StageSplit> cut(schedule::CostedSchedule &table) const;
+  llvm::Expected<schedule::StageSplit> splitStages(schedule::CostedSchedule &table) const;
 
   /// Which times were measured, for people; empty: none.
   const std::string &getProfile() const;

@@ -78,7 +78,7 @@ struct MemoryReport {
 };
 
 /// Which links axes have, where the plan left that to the machine.
-struct PlacementReport {
+struct DeviceAssignmentReport {
   std::vector<std::string> axes; ///< `model over nvlink`
   std::vector<int64_t> devices;  ///< of each rank
   int64_t tried = 0;
@@ -153,7 +153,7 @@ struct Report {
   /// Where the cluster says.
   std::optional<MemoryReport> memory;
   /// Where one was chosen; the caller fills it in.
-  std::optional<PlacementReport> placement;
+  std::optional<DeviceAssignmentReport> placement;
   /// Where one was made; the caller fills it in.
   std::optional<ProgramReport> program;
   /// Stages, their times as modeled, and the schedule; in the words of docs/report.md.

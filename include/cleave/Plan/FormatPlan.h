@@ -11,11 +11,11 @@ std::string formatMesh(llvm::ArrayRef<MeshAxis> mesh, llvm::StringRef separator 
 
 /// What `plan` asks of tensors, as the text of a plan that asks for the same: mesh, devices, rules, `uneven`, and
 /// attention in the given form. `pipeline`: the text of that section; empty: there is none. What is no part of it: sizes of dims, states, the cluster.
-std::string formatPlan(const Plan &plan, AttentionForm attention, llvm::StringRef pipeline);
+std::string formatPlan(const Plan &plan, AttentionMethod attention, llvm::StringRef pipeline);
 
 /// All that `plan` says, as a file that a person can edit: a key a line, a rule a line; `comments` are its first lines. `attention` as
 /// above; of a pipeline what `formatPipeline` says.
-std::string formatPlanFile(const Plan &plan, AttentionForm attention, llvm::ArrayRef<std::string> comments);
+std::string formatPlanFile(const Plan &plan, AttentionMethod attention, llvm::ArrayRef<std::string> comments);
 
 /// `{axis: stage, microbatches: 8}`: all that a plan says of its pipeline but where stages are, and the file of a schedule.
 std::string formatPipeline(const PlanPipeline &pipeline, int64_t microbatches);

@@ -16,7 +16,7 @@
 
 #include "cleave/Plan/Expect.h"
 #include "cleave/Plan/Pipeline.h"
-#include "cleave/Sharding/AttentionForm.h"
+#include "cleave/Sharding/AttentionMethod.h"
 #include "cleave/Sharding/Cluster.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -124,7 +124,7 @@ struct MeshAxis {
 };
 
 /// An axis that cuts a dim: its text, and how many ranks are along it.
-using CutAxis = std::pair<std::string, int64_t>;
+using SplitAxis = std::pair<std::string, int64_t>;
 
 struct Plan {
   /// Major to minor; empty if the plan names no mesh.
@@ -148,7 +148,7 @@ struct Plan {
   /// Decided by time: `free` is there, and may be empty.
   bool isByTime = false;
   /// How attention reaches keys of other ranks where its queries are cut.
-  AttentionForm attention = AttentionForm::Auto;
+  AttentionMethod attention = AttentionMethod::Auto;
   std::optional<PlanPipeline> pipeline;
   /// What the program is for; nothing: any machine (the default cluster where one is needed).
   std::optional<Cluster> cluster;
@@ -164,7 +164,7 @@ struct Plan {
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.
   int64_t getExtent(const PlanAxis &axis) const;
   /// The axes that cut a dim.
-  llvm::SmallVector<CutAxis> getCuts(const PlanDim &dim) const;
+  llvm::SmallVector<SplitAxis> getSplits(const PlanDim &dim) const;
 };
 
 /// Reads the text of a plan file. On failure `error` says why and where; the plan is then unspecified. Axes are not
@@ -229,7 +229,7 @@ struct Granule {
 
 /// ` has size 6 in dim 1, which axis "model"=4 does not divide`; empty if all of `axes` together divide `extent`, into
 /// shards of whole granules.
-std::string describeUndivided(unsigned dim, int64_t extent, llvm::ArrayRef<CutAxis> axes, Granule granule = {});
+std::string describeUndivided(unsigned dim, int64_t extent, llvm::ArrayRef<SplitAxis> axes, Granule granule = {});
 
 /// What `rule` asks of a tensor of this shape, as a rule that does not depend on it. What was taken back, because axes
 /// do not divide a dim, is in `left`. Fails like `checkRule`.

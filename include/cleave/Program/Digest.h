@@ -24,7 +24,7 @@ using ReadBytes = std::function<bool(uint64_t offset, char *to, size_t bytes)>;
 std::string digestSample(uint64_t size, const ReadBytes &read);
 
 /// Of so many bytes the sample is all.
-inline constexpr uint64_t kSampledWhole = 12288;
+inline constexpr uint64_t kSampledFully = 12288;
 
 /// A block of a weight has a digest of its own, so that who reads a part verifies what it reads, and nothing else.
 inline constexpr uint64_t kDigestBlock = uint64_t{1} << 20;
@@ -42,7 +42,7 @@ std::vector<uint64_t> digestBlocks(std::string_view bytes);
 
 /// Of all bytes, as 16 hexadecimal digits: XXH3 of the digests of all blocks, eight little-endian bytes each, one behind the
 /// other.
-std::string digestWhole(const std::vector<uint64_t> &blocks);
+std::string digestBlocks(const std::vector<uint64_t> &blocks);
 
 /// XXH3 of all bytes.
 uint64_t hashBytes(std::string_view bytes);

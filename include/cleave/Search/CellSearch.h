@@ -35,7 +35,7 @@ struct CellAnswer {
   const Decision &getDecision() const { return solver->getDecision(); }
 };
 
-/// What free atoms may cut (`SolverOptions::mayCut`).
+/// What free atoms may cut (`SolverOptions::maySplit`).
 using SearchStyle = std::function<bool(OpId, FactorId)>;
 
 class CellSearch {

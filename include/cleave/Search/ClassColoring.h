@@ -23,16 +23,16 @@ namespace cleave::spmd {
 
 struct ClassColoring {
   /// The classes that are cut.
-  std::vector<char> isCut;
+  std::vector<char> isSplit;
   /// By op the factor along which it is cut; -1: none.
   std::vector<FactorId> factors;
   /// Share of all floating-point operations that is split.
   double splitShare = 0;
 };
 
-/// Colors the classes for which `mayCut` holds, for `ranks` ranks; others stay whole. Whether their extents divide is up to `mayCut`.
+/// Colors the classes for which `maySplit` holds, for `ranks` ranks; others stay whole. Whether their extents divide is up to `maySplit`.
 ClassColoring colorClasses(const Problem &problem, const DimClasses &classes, int64_t ranks,
-                           llvm::function_ref<bool(DimClassId)> mayCut);
+                           llvm::function_ref<bool(DimClassId)> maySplit);
 
 } // namespace cleave::spmd
 

@@ -16,7 +16,7 @@ struct MeshCell {
 };
 
 /// Meshes with so many ranks: no axis goes over the end of a level of the cluster, so that each has one kind of link, and there are at most
-/// `mostAxes`, or as many as levels. The first has one axis for each level: in that sweeps over parts of an axis find mixtures by themselves.
+/// `mostAxes`, or as many as levels. The first has one axis for each level: in that passes over parts of an axis find mixtures by themselves.
 /// Errors: devices do not fill the groups of a level, or the cluster has fewer.
 llvm::Expected<std::vector<MeshCell>> listMeshCells(const Cluster &cluster, int64_t devices, int64_t mostAxes);
 

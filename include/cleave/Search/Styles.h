@@ -54,21 +54,21 @@ public:
   llvm::Error apply(Style style, llvm::ArrayRef<AtomId> atoms);
 
   /// Inputs that are cut and results that are to be, all dims of each.
-  const llvm::MapVector<ValueId, DimAtoms> &getCuts() const { return cuts; }
+  const llvm::MapVector<ValueId, DimAtoms> &getSplits() const { return splits; }
   llvm::ArrayRef<std::string> getRemarks() const { return remarks; }
 
 private:
   using Eligible = llvm::function_ref<bool(const DimClasses &, DimClassId)>;
 
-  llvm::Error cutColored(Eligible eligible, DimTag tag, llvm::ArrayRef<AtomId> atoms);
-  llvm::Error cutBatch(llvm::ArrayRef<AtomId> atoms);
-  llvm::Error cutTokens(llvm::ArrayRef<AtomId> atoms);
-  llvm::Error cutExperts(llvm::ArrayRef<AtomId> atoms);
-  llvm::Error cutPictures(llvm::ArrayRef<AtomId> atoms);
-  llvm::Error cutChannels(llvm::ArrayRef<AtomId> atoms);
-  llvm::Error cutWeights(llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitColored(Eligible eligible, DimTag tag, llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitBatch(llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitTokens(llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitExperts(llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitPictures(llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitChannels(llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitWeights(llvm::ArrayRef<AtomId> atoms);
   std::optional<std::pair<ValueId, unsigned>> findScattered(const DimClasses &classes, OpId product) const;
-  llvm::Error cutTokensBetween(llvm::ArrayRef<AtomId> atoms);
+  llvm::Error splitTokensBetween(llvm::ArrayRef<AtomId> atoms);
   void storeWeights(llvm::ArrayRef<AtomId> atoms);
   bool isRuled(ValueId value, DimTag tag) const;
   void layAtom(const DimClasses &classes, const ClassColoring &coloring, DimTag tag, AtomId atom);
@@ -77,7 +77,7 @@ private:
   llvm::Error checkSplit(const DimClasses &whole, const ClassColoring &wanted, llvm::ArrayRef<int64_t> before,
                          DimTag tag, int64_t ranks) const;
   std::string nameOf(OpId op, DimTag tag, int64_t extent) const;
-  DimAtoms &cutsOf(ValueId value);
+  DimAtoms &splitsOf(ValueId value);
   bool touchesParameter(OpId op) const;
 
   const Problem &problem;
@@ -89,7 +89,7 @@ private:
   std::vector<int64_t> pieces;
   /// How each op is cut by the atom that was laid first in the last style.
   ClassColoring last;
-  llvm::MapVector<ValueId, DimAtoms> cuts;
+  llvm::MapVector<ValueId, DimAtoms> splits;
   std::vector<std::string> remarks;
 };
 

@@ -25,7 +25,7 @@ struct HeldShards {
 
 /// The axes of a mesh of these sizes (major to minor) that cut a dim so, major to minor: the number of a shard is the
 /// number that a device's digits along them form. Nothing if no axes do. Precondition: one entry per device of the mesh.
-std::optional<llvm::SmallVector<unsigned>> findCuts(llvm::ArrayRef<int64_t> sizes, const HeldShards &held);
+std::optional<llvm::SmallVector<unsigned>> findSplits(llvm::ArrayRef<int64_t> sizes, const HeldShards &held);
 
 /// Sizes of the axes, major to minor, of the mesh with the fewest axes of which every list is cut by whole ones; no axes for one
 /// device. Nothing if there is no such mesh, or none among the first few thousand orders of prime factors.

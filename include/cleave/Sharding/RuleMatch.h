@@ -15,7 +15,7 @@ namespace cleave::spmd {
 
 struct RuleMatch {
   /// Per factor the atoms that cut it, major to minor.
-  llvm::SmallVector<AtomList, 6> cuts;
+  llvm::SmallVector<AtomList, 6> splits;
   /// Per atom the index of its choice; 0 where it does nothing.
   llvm::SmallVector<unsigned, 8> choices;
 };

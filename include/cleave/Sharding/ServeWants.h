@@ -24,7 +24,7 @@ struct ServedWant {
 /// left, the first want and then the earliest source on ties; or another want first, or the `whole` value where nobody wants
 /// it, if that makes all together cheaper. Preconditions: `wants` are distinct, none is `have`.
 llvm::SmallVector<ServedWant, 2> serveWants(ReshardCosts &costs, ShapeId shape, StateId have,
-                                            llvm::ArrayRef<StateId> wants, StateId whole);
+                                            llvm::ArrayRef<StateId> wants, StateId replicated);
 
 } // namespace cleave::spmd
 

@@ -162,7 +162,7 @@ struct ShardingRule {
   std::string mustReplicate;
 
   /// The choice that cuts just `factor`, if there is one; -1 otherwise.
-  int findSingleCut(FactorId factor) const;
+  int findSingleSplit(FactorId factor) const;
   /// True if `factor` can be cut alone and the results stay whole values (not partial).
   bool isParallel(FactorId factor) const;
   /// True if cutting `factor` alone makes the results partial.

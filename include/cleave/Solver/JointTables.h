@@ -1,6 +1,6 @@
 //===- JointTables.h - all that could be decided, as tables -----*- C++ -*-===//
 //
-// Sweeps look at one axis at a time. Here is the whole of what they look at: per node of the search graph every strategy of all atoms
+// Passes look at one axis at a time. Here is the whole of what they look at: per node of the search graph every strategy of all atoms
 // jointly, and what each costs, by the same objective; per edge what each pair of states at its ends costs. A decision takes the sum of
 // one cell of each, and what is proved of the sum is proved of all decisions (Messages.h, docs/finding-plans.md).
 //
@@ -55,7 +55,7 @@ struct JointTable {
   /// By cell; empty: all are.
   std::vector<char> exact;
   /// What a cell costs.
-  std::function<int64_t(uint32_t row, uint32_t column)> price;
+  std::function<int64_t(uint32_t row, uint32_t column)> costOf;
 
   bool isExact(size_t cell) const { return exact.empty() || exact[cell]; }
   /// Makes a cell exact, and gives it.
@@ -104,7 +104,7 @@ public:
   /// between them (hubs, outputs) as is least expensive. Nothing if an op does what no option does.
   std::optional<std::vector<uint16_t>> place(const Decision &decision) const;
   /// Units of one option for each variable, the constant included; nothing for what must not be, or is no option.
-  std::optional<int64_t> price(llvm::ArrayRef<uint16_t> options) const;
+  std::optional<int64_t> costOf(llvm::ArrayRef<uint16_t> options) const;
   /// What a rank then stores, `getFixedBytes` included. Precondition: they are options.
   int64_t countStored(llvm::ArrayRef<uint16_t> options) const;
 

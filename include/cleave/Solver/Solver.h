@@ -2,9 +2,9 @@
 //
 //   candidates   what each atom may do at each op: annotations flow along factors, no conflict is resolved (Candidates.h)
 //   objective    bytes on the wire, and small terms that keep compute split (Objective.h)
-//   sweeps       one mesh axis at a time, all else fixed: the exact minimum over the whole graph (Elimination.h)
+//   passes       one mesh axis at a time, all else fixed: the exact minimum over the whole graph (Elimination.h)
 //
-// Sweeps repeat until nothing improves, first with the candidates that follow from the annotations, then also with those
+// Passes repeat until nothing improves, first with the candidates that follow from the annotations, then also with those
 // that give way to a conflict (fallbacks). Annotations of a lower priority number are decided first, and what they cut stays.
 //
 //   Solver solver(problem);
@@ -37,9 +37,9 @@ struct SolverTrace {
 
 struct SolverOptions {
   CostModel costs;
-  /// Rounds of sweeps per stage, at most.
+  /// Rounds of passes per stage, at most.
   unsigned maxRounds = 4;
-  /// Below this number of ops, pairs of axes are swept together in the end.
+  /// Below this number of ops, pairs of axes are decided together in the end.
   unsigned maxOpsForPairs = 5000;
   /// Parameters that annotations split stay where they are, whatever it costs, and whatever brings their axes.
   bool keepParameters = false;
@@ -50,7 +50,7 @@ struct SolverOptions {
   /// Units per byte that a rank reads and writes at each op: what passes through memory is alive there.
   double perValueByte = 0;
   /// True for factors of ops that free atoms may cut. Null: all.
-  std::function<bool(OpId, FactorId)> mayCut;
+  std::function<bool(OpId, FactorId)> maySplit;
   SolverTrace trace;
 };
 

@@ -74,7 +74,7 @@ llvm::Error writeFileAtomically(llvm::StringRef path, llvm::function_ref<llvm::E
 llvm::Error writeTextAtomically(llvm::StringRef path, llvm::StringRef text);
 
 /// All of a file that people edit, which is read and not mapped: it may become shorter meanwhile.
-llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> readWhole(llvm::StringRef path);
+llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> readBuffer(llvm::StringRef path);
 
 namespace detail {
 /// Opens `relative` component by component without following links: what `openBeneath` does where the kernel has no

@@ -265,7 +265,7 @@ void cleave::codegen::fillPartialAttention(Emitter &e, Operation *op, ValueRange
   if (countElements(getShape(partial.getLogs())) == 0)
     return;
   OpBuilder builder(op);
-  nn::AttentionOp whole = partial.createWhole(builder);
+  nn::AttentionOp whole = partial.createFull(builder);
   AttentionParts parts{int64_t(partial.getPart()), buffers[0], buffers[1], partial.getSeen()};
   auto &device = static_cast<DeviceEmitter &>(e);
   if (!runDeviceFlash(device, whole, nullptr, parts))

@@ -4,7 +4,7 @@
 // blocks cannot wait for each other. One of these makes the kernel:
 //
 //   fill   the region's only op that fills its results by itself: its independent positions are threads
-//   tile   blocks of an anchor, by a template of the anchor's form, with what is computed of them
+//   tile   blocks of an anchor, by a template of the anchor's lowering, with what is computed of them
 //   row    rows of reductions                                                                  Device/Row.cpp
 //   turn   a transpose that moves the last dim                                                 Device/Turn.cpp
 //   map    every result element by itself: a vector of 16 bytes a thread
@@ -170,7 +170,7 @@ void KernelWriter::compute() {
     auto isAnchored = [&](const Result &result) { return anchor.has(result.value); };
     SmallVector<Result> group(llvm::make_filter_range(results, isAnchored));
     Operation *op = anchor.op;
-    runAnchor(anchor, group, [&](TileSink sink) { getForms().find(op)->deviceTile->run(e, op, sink); });
+    runAnchor(anchor, group, [&](TileSink sink) { getLowerings().find(op)->deviceTile->run(e, op, sink); });
     llvm::erase_if(results, isAnchored);
   } else if (!schedule.rows.swept.empty()) {
     return runRows(e, store, region, schedule.rows, results);
@@ -193,9 +193,9 @@ void KernelWriter::fill(Operation *op) {
   SmallVector<Value> buffers;
   for (Value value : op->getResults())
     buffers.push_back(llvm::find_if(results, [&](const Result &result) { return result.value == value; })->buffer);
-  const Form *form = getForms().find(op);
+  const Lowering *lowering = getLowerings().find(op);
   if (!fillLines(e, op, buffers))
-    (form->deviceFill ? form->deviceFill : form->fill)(e, op, buffers);
+    (lowering->deviceFill ? lowering->deviceFill : lowering->fill)(e, op, buffers);
 }
 
 void KernelWriter::runAnchor(const Anchor &anchor, ArrayRef<Result> group, function_ref<void(TileSink)> run) {
@@ -217,8 +217,8 @@ static bool walksTogether(Operation &op) {
 /// True if each element walks for itself, and shares nothing with its neighbors: then neighbors are threads.
 bool KernelWriter::isWalked() {
   return llvm::any_of(region.front(), [](Operation &op) {
-    const Form *form = getForms().find(&op);
-    return form && form->fill && form->pull && !walksTogether(op);
+    const Lowering *lowering = getLowerings().find(&op);
+    return lowering && lowering->fill && lowering->pull && !walksTogether(op);
   });
 }
 

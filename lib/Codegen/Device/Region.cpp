@@ -67,13 +67,13 @@ static bool fillsAlone(const Schedule &schedule, Operation *op) {
 }
 
 bool cleave::codegen::canEmitDevice(Block &block, std::string &reason) {
-  if (!haveForms(block, Processor::Device, reason))
+  if (!haveLowerings(block, Processor::Device, reason))
     return false;
   OwningOpRef<func::FuncOp> region = prepareForDevice(block);
   Schedule schedule(*region, Processor::Device);
   for (Operation *op : schedule.filled) {
-    const Form *form = getForms().find(op);
-    if (schedule.filled.size() == 1 && !schedule.anchor && form->isFilled(Processor::Device) &&
+    const Lowering *lowering = getLowerings().find(op);
+    if (schedule.filled.size() == 1 && !schedule.anchor && lowering->isFilled(Processor::Device) &&
         fillsAlone(schedule, op))
       continue;
     reason = (op->getName().getStringRef() +
@@ -82,14 +82,15 @@ bool cleave::codegen::canEmitDevice(Block &block, std::string &reason) {
     return false;
   }
   for (Operation &op : region->front().without_terminator())
-    if (const Form *form = getForms().find(&op); form->tile && !form->pull && !form->fill && !form->deviceTile) {
-      reason = (op.getName().getStringRef() + " has no form for devices").str();
+    if (const Lowering *lowering = getLowerings().find(&op);
+        lowering->tile && !lowering->pull && !lowering->fill && !lowering->deviceTile) {
+      reason = (op.getName().getStringRef() + " has no lowering for devices").str();
       return false;
     }
   return true;
 }
 
-DeviceCuts cleave::codegen::findDeviceCuts(Block &block) {
+DeviceSplits cleave::codegen::findDeviceSplits(Block &block) {
   // Dims are merged in each part by itself: types stay those of the block.
   OwningOpRef<func::FuncOp> region = expandRegion(block);
   Schedule schedule(*region, Processor::Device);

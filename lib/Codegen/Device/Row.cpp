@@ -45,17 +45,17 @@ private:
   void placeAcross();
   int64_t countSharedBytes();
   void shift(Value row);
-  Piece getPiece(Value number, bool isWhole);
-  Piece getShifted(Value number, bool isWhole);
+  Piece getPiece(Value number, bool isFull);
+  Piece getShifted(Value number, bool isFull);
   Piece getEdge();
   Values overRow(Values init, function_ref<Values(const Piece &, Values)> body);
   Point getPoint(const Piece &piece) const;
   Point getSingle(Value value) const;
-  void reduce(Operation *op, const FoldForm &fold);
+  void reduce(Operation *op, const FoldLowering &fold);
   Values acrossTeam(Values values, function_ref<Values(Values, Values)> combine);
   Values acrossColumn(Values values, function_ref<Values(Values, Values)> combine);
   void when(Value x, Value y, function_ref<void()> body);
-  void storeWhole(ArrayRef<Result> whole);
+  void storeFull(ArrayRef<Result> whole);
 
   DeviceEmitter &e;
   ResultStore &store;
@@ -157,7 +157,7 @@ void RowKernel::shift(Value row) {
 int64_t RowKernel::countSharedBytes() {
   int64_t bytes = 0;
   for (Operation *op : rows.swept)
-    for (Value value : getForms().find(op)->fold->identity(e, op))
+    for (Value value : getLowerings().find(op)->fold->identity(e, op))
       bytes += kSplit * kWarp * width * llvm::divideCeil(getElementTypeOrSelf(value).getIntOrFloatBitWidth(), 8);
   return bytes;
 }
@@ -187,10 +187,10 @@ void RowKernel::placeAcross() {
 }
 
 /// As getPiece, of the whole vectors of a row that begins anywhere.
-Piece RowKernel::getShifted(Value number, bool isWhole) {
+Piece RowKernel::getShifted(Value number, bool isFull) {
   PlaceBuilder &p = e.places;
   Value vector = p.add(p.mul(number, team), member), isThere;
-  if (!isWhole) {
+  if (!isFull) {
     isThere = p.isLess(vector, vectors);
     vector = arith::MinSIOp::create(e.b, e.loc, vector, p.add(vectors, -1));
   }
@@ -211,12 +211,12 @@ Piece RowKernel::getEdge() {
 }
 
 /// Vector `number` of this thread. One behind the end is read where the last one is.
-Piece RowKernel::getPiece(Value number, bool isWhole) {
+Piece RowKernel::getPiece(Value number, bool isFull) {
   if (isShifted)
-    return getShifted(number, isWhole);
+    return getShifted(number, isFull);
   int64_t lanes = isAlong() ? width : 1, extent = rows.shape[rows.dim];
   Value place = e.places.add(e.places.mul(number, team * lanes), e.places.mul(member, lanes));
-  if (isWhole)
+  if (isFull)
     return {place, {}, {}};
   return {e.places.clamp(place, 0, extent - lanes), e.places.isLess(place, extent), {}};
 }
@@ -304,7 +304,7 @@ Values RowKernel::acrossColumn(Values values, function_ref<Values(Values, Values
 }
 
 /// What is behind the end of a row counts as the identity.
-void RowKernel::reduce(Operation *op, const FoldForm &fold) {
+void RowKernel::reduce(Operation *op, const FoldLowering &fold) {
   Value operand = op->getOperand(0);
   auto combine = [&](Values x, Values y) { return fold.combine(e, op, x, y); };
   auto lift = [&](const Piece &piece) {
@@ -352,7 +352,7 @@ void RowKernel::when(Value x, Value y, function_ref<void()> body) {
   both ? e.when(both, body) : body();
 }
 
-void RowKernel::storeWhole(ArrayRef<Result> whole) {
+void RowKernel::storeFull(ArrayRef<Result> whole) {
   auto storePiece = [&](const Piece &piece) {
     when(piece.isThere, isRow, [&] { store.storeAll(whole, [&](const Result &) { return getPoint(piece); }); });
   };
@@ -373,14 +373,14 @@ void RowKernel::run(ArrayRef<Result> results) {
   isAlong() ? placeAlong() : placeAcross();
   SmallVector<Result> whole, single;
   for (const Result &result : results) {
-    bool isWhole = getShape(result.value) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1;
-    (isWhole ? whole : single).push_back(result);
+    bool isFull = getShape(result.value) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1;
+    (isFull ? whole : single).push_back(result);
   }
   e.withLanes(width, width, [&] {
     for (Operation *op : rows.swept)
-      reduce(op, *getForms().find(op)->fold);
+      reduce(op, *getLowerings().find(op)->fold);
     if (!whole.empty())
-      storeWhole(whole);
+      storeFull(whole);
     return 0;
   });
   int64_t lanes = isAlong() ? 1 : width;

@@ -34,8 +34,8 @@ static constexpr int64_t kLarge = 128 << 10;
 static nn::ReduceOp findReduction(func::FuncOp region, ValueRange results) {
   nn::ReduceOp found;
   for (Operation &op : region.front().without_terminator()) {
-    const Form *form = getForms().find(&op);
-    if (!form->fold && !form->fill && !form->tile)
+    const Lowering *lowering = getLowerings().find(&op);
+    if (!lowering->fold && !lowering->fill && !lowering->tile)
       continue;
     if (found || !isa<nn::ReduceOp>(op))
       return {};
@@ -159,7 +159,7 @@ static Operation *divide(nn::AttentionOp op, int64_t part) {
 }
 
 /// The region's only attention is its anchor.
-static DeviceCuts findAttentionStages(Block &block, const StageOptions &options) {
+static DeviceSplits findAttentionStages(Block &block, const StageOptions &options) {
   auto all = block.getOps<nn::AttentionOp>();
   std::optional<int64_t> part = llvm::hasSingleElement(all) ? findPart(*all.begin(), options) : std::nullopt;
   if (!part)
@@ -169,9 +169,9 @@ static DeviceCuts findAttentionStages(Block &block, const StageOptions &options)
   return {std::move(region), {first}};
 }
 
-DeviceCuts cleave::codegen::findDeviceStages(Block &block, const StageOptions &options) {
-  if (DeviceCuts cuts = findAttentionStages(block, options); cuts.region)
-    return cuts;
+DeviceSplits cleave::codegen::findDeviceStages(Block &block, const StageOptions &options) {
+  if (DeviceSplits splits = findAttentionStages(block, options); splits.region)
+    return splits;
   std::optional<int64_t> blocks = countIdleBlocks(block);
   if (!blocks)
     return {};
@@ -181,5 +181,5 @@ DeviceCuts cleave::codegen::findDeviceStages(Block &block, const StageOptions &o
   if (!op || !op.getKeepDims() || (op.getKind() == nn::ReduceKind::Mean && getElementType(op.getInput()).isInteger()))
     return {};
   Operation *first = divide(op, *blocks);
-  return first ? DeviceCuts{std::move(region), {first}} : DeviceCuts();
+  return first ? DeviceSplits{std::move(region), {first}} : DeviceSplits();
 }

@@ -37,7 +37,7 @@ void runDeviceProduct(Emitter &e, nn::EinsumOp op, TileSink sink);
 bool canRunDeviceConvolution(nn::ConvOp op);
 void runDeviceConvolution(Emitter &e, nn::ConvOp op, TileSink sink);
 
-/// Running sums and `top_k`, a block of threads a line (Device/Lines.cpp); false, and nothing, where the op's own form is better.
+/// Running sums and `top_k`, a block of threads a line (Device/Lines.cpp); false, and nothing, where the op's own lowering is better.
 bool fillLines(DeviceEmitter &e, mlir::Operation *op, mlir::ValueRange buffers);
 /// True if element `a` stands before `b` wherever they come from (Reduction.cpp).
 mlir::Value beatsInTopK(Emitter &e, nn::TopKOp op, mlir::Value a, mlir::Value b);

@@ -194,7 +194,7 @@ void ConvolutionTile::bandByChannels(Value group, int64_t numRows) {
 Value ConvolutionTile::locateWeight(Value channel, int64_t offset, ArrayRef<Value> tap) {
   PlaceBuilder &p = e.places;
   int64_t rank = getShape(op.getWeight()).size();
-  Place place = weight.along(weight.getDim(0), channel, offset);
+  OffsetPlace place = weight.along(weight.getDim(0), channel, offset);
   Value at = p.add(place.base, weight.along(weight.getDim(1), tap[2]).base);
   if (rank == 4)
     at = p.add(at, weight.along(weight.getDim(2), tap[0]).base);
@@ -211,8 +211,8 @@ void ConvolutionTile::tileChannels(Value group, Value member, Value row, Value c
   };
   auto vector = [&](int64_t v, ArrayRef<Value> tap) {
     std::optional<int64_t> known = PlaceBuilder::getKnown(member);
-    bool isCut = known && !weight.getDim(0).width;
-    int64_t active = isCut ? std::min(lanes, channelsOut - *known - v * lanes) : lanes;
+    bool isSplit = known && !weight.getDim(0).width;
+    int64_t active = isSplit ? std::min(lanes, channelsOut - *known - v * lanes) : lanes;
     return e.withLanes(lanes, active, [&] { return weight.load(locateWeight(channel, v * lanes, tap)); });
   };
   e.withLanes(lanes, lanes, [&] {

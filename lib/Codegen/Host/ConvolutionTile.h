@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_HOST_CONVOLUTIONTILE_H
 #define CLEAVE_LIB_CODEGEN_HOST_CONVOLUTIONTILE_H
 
-#include "../Forms.h"
+#include "../Lowerings.h"
 
 namespace cleave::codegen {
 

@@ -51,10 +51,10 @@ private:
   // Rows.
   void overRows(ArrayRef<Result> wanted);
   void sweep(ArrayRef<Result> wanted);
-  void materialize(Operation *op, const FoldForm &fold, Value buffer);
-  void reduceTogether(Operation *op, const FoldForm &fold);
+  void materialize(Operation *op, const FoldLowering &fold, Value buffer);
+  void reduceTogether(Operation *op, const FoldLowering &fold);
   void keepRow(Value value);
-  Values acrossLanes(Operation *op, const FoldForm &fold, Values vectors);
+  Values acrossLanes(Operation *op, const FoldLowering &fold, Values vectors);
   using Body = function_ref<Values(Point, Values)>;
   Values overRow(int64_t ways, function_ref<Values()> init, function_ref<Values(Values, Values)> join, Body body);
   Point pointAt(Value position, int64_t lane);
@@ -191,7 +191,7 @@ void HostKernel::overDims(ArrayRef<int64_t> extents, size_t dim, int64_t skip, P
 //===----------------------------------------------------------------------===//
 
 /// A reduction alone, row by row.
-void HostKernel::materialize(Operation *op, const FoldForm &fold, Value buffer) {
+void HostKernel::materialize(Operation *op, const FoldLowering &fold, Value buffer) {
   rows = {{op}, SmallVector<int64_t>(getShape(op->getOperand(0))), fold.getDims(op).front()};
   overRows(Result{op->getResult(0), buffer});
   rows = schedule.rows;
@@ -200,7 +200,7 @@ void HostKernel::materialize(Operation *op, const FoldForm &fold, Value buffer) 
 /// In the order of the program.
 void HostKernel::fill() {
   for (Operation *op : schedule.filled) {
-    const Form *form = getForms().find(op);
+    const Lowering *lowering = getLowerings().find(op);
     SmallVector<Value> buffers;
     for (Value value : op->getResults()) {
       auto found = llvm::find_if(results, [&](const Result &result) { return result.value == value; });
@@ -208,14 +208,14 @@ void HostKernel::fill() {
                             ? e.allocate(flatten(value.getType()).getElementType(), countElements(getShape(value)))
                             : found->buffer);
     }
-    if (form->isTiled(op))
-      form->tile->run(e, op, [&](const Point &point, Value value) {
+    if (lowering->isTiled(op))
+      lowering->tile->run(e, op, [&](const Point &point, Value value) {
         e.store(buffers.front(), value, e.places.linearize(point, getShape(op->getResult(0))));
       });
-    else if (form->fill)
-      form->fill(e, op, buffers);
-    else if (form->fold && form->fold->getDims(op).size() == 1)
-      materialize(op, *form->fold, buffers.front());
+    else if (lowering->fill)
+      lowering->fill(e, op, buffers);
+    else if (lowering->fold && lowering->fold->getDims(op).size() == 1)
+      materialize(op, *lowering->fold, buffers.front());
     else
       map({Result{op->getResult(0), buffers.front()}});
     for (auto [value, buffer] : llvm::zip_equal(op->getResults(), buffers))
@@ -229,7 +229,7 @@ void HostKernel::runAnchor() {
   auto isAnchored = [&](const Result &result) { return schedule.anchor.has(result.value); };
   SmallVector<Result> group(llvm::make_filter_range(results, isAnchored));
   Operation *op = schedule.anchor.op;
-  store.runAnchor(schedule.anchor, group, [&](TileSink sink) { getForms().find(op)->tile->run(e, op, sink); });
+  store.runAnchor(schedule.anchor, group, [&](TileSink sink) { getLowerings().find(op)->tile->run(e, op, sink); });
   llvm::erase_if(results, isAnchored);
 }
 
@@ -286,11 +286,11 @@ void HostKernel::overRows(ArrayRef<Result> wanted) {
 /// that are rows; results of one element. All are evaluated before any is stored.
 void HostKernel::sweep(ArrayRef<Result> wanted) {
   for (Operation *op : rows.swept)
-    reduceTogether(op, *getForms().find(op)->fold);
+    reduceTogether(op, *getLowerings().find(op)->fold);
   SmallVector<Result> whole, single;
   for (const Result &result : wanted) {
-    bool isWhole = getShape(result.value) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1;
-    (isWhole ? whole : single).push_back(result);
+    bool isFull = getShape(result.value) == ArrayRef(rows.shape) && rows.shape[rows.dim] != 1;
+    (isFull ? whole : single).push_back(result);
   }
   if (!whole.empty())
     overRow(
@@ -354,7 +354,7 @@ Values HostKernel::overRow(int64_t ways, function_ref<Values()> init, function_r
 }
 
 /// Lanes as a tree, in a fixed order.
-Values HostKernel::acrossLanes(Operation *op, const FoldForm &fold, Values vectors) {
+Values HostKernel::acrossLanes(Operation *op, const FoldLowering &fold, Values vectors) {
   for (int64_t half = width / 2; half > 0; half /= 2) {
     auto part = [&](int64_t from) {
       Values values;
@@ -380,7 +380,7 @@ void HostKernel::keepRow(Value value) {
 }
 
 /// Reduces a row, and remembers the result at the point where the row stands. Lanes that do not exist count as the identity.
-void HostKernel::reduceTogether(Operation *op, const FoldForm &fold) {
+void HostKernel::reduceTogether(Operation *op, const FoldLowering &fold) {
   Value operand = op->getOperand(0);
   keepRow(operand);
   auto kept = e.rows.find(operand);

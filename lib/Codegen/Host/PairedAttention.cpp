@@ -127,13 +127,13 @@ void PairedAttention::copyKeys(Value place, int64_t firstKey, int64_t numKeys, i
 /// Squares of keys and pairs are turned in registers.
 void PairedAttention::turnKeys(Value place) {
   PlaceBuilder &p = e.places;
-  int64_t wholeKeys = keys / kLanes * kLanes, wholePairs = pairs / kLanes * kLanes;
+  int64_t fullKeys = keys / kLanes * kLanes, fullPairs = pairs / kLanes * kLanes;
   e.walk({keys / kLanes, pairs / kLanes}, {}, [&](ArrayRef<Value> at, Values) {
     Value key = p.mul(at[0], kLanes), pair = p.mul(at[1], kLanes);
     return e.withLanes(kLanes, kLanes, [&] {
       Values square;
       for (int64_t lane = 0; lane < kLanes; ++lane) {
-        Place from = k.along(k.getDim(2), key, lane);
+        OffsetPlace from = k.along(k.getDim(2), key, lane);
         Value at = p.add(p.add(place, from.base), p.mul(pair, 2));
         square.push_back(loadPairs(e, k.getBuffer(), p.add(at, from.constant)));
       }
@@ -143,26 +143,26 @@ void PairedAttention::turnKeys(Value place) {
       return Values();
     });
   });
-  if (wholePairs < pairs && wholeKeys > 0)
-    copyKeys(place, 0, wholeKeys, wholePairs);
-  if (wholeKeys < keys)
-    copyKeys(place, wholeKeys, keys - wholeKeys, 0);
+  if (fullPairs < pairs && fullKeys > 0)
+    copyKeys(place, 0, fullKeys, fullPairs);
+  if (fullKeys < keys)
+    copyKeys(place, fullKeys, keys - fullKeys, 0);
 }
 
 /// Two rows of values side by side; the last key may have none beside it.
 void PairedAttention::pairValues(Value place) {
   PlaceBuilder &p = e.places;
   Type i32 = VectorType::get({kLanes}, e.b.getI32Type());
-  auto pairAt = [&](Value pair, bool isWhole) {
+  auto pairAt = [&](Value pair, bool isFull) {
     for (int64_t panel = 0; panel < panels; ++panel)
       e.withLanes(kLanes, std::min(kLanes, valueSize - panel * kLanes), [&] {
         auto load = [&](int64_t which) {
-          Place key = v.along(v.getDim(2), p.mul(pair, 2), which);
+          OffsetPlace key = v.along(v.getDim(2), p.mul(pair, 2), which);
           Value from = p.add(p.add(place, key.base), key.constant + panel * kLanes);
           return arith::ExtUIOp::create(e.b, e.loc, i32, e.load(v.getBuffer(), e.b.getI16Type(), {from, 1}));
         };
         Value both = load(0);
-        if (isWhole) {
+        if (isFull) {
           Value high = arith::ShLIOp::create(e.b, e.loc, load(1), e.elements.integer(i32, 16));
           both = arith::OrIOp::create(e.b, e.loc, both, high);
         }
@@ -202,7 +202,7 @@ void PairedAttention::score(const Head &head, Value row, int64_t height) {
   Value place = locateHead(e, q, head.batch, head.query);
   e.loop(begin, end, 2 * kLanes, {}, [&](Value key, Values) {
     auto numbers = [&](int64_t r, ArrayRef<Value> d) {
-      Place at = q.along(q.getDim(2), row, r);
+      OffsetPlace at = q.along(q.getDim(2), row, r);
       return p.add(p.add(p.add(place, at.base), d[0]), at.constant);
     };
     auto columns = [&](int64_t vector, ArrayRef<Value> d) {

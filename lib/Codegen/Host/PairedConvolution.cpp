@@ -140,7 +140,7 @@ void PairedConvolution::copyBand(Value batch, Value firstRow, int64_t numRows) {
   int64_t count = columns.extent * depth;
   Value image = p.add(input.getOrigin(), input.along(input.getDim(0), batch).base);
   Value first = p.add(p.mul(firstRow, rows.stride), -rows.padLow);
-  bool isWhole = bandRows == rows.windows && images == 1;
+  bool isFull = bandRows == rows.windows && images == 1;
   e.loop(countRows(rows, numRows), [&](Value row) {
     Value from = p.add(first, row),
           isInside = e.elements.both(p.isLess(p.number(-1), from), p.isLess(from, rows.extent));
@@ -164,7 +164,7 @@ void PairedConvolution::copyBand(Value batch, Value firstRow, int64_t numRows) {
     };
     e.when(isInside,
            [&] { overVectors([&](Value at) { return e.load(input.getBuffer(), i16, {p.add(place, at), 1}); }); });
-    if (isWhole)
+    if (isFull)
       return;
     Value isOutside = e.elements.exclusive(isInside, e.elements.integer(e.b.getI1Type(), 1));
     e.when(isOutside,
@@ -204,7 +204,7 @@ Value PairedConvolution::locateNumber(Value from, int64_t window, ArrayRef<Value
 
 Value PairedConvolution::locateVector(Value member, int64_t v, ArrayRef<Value> k) {
   PlaceBuilder &p = e.places;
-  Place channel = weight.along(weight.getDim(0), member, v * lanes);
+  OffsetPlace channel = weight.along(weight.getDim(0), member, v * lanes);
   Value at = p.add(weight.getOrigin(), channel.base);
   for (auto [dim, index] : llvm::zip_equal(ArrayRef<int64_t>{2, 3, 1}, k))
     at = p.add(at, weight.along(weight.getDim(dim), index).base);

@@ -146,7 +146,7 @@ int64_t PixelTile::getActive(Value member, int64_t vector) const {
 /// True if what follows is a few instructions a vector: then there is no loop around it.
 bool PixelTile::isCheap() const {
   return llvm::all_of(op->getBlock()->without_terminator(), [&](Operation &other) {
-    return &other == op || !getForms().find(&other)->element || other.hasTrait<nn::OneInstruction>();
+    return &other == op || !getLowerings().find(&other)->element || other.hasTrait<nn::OneInstruction>();
   });
 }
 
@@ -368,7 +368,7 @@ TileShape PixelConvolution::chooseShape(int64_t vectors) {
 
 /// Vectors of weights at a place of channel `member`; panels are filled up, else lanes behind the last one are not read.
 Value PixelConvolution::loadWeight(Value place, Value member, int64_t vector) {
-  Place channel = weight.along(weight.getDim(0), member, vector * lanes);
+  OffsetPlace channel = weight.along(weight.getDim(0), member, vector * lanes);
   int64_t active = weight.getDim(0).width ? lanes : getActive(member, vector);
   Value at = e.places.add(e.places.add(place, channel.base), channel.constant);
   return e.withLanes(lanes, active, [&] { return weight.load(at); });

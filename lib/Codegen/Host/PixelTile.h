@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_HOST_PIXELTILE_H
 #define CLEAVE_LIB_CODEGEN_HOST_PIXELTILE_H
 
-#include "../Forms.h"
+#include "../Lowerings.h"
 
 namespace cleave::codegen {
 

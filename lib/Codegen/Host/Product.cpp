@@ -37,7 +37,7 @@ static ViewDim dimOf(const View &view, ArrayRef<int64_t> places, size_t i) {
 }
 
 /// One axis a dim; `in` says where their extents stand in `shape`.
-static SmallVector<Axis> makeAxes(const exec::MatmulDims::Places &places, const View &a, const View &b,
+static SmallVector<Axis> makeAxes(const exec::MatmulDims::OperandDims &places, const View &a, const View &b,
                                   ArrayRef<int64_t> shape, ArrayRef<int64_t> in) {
   SmallVector<Axis> axes;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -313,8 +313,8 @@ int64_t ProductLoops::getActive(int64_t vector, Value column) const {
 /// Columns side by side, as in panels of one vector; what lies behind the last column is never read by a result.
 void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   const Axis &inner = product.depth.back();
-  bool isWhole = getActive(vectors - 1, column) == lanes && inner.extent >= lanes;
-  if (inner.b.stride == 1 && !inner.b.width && isWhole && compute.isF32() && lanes > 1)
+  bool isFull = getActive(vectors - 1, column) == lanes && inner.extent >= lanes;
+  if (inner.b.stride == 1 && !inner.b.width && isFull && compute.isF32() && lanes > 1)
     return packTurned(placeB, column, vectors);
   e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
     Value place = placeB;
@@ -324,7 +324,7 @@ void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
     int64_t count = (vectors - 1) * lanes + getActive(vectors - 1, column);
     e.asScalar([&] {
       e.loop(count, [&](Value lane) {
-        Place from = b.along(columns.b, e.places.add(column, lane));
+        OffsetPlace from = b.along(columns.b, e.places.add(column, lane));
         Value number = b.load(e.places.add(place, from.base));
         Value vector = e.places.mul(e.places.div(lane, lanes), countElements(depth) * lanes);
         e.store(packed, number, {e.places.add(e.places.add(to, vector), e.places.rem(lane, lanes))});
@@ -353,7 +353,7 @@ void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
       e.withLanes(lanes, lanes, [&] {
         Values square;
         for (int64_t lane = 0; lane < lanes; ++lane) {
-          Place from = b.along(columns.b, column, v * lanes + lane);
+          OffsetPlace from = b.along(columns.b, column, v * lanes + lane);
           square.push_back(b.load(e.places.add(e.places.add(place, from.base), from.constant)));
         }
         for (auto [lane, vector] : llvm::enumerate(transposeBlock(e, square)))
@@ -367,7 +367,7 @@ void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
 /// What does not change along the depth is added first, so that it is computed outside of it.
 Value ProductLoops::locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Value> k) {
   PlaceBuilder &p = e.places;
-  Place place = a.along(rows.a, row, r);
+  OffsetPlace place = a.along(rows.a, row, r);
   Value at = p.add(placeA, place.base);
   for (auto [axis, index] : llvm::zip_equal(product.depth, k))
     at = p.add(at, a.along(axis.a, index).base);
@@ -376,7 +376,7 @@ Value ProductLoops::locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Va
 
 Value ProductLoops::locateVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k) {
   PlaceBuilder &p = e.places;
-  Place place = b.along(columns.b, column, v * lanes);
+  OffsetPlace place = b.along(columns.b, column, v * lanes);
   Value at = p.add(placeB, place.base);
   for (auto [axis, index] : llvm::zip_equal(product.depth, k))
     at = p.add(at, b.along(axis.b, index).base);
@@ -393,7 +393,7 @@ bool ProductLoops::fetchesAhead() const {
 void ProductLoops::fetchAhead(Value placeB, Value row, Value column, ArrayRef<Value> k) {
   PlaceBuilder &p = e.places;
   int64_t apart = llvm::divideCeil(shape.vectors * lanes, llvm::divideCeil(rows.extent, shape.rows));
-  Place next = b.along(columns.b, column, shape.vectors * lanes);
+  OffsetPlace next = b.along(columns.b, column, shape.vectors * lanes);
   Value steps = p.add(p.mul(p.div(row, shape.rows), countElements(depth)), p.linearize(k, depth));
   b.prefetch(p.add(p.add(p.add(placeB, next.base), p.mul(steps, apart)), next.constant));
 }

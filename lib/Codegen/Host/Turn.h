@@ -2,7 +2,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_HOST_TURN_H
 #define CLEAVE_LIB_CODEGEN_HOST_TURN_H
 
-#include "../Forms.h"
+#include "../Lowerings.h"
 
 namespace cleave::codegen {
 

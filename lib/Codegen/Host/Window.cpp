@@ -26,8 +26,8 @@ Planes::Planes(Emitter &e, Value value, WindowDim rows, WindowDim columns, int64
     : e(e), input(e, value), rows(rows), columns(columns), channels(channels),
       compute(ElementBuilder::getComputeType(getElementType(value))), rank(getShape(value).size()) {
   const ViewDim &along = input.getDim(rank - 1);
-  bool isWhole = rank == 3 || rows.extent == 1 || input.getDim(2).stride == columns.extent;
-  direct = rows.isPlain() && columns.isPlain() && along.stride == 1 && isWhole && compute == getElementType(value);
+  bool isFull = rank == 3 || rows.extent == 1 || input.getDim(2).stride == columns.extent;
+  direct = rows.isPlain() && columns.isPlain() && along.stride == 1 && isFull && compute == getElementType(value);
   int64_t rowBytes = channels * columns.extent * rows.stride * compute.getIntOrFloatBitWidth() / 8;
   band = chooseBand(rows.windows, bytes / std::max<int64_t>(rowBytes, 1));
   pitch = direct ? columns.extent : columns.countPlaces(columns.windows);

@@ -11,7 +11,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_LIBRARY_EPILOGUE_H
 #define CLEAVE_LIB_CODEGEN_LIBRARY_EPILOGUE_H
 
-#include "../Forms.h"
+#include "../Lowerings.h"
 #include "cleave/Codegen/Library/Libraries.h"
 
 namespace cleave::codegen {

@@ -80,7 +80,7 @@ public:
   ProductDims(nn::EinsumOp op, const Epilogue &epilogue, const Placed &a, const Placed &b)
       : epilogue(epilogue), first(a.buffer), second(b.buffer) {
     exec::MatmulDims dims = *exec::MatmulDims::get(op.getEquation(), op.getInputs().getTypes());
-    auto add = [&](const exec::MatmulDims::Places &places, Dims &kind) {
+    auto add = [&](const exec::MatmulDims::OperandDims &places, Dims &kind) {
       for (size_t i = 0; i < std::max(places.lhs.size(), places.rhs.size()); ++i)
         kind.push_back(makeDim(op, places, i, a, b));
     };
@@ -92,7 +92,8 @@ public:
   std::optional<LibraryMatmul> describe();
 
 private:
-  Dim makeDim(nn::EinsumOp op, const exec::MatmulDims::Places &places, size_t i, const Placed &a, const Placed &b) {
+  Dim makeDim(nn::EinsumOp op, const exec::MatmulDims::OperandDims &places, size_t i, const Placed &a,
+              const Placed &b) {
     Dim dim;
     if (i < places.lhs.size())
       dim.size = getShape(op.getInputs()[0])[places.lhs[i]], dim.a = a.strides[places.lhs[i]];

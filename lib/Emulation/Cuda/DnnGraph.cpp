@@ -226,7 +226,7 @@ DnnStatus cudnnBackendFinalize(DnnDescriptor descriptor) {
   GraphDescriptor &of = *getRef(descriptor);
   if (of.isFinal || of.kind == DnnKind::EngineConfig || of.kind == DnnKind::Engine)
     return refuseCall(__func__, DnnStatus::BadParameter, "a descriptor is finalized once, and answers never");
-  if (std::string why = checkWhole(of); !why.empty())
+  if (std::string why = checkComplete(of); !why.empty())
     return refuseCall(__func__, DnnStatus::BadParameter, why);
   if (of.kind == DnnKind::ExecutionPlan) {
     const GraphDescriptor &config = *of.getChild(DnnAttribute::PlanConfig);

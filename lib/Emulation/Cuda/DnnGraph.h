@@ -71,7 +71,7 @@ struct GraphTensor {
 /// Whether descriptors of the kind have the attribute, of that type and with as many elements.
 DnnStatus checkAttribute(DnnKind kind, DnnAttribute attribute, DnnElement element, int64_t count);
 /// Why a descriptor cannot be finalized; empty if it can.
-std::string checkWhole(const GraphDescriptor &descriptor);
+std::string checkComplete(const GraphDescriptor &descriptor);
 bool isKnown(DnnKind kind);
 
 // DnnEngines.cpp

@@ -23,7 +23,7 @@ struct Rule {
 };
 } // namespace
 
-/// Operations read as many tensors as their mode wants: `checkWhole` sees to those that are optional here.
+/// Operations read as many tensors as their mode wants: `checkComplete` sees to those that are optional here.
 static const std::vector<Rule> &getRules() {
   using K = DnnKind;
   using A = DnnAttribute;
@@ -166,7 +166,7 @@ static std::string checkPack(const GraphDescriptor &pack) {
 }
 
 /// What is missing first, then what does not fit together: checks of a kind rely on its attributes.
-std::string cleave::cuda::checkWhole(const GraphDescriptor &descriptor) {
+std::string cleave::cuda::checkComplete(const GraphDescriptor &descriptor) {
   for (const Rule &rule : getRules()) {
     if (rule.kind != descriptor.kind)
       continue;

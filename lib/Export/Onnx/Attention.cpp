@@ -158,7 +158,7 @@ static FailureOr<Names> writePartial(exec::PartialAttentionOp op, GraphBuilder &
   if (sums.getDimSize(3) != 1)
     return op.emitOpError("cannot be exported: it has no form in ONNX");
   OpBuilder nowhere(op.getContext());
-  nn::AttentionOp whole = op.createWhole(nowhere);
+  nn::AttentionOp whole = op.createFull(nowhere);
   Names made = AttentionWriter(whole, out).writeStep();
   whole->erase();
   if (Value seen = op.getSeen()) {
@@ -180,10 +180,10 @@ static std::string writeRotary(nn::RotaryEmbeddingOp op, GraphBuilder &out) {
     shape[0] = type.getDimSize(0);
     return out.expand(out(value), shape);
   };
-  bool isWhole = int64_t(op.getRotated()) == type.getDimSize(3);
+  bool isFull = int64_t(op.getRotated()) == type.getDimSize(3);
   return out.node(
       "RotaryEmbedding", {x, table(op.getCos()), table(op.getSin())}, type,
-      {{"interleaved", op.getInterleaved()}, {"rotary_embedding_dim", isWhole ? 0 : int64_t(op.getRotated())}});
+      {{"interleaved", op.getInterleaved()}, {"rotary_embedding_dim", isFull ? 0 : int64_t(op.getRotated())}});
 }
 
 void cleave::onnx::registerAttention(WriterTable &table) {

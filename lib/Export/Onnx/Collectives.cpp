@@ -77,8 +77,8 @@ static Digits getDigitsPerDim(spmd::MeshAttr mesh, ArrayAttr dims) {
 /// Numbers are those of all ranks, of which a pipeline has more than the sharding's mesh.
 static Digits getDigits(spmd::MeshAttr whole, spmd::ShardingAttr sharding) {
   Digits digits;
-  for (auto [dim, cut] : llvm::enumerate(sharding.getDims()))
-    for (AxisAttr axis : cut.getAxes())
+  for (auto [dim, sharded] : llvm::enumerate(sharding.getDims()))
+    for (AxisAttr axis : sharded.getAxes())
       addDigit(digits, whole, axis, dim);
   return digits;
 }
@@ -121,14 +121,14 @@ static std::optional<int64_t> getOneDim(const Digits &digits) {
 
 /// onnxruntime's exchanges the parts of the first dim. So what is sliced comes to the front in as many parts as there are ranks, and
 /// goes, as parts that came from ranks, before what is gathered.
-static std::string writeMicrosoftAllToAll(GraphBuilder &out, const std::string &x, int64_t gather, int64_t cut,
+static std::string writeMicrosoftAllToAll(GraphBuilder &out, const std::string &x, int64_t gather, int64_t sharded,
                                           int64_t ranks) {
   SmallVector<int64_t> split(out.typeOf(x).getShape()), toFront, back;
-  split[cut] /= ranks;
-  split.insert(split.begin() + cut, ranks);
-  toFront.push_back(cut);
+  split[sharded] /= ranks;
+  split.insert(split.begin() + sharded, ranks);
+  toFront.push_back(sharded);
   for (int64_t dim = 0; dim < int64_t(split.size()); ++dim)
-    if (dim != cut)
+    if (dim != sharded)
       toFront.push_back(dim);
   std::string parts = out.transpose(out.reshape(x, split), toFront);
   parts = out.node("AllToAll", {parts}, out.typeOf(parts), {{"group_size", ranks}}, kMicrosoft);
@@ -179,14 +179,16 @@ static std::string writeReduceScatter(spmd::ReduceScatterOp op, GraphBuilder &ou
 }
 
 static std::string writeAllToAll(spmd::AllToAllOp op, GraphBuilder &out) {
-  Digits gather = getDigitsPerDim(out.getMesh(), op.getGather()), cut = getDigitsPerDim(out.getMesh(), op.getSlice());
+  Digits gather = getDigitsPerDim(out.getMesh(), op.getGather()),
+         sharded = getDigitsPerDim(out.getMesh(), op.getSlice());
   std::string x = out(op.getInput());
-  std::optional<int64_t> from = getOneDim(gather), to = getOneDim(cut);
-  if (from && to && isMoved(out.typeOf(x).getElementType()) && usesMicrosoft(out, gather) && usesMicrosoft(out, cut))
+  std::optional<int64_t> from = getOneDim(gather), to = getOneDim(sharded);
+  if (from && to && isMoved(out.typeOf(x).getElementType()) && usesMicrosoft(out, gather) &&
+      usesMicrosoft(out, sharded))
     return writeMicrosoftAllToAll(out, x, *from, *to, gather.size());
   std::vector<NodeAttribute> attributes;
   addDigits(attributes, gather, "gather_");
-  addDigits(attributes, cut, "slice_");
+  addDigits(attributes, sharded, "slice_");
   return own(out, "AllToAll", {x}, op, std::move(attributes));
 }
 

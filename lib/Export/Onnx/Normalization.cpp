@@ -13,9 +13,9 @@ using namespace cleave::onnx;
 template <typename OpT> static std::string writeNorm(OpT op, GraphBuilder &out, StringRef opType, Value bias) {
   RankedTensorType type = getResultType(op);
   auto dims = RankedTensorType::get(type.getShape().drop_front(op.getDim()), type.getElementType());
-  auto isWhole = [&](Value value) { return cast<RankedTensorType>(value.getType()).getShape() == dims.getShape(); };
+  auto isFull = [&](Value value) { return cast<RankedTensorType>(value.getType()).getShape() == dims.getShape(); };
   Value scale = op.getScale();
-  bool takesScale = scale && isWhole(scale), takesBias = bias && isWhole(bias) && (takesScale || !scale);
+  bool takesScale = scale && isFull(scale), takesBias = bias && isFull(bias) && (takesScale || !scale);
   Names inputs = {out(op.getInput()), takesScale ? out(scale) : out.splat(1, dims)};
   if (takesBias)
     inputs.push_back(out(bias));

@@ -474,8 +474,8 @@ void cleave::onnx::registerMovement(Registry &registry) {
   registry.add("Pad", 11, {2, 3}, importPadV11);
   registry.add("Pad", 18, {2, 4}, importPadV11);
   registry.add("Reshape", 5, two, importReshape).follow(findReshapedRows).sizedBy(1, findReshaped);
-  registry.add("Slice", 1, one, importSlice).follow(findSlicedRows, /*cuts=*/true);
-  registry.add("Slice", 10, {3, 5}, importSlice).follow(findSlicedRows, /*cuts=*/true).sizedBy(2, findEnd);
+  registry.add("Slice", 1, one, importSlice).follow(findSlicedRows, /*slices=*/true);
+  registry.add("Slice", 10, {3, 5}, importSlice).follow(findSlicedRows, /*slices=*/true).sizedBy(2, findEnd);
   registry.add("SpaceToDepth", one, importSpaceToDepth);
   registry.add("Split", 2, {1, 1, Arity::kAny}, importSplit).follow(findRowsBeside);
   registry.add("Split", 13, {1, 2, Arity::kAny}, importSplit).follow(findRowsBeside);

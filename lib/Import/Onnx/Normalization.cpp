@@ -84,10 +84,10 @@ static void addMoments(NodeContext &node, const TrailingNorm &norm) {
 static void importLayerNormalization(NodeContext &node) {
   TrailingNorm norm(node);
   Value scale = node.operand(1), bias = node.operand(2);
-  bool isWhole = norm.isFitting(scale) && (!bias || norm.isFitting(bias));
-  Value y = node.create<nn::LayerNormOp>(norm.x, isWhole ? scale : Value(), isWhole ? bias : Value(), norm.axis,
+  bool isFull = norm.isFitting(scale) && (!bias || norm.isFitting(bias));
+  Value y = node.create<nn::LayerNormOp>(norm.x, isFull ? scale : Value(), isFull ? bias : Value(), norm.axis,
                                          APFloat(norm.epsilon));
-  if (!isWhole) {
+  if (!isFull) {
     y = norm.apply<nn::MulOp>(y, scale);
     y = bias ? norm.apply<nn::AddOp>(y, bias) : y;
   }
@@ -99,9 +99,9 @@ static void importLayerNormalization(NodeContext &node) {
 static void importRmsNormalization(NodeContext &node) {
   TrailingNorm norm(node);
   Value scale = node.operand(1);
-  bool isWhole = norm.isFitting(scale);
-  Value y = node.create<nn::RmsNormOp>(norm.x, isWhole ? scale : Value(), norm.axis, APFloat(norm.epsilon));
-  node.result(0, isWhole ? y : norm.apply<nn::MulOp>(y, scale));
+  bool isFull = norm.isFitting(scale);
+  Value y = node.create<nn::RmsNormOp>(norm.x, isFull ? scale : Value(), norm.axis, APFloat(norm.epsilon));
+  node.result(0, isFull ? y : norm.apply<nn::MulOp>(y, scale));
 }
 
 /// `x / norm(x)` along an axis, and 0 where the norm is 0.

@@ -59,16 +59,16 @@ struct OpImporter {
   /// Null: it mixes all rows.
   FindRowsFn findRows = nullptr;
   /// The results may have fewer rows: the first ones.
-  bool cutsRows = false;
+  bool slicesRows = false;
   /// Which operand says how large the result is to be; null: none.
   unsigned sizes = 0;
   FindSizedFn findSized = nullptr;
   Mixing mixing = Mixing::None;
   Identity identity = Identity::Zero;
 
-  OpImporter &follow(FindRowsFn find, bool cuts = false) {
+  OpImporter &follow(FindRowsFn find, bool slices = false) {
     findRows = find;
-    cutsRows = cuts;
+    slicesRows = slices;
     return *this;
   }
   OpImporter &sizedBy(unsigned operand, FindSizedFn find) {

@@ -82,7 +82,7 @@ private:
 } // namespace
 
 /// Along the first dim that is no slice by itself; rows that are too large are cut again.
-static void cut(const Filling &filling, const program::Load &box, uint64_t offset, std::vector<Slice> &slices) {
+static void addSlices(const Filling &filling, const program::Load &box, uint64_t offset, std::vector<Slice> &slices) {
   uint64_t bytes = filling.elementBytes;
   for (int64_t size : box.shape)
     bytes *= uint64_t(size);
@@ -102,7 +102,7 @@ static void cut(const Filling &filling, const program::Load &box, uint64_t offse
     part.starts[dim].base += at;
     if (!part.present.empty())
       part.present[dim].base -= at; // below 0 and above the part where nothing and all of it is there
-    cut(filling, part, offset + uint64_t(at) * row, slices);
+    addSlices(filling, part, offset + uint64_t(at) * row, slices);
   }
 }
 
@@ -111,7 +111,7 @@ program::Status CudaDevice::fill(const std::vector<Filling> &fillings, const Rea
   enter();
   std::vector<Slice> list;
   for (const Filling &filling : fillings)
-    cut(filling, *filling.load, 0, list);
+    addSlices(filling, *filling.load, 0, list);
   Slices slices;
   program::Thread reader;
   program::Status error = reader.start([&] {

@@ -84,7 +84,7 @@ static Status findListeners(const Launch &launch, Rendezvous &rendezvous) {
 
 /// What was asked for goes before what the launcher says.
 static Status findPlace(const std::string &text, const Launch &launch, Rendezvous &rendezvous) {
-  Place &place = rendezvous.address.place;
+  Endpoint &place = rendezvous.address.place;
   if (!text.empty()) {
     size_t colon = text.rfind(':');
     const char *digits = colon == std::string::npos ? "" : text.c_str() + colon + 1;

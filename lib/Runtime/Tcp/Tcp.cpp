@@ -161,8 +161,8 @@ Status TcpCommunicator::connectAll(int listener) {
   Door door(listener, own);
   std::map<int, Dialer> dialers;
   for (int other = 0; other < rank; ++other)
-    if (std::optional<Place> place = parsePlace(watch.getCards()[size_t(other)]))
-      dialers.emplace(other, Dialer(own, other)).first->second.setPlace(*place);
+    if (std::optional<Endpoint> place = parseEndpoint(watch.getCards()[size_t(other)]))
+      dialers.emplace(other, Dialer(own, other)).first->second.setEndpoint(*place);
   while (!nameMissing().empty()) {
     if (watch.getFailure().isRaised())
       return watch.getFailure().get();

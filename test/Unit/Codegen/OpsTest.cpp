@@ -459,7 +459,7 @@ TEST_F(OpsTest, WhatHasNoKernelIsRefusedWithAReason) {
   EXPECT_TRUE(failed(compile("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {\n"
                              "%y = func.call @main(%x) : (tensor<3xf32>) -> tensor<3xf32>\n"
                              "return %y : tensor<3xf32>\n}")));
-  EXPECT_EQ(errors, "func.call has no form for kernels");
+  EXPECT_EQ(errors, "func.call has no lowering for kernels");
 }
 
 } // namespace

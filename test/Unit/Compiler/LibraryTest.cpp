@@ -32,7 +32,7 @@ func.func @main(%a: tensor<8x4xf32, #rows> {nn.name = "a"}, %b: tensor<4x4xf32>)
 )";
 
 /// The same without a sharding.
-constexpr llvm::StringLiteral kWhole = R"(
+constexpr llvm::StringLiteral kModel = R"(
 func.func @main(%a: tensor<8x4xf32> {nn.name = "a"}, %b: tensor<4x4xf32>) -> (tensor<8x4xf32> {nn.name = "y"}) {
   %0 = nn.einsum %a, %b "ij,jk->ik" : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %1 = nn.einsum %0, %b "ij,jk->ik" : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
@@ -137,7 +137,7 @@ TEST_F(LibraryTest, PlaysDevices) {
 }
 
 TEST_F(LibraryTest, ChecksNothingWithoutRanks) {
-  Compilation compilation(write(kWhole));
+  Compilation compilation(write(kModel));
   EXPECT_FALSE(checkModel(compilation));
   EXPECT_EQ(compilation.getBlame(), Blame::Options);
   ASSERT_EQ(compilation.getDiagnostics().size(), 1u);
@@ -214,7 +214,7 @@ TEST_F(LibraryTest, NarrowsWhereOptionsSaySo) {
 }
 
 TEST_F(LibraryTest, PredictsWithoutAMeshForOneDevice) {
-  CompileOptions options = write(kWhole);
+  CompileOptions options = write(kModel);
   options.cluster = "8xH100-nvlink";
   Compilation compilation(options);
   std::optional<Report> report = predictModel(compilation);
@@ -227,7 +227,7 @@ TEST_F(LibraryTest, PredictsWithoutAMeshForOneDevice) {
 
 // One product on each of two ranks. That of the first is made again, for it takes 2 us to start and a message 5 us.
 TEST_F(LibraryTest, SchedulesTheStagesOfAModel) {
-  Compilation compilation(write(kWhole));
+  Compilation compilation(write(kModel));
   ScheduleOptions options;
   options.name = "gpipe";
   options.ranks = 2;
@@ -252,7 +252,7 @@ TEST_F(LibraryTest, SaysWhatIsWrongWithASchedule) {
   ASSERT_TRUE(std::holds_alternative<Diagnostic>(made));
   EXPECT_EQ(std::get<Diagnostic>(made).blame, Blame::Options);
   EXPECT_EQ(std::get<Diagnostic>(made).message, "a schedule by name needs '--microbatches', at least 1");
-  Compilation compilation(write(kWhole));
+  Compilation compilation(write(kModel));
   EXPECT_FALSE(scheduleModel(compilation, options));
   EXPECT_EQ(compilation.getBlame(), Blame::Options);
   EXPECT_EQ(compilation.getDiagnostics().size(), 1u);

@@ -165,14 +165,14 @@ std::string DeviceAttentionTest::compare(const Attention &a, ArrayRef<Tensor> in
 std::string DeviceAttentionTest::checkStages(const Attention &attention, uint64_t seed) {
   OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(attention.getText(), &context);
   auto func = *source->getOps<func::FuncOp>().begin();
-  DeviceCuts cuts = findDeviceStages(func.front());
-  if (!cuts.region)
+  DeviceSplits splits = findDeviceStages(func.front());
+  if (!splits.region)
     return "it has one stage";
   SmallVector<Tensor> inputs = drawInputs(func, seed);
   // The first stage ends behind its op. The second has its results as arguments.
-  Operation *first = cuts.ops.front();
-  OwningOpRef<func::FuncOp> second = cuts.region->clone();
-  Block &body = cuts.region->front();
+  Operation *first = splits.ops.front();
+  OwningOpRef<func::FuncOp> second = splits.region->clone();
+  Block &body = splits.region->front();
   body.getTerminator()->setOperands(first->getResults());
   while (&*std::next(first->getIterator()) != body.getTerminator())
     body.getTerminator()->getPrevNode()->erase();
@@ -318,11 +318,11 @@ TEST_F(DeviceAttentionTest, PartsOfManyQueriesTogetherAreTheWhole) {
 
 TEST_F(DeviceAttentionTest, MissAnyBarrier) {
   // By warps; by lanes, with values beside keys and in their place; by all warps for a query.
-  const Attention forms[] = {{"bf16", 1, 1, 2, 70, 100, 64, 64, "", false, true},
-                             {"f32", 1, 1, 2, 70, 100, 64, 64, "", false, true},
-                             {"f32", 1, 2, 1, 40, 50, 80, 128, "", true},
-                             {"f32", 1, 1, 1, 1, 300, 64, 64, ""}};
-  for (auto [number, attention] : llvm::enumerate(forms)) {
+  const Attention lowerings[] = {{"bf16", 1, 1, 2, 70, 100, 64, 64, "", false, true},
+                                 {"f32", 1, 1, 2, 70, 100, 64, 64, "", false, true},
+                                 {"f32", 1, 2, 1, 40, 50, 80, 128, "", true},
+                                 {"f32", 1, 1, 1, 1, 300, 64, 64, ""}};
+  for (auto [number, attention] : llvm::enumerate(lowerings)) {
     ASSERT_EQ(check(attention, 1), "") << attention.getText();
     size_t barriers = 1;
     for (size_t missing = 0; missing < barriers; ++missing)
@@ -342,8 +342,8 @@ TEST_F(DeviceAttentionTest, MissAnyBarrier) {
 
 /// Whoever takes part in a row's largest score, a lane left out is seen.
 TEST_F(DeviceAttentionTest, MissAShuffle) {
-  const Attention forms[] = {{"f16", 1, 1, 1, 33, 64, 64, 64, ""}, {"f32", 1, 1, 1, 33, 64, 64, 64, ""}};
-  for (const Attention &attention : forms)
+  const Attention lowerings[] = {{"f16", 1, 1, 1, 33, 64, 64, 64, ""}, {"f32", 1, 1, 1, 33, 64, 64, 64, ""}};
+  for (const Attention &attention : lowerings)
     EXPECT_THAT(check(attention, 1,
                       [](ModuleOp kernels) {
                         SmallVector<gpu::ShuffleOp> all;

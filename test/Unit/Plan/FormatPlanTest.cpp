@@ -35,16 +35,16 @@ TEST(FormatPlan, RulesReadBack) {
       "  - {tensor: w, dims: [...], experts: [a, b-1]}\n"
       "uneven: true\n");
   ASSERT_EQ(first.error, "");
-  std::string text = formatPlan(first.plan, AttentionForm::Gather, "");
+  std::string text = formatPlan(first.plan, AttentionMethod::Gather, "");
   Parsed again(text);
   ASSERT_EQ(again.error, "") << text;
-  EXPECT_EQ(formatPlan(again.plan, AttentionForm::Gather, ""), text);
+  EXPECT_EQ(formatPlan(again.plan, AttentionMethod::Gather, ""), text);
   ASSERT_EQ(again.plan.mesh.size(), 3u);
   EXPECT_EQ(again.plan.mesh[1].name, "b-1");
   EXPECT_EQ(again.plan.mesh[2].size, 3);
   EXPECT_EQ(again.plan.devices, first.plan.devices);
   EXPECT_TRUE(again.plan.uneven);
-  EXPECT_EQ(again.plan.attention, AttentionForm::Gather);
+  EXPECT_EQ(again.plan.attention, AttentionMethod::Gather);
   EXPECT_FALSE(again.plan.pipeline);
   ASSERT_EQ(again.plan.rules.size(), first.plan.rules.size());
   for (size_t i = 0; i < first.plan.rules.size(); ++i) {
@@ -63,7 +63,7 @@ TEST(FormatPlan, StagesReadBack) {
                "  stages: [{nodes: \"*/em, bed/*\", rank: 1}, {first: \"a\\\"b\", rank: 0}]\n");
   ASSERT_EQ(first.error, "");
   std::string stages = formatStages(first.plan.pipeline->stages);
-  Parsed again(formatPlan(first.plan, AttentionForm::Auto, "{axis: stage, microbatches: 2, stages: " + stages + "}"));
+  Parsed again(formatPlan(first.plan, AttentionMethod::Auto, "{axis: stage, microbatches: 2, stages: " + stages + "}"));
   ASSERT_EQ(again.error, "") << stages;
   ASSERT_EQ(again.plan.pipeline->stages.size(), 2u);
   EXPECT_EQ(again.plan.pipeline->stages[0].pattern.text, "*/em, bed/*");

@@ -34,7 +34,7 @@ struct OneRule {
   std::string error;
 };
 
-TEST(PlanRule, TheRestIsWholeAtAnyRank) {
+TEST(PlanRule, TheRestIsReplicatedAtAnyRank) {
   OneRule first("tensor: x, dims: [a, ...]"), last("tensor: x, dims: [..., b]"), middle("tensor: x, dims: [a, ..., b]");
   EXPECT_EQ(first.fit({2}), "[a]");
   EXPECT_EQ(first.fit({2, 3, 5}), "[a, _, _]");
@@ -53,7 +53,7 @@ TEST(PlanRule, WithoutTheRestRanksAreEqual) {
   EXPECT_FALSE(rule.plan.rules.front().dependsOnShape());
 }
 
-TEST(PlanRule, WhereItDividesItCuts) {
+TEST(PlanRule, WhereItDividesItSplits) {
   OneRule rule("tensor: x, dims: [a, b], where: divides"), strict("tensor: x, dims: [a, b]");
   EXPECT_EQ(rule.fit({2, 8}), "[a, b]");
   EXPECT_EQ(rule.fit({2, 6}), "[a, ?]\n27: 'x' has size 6 in dim 1, which axis \"b\"=4 does not divide: propagation "

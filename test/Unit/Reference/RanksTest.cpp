@@ -206,7 +206,7 @@ const char *kRowParallel = R"(
     }
   })";
 
-TEST_F(RanksTest, GlobalInputsAreCutAndResultsPutTogether) {
+TEST_F(RanksTest, GlobalInputsAreSplitAndResultsPutTogether) {
   std::string text = kRowParallel;
   text.replace(text.find("REDUCE"), 6, "%y = spmd.all_reduce sum %p over {\"x\"} : tensor<2x2xf32>");
   // numpy: arange(8).reshape(2, 4) @ arange(1, 9).reshape(4, 2)

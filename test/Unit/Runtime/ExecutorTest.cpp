@@ -275,7 +275,7 @@ TEST(Executor, CombinesTerms) {
 
 namespace {
 
-using Cut = std::vector<uint32_t>;
+using DimSplit = std::vector<uint32_t>;
 
 /// Numbers of a box, by its index in each dim.
 struct Numbers {
@@ -306,8 +306,8 @@ static Shape indexOf(const Shape &shape, int64_t place) {
 }
 
 /// What member `own` gets, by the words of docs/program-file.md.
-static Numbers simulate(CollectiveKind kind, const Cut &gather, const Cut &slice, const std::vector<Numbers> &operands,
-                        size_t own) {
+static Numbers simulate(CollectiveKind kind, const DimSplit &gather, const DimSplit &slice,
+                        const std::vector<Numbers> &operands, size_t own) {
   Numbers result;
   const Shape &shape = operands[0].shape;
   for (size_t dim = 0; dim < shape.size(); ++dim)
@@ -332,7 +332,7 @@ static Numbers simulate(CollectiveKind kind, const Cut &gather, const Cut &slice
 }
 
 /// Each of four ranks gives a part of x, and its result is a part of y. Returns how many elements were compared.
-static uint64_t checkCollective(CollectiveKind kind, uint32_t size, const Cut &gather, const Cut &slice,
+static uint64_t checkCollective(CollectiveKind kind, uint32_t size, const DimSplit &gather, const DimSplit &slice,
                                 uint32_t stream) {
   Builder b(4);
   Shape shape = {4, 4, 8};
@@ -390,14 +390,15 @@ TEST(Executor, CollectivesAreWhatTheFileSays) {
   uint64_t compared = 0;
   for (uint32_t stream : {0, 1})
     for (uint32_t size : {2, 4}) {
-      std::vector<Cut> cuts = size == 2 ? std::vector<Cut>{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}}
-                                        : std::vector<Cut>{{4, 1, 1}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {2, 1, 2}};
+      std::vector<DimSplit> splits = size == 2
+                                         ? std::vector<DimSplit>{{2, 1, 1}, {1, 2, 1}, {1, 1, 2}}
+                                         : std::vector<DimSplit>{{4, 1, 1}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {2, 1, 2}};
       compared += checkCollective(CollectiveKind::AllReduce, size, {}, {}, stream);
-      for (const Cut &cut : cuts) {
-        compared += checkCollective(CollectiveKind::AllGather, size, cut, {}, stream);
-        compared += checkCollective(CollectiveKind::ReduceScatter, size, {}, cut, stream);
-        for (const Cut &other : cuts)
-          compared += checkCollective(CollectiveKind::AllToAll, size, other, cut, stream);
+      for (const DimSplit &split : splits) {
+        compared += checkCollective(CollectiveKind::AllGather, size, split, {}, stream);
+        compared += checkCollective(CollectiveKind::ReduceScatter, size, {}, split, stream);
+        for (const DimSplit &other : splits)
+          compared += checkCollective(CollectiveKind::AllToAll, size, other, split, stream);
       }
     }
   std::printf("%llu elements compared\n", (unsigned long long)compared);

@@ -390,7 +390,7 @@ TEST(FlightRecorder, SaysWhyItCannotBeWritten) {
 }
 
 // An older record stays what it was until the new one takes its name; what could not take it is not left behind.
-TEST(FlightRecorder, IsWholeOrNotThere) {
+TEST(FlightRecorder, IsCompleteOrNotThere) {
   Folder folder;
   Options options = withDeadline(60);
   options.recordFolder = folder.path;

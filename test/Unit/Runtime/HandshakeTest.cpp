@@ -234,11 +234,11 @@ TEST(Door, IsOpenForRanksAmongMany) {
   auto [listener, port] = *openPort(getAddress(Reach::Machine), {0});
   Identity own = makeIdentity(0), his = makeIdentity(3);
   Door door(listener, own);
-  Place here{"127.0.0.1", {}, {port}};
+  Endpoint here{"127.0.0.1", {}, {port}};
   sockaddr_in to = listTargets(here).front();
   std::vector<int> strangers;
   Dialer dialer(his, 0);
-  dialer.setPlace(here);
+  dialer.setEndpoint(here);
   std::vector<Handshake> known;
   std::optional<Handshake> found;
   for (int i = 0; i < 700; ++i) {

@@ -38,7 +38,7 @@ static int join(const std::string &address, int rank, int size) {
   own.size = size;
   own.card = "card of " + std::to_string(rank);
   Dialer dialer(own, 0);
-  dialer.setPlace(where->place);
+  dialer.setEndpoint(where->place);
   for (int64_t end = getNow() + 5000000000; getNow() < end;)
     if (std::optional<Handshake> found = dialer.advance()) {
       std::string rest;

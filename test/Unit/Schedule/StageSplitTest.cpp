@@ -122,7 +122,7 @@ static std::optional<std::pair<int64_t, int64_t>> searchAll(const SplitProblem &
   return best;
 }
 
-TEST(StageSplitTest, EqualsASearchOverAllCuts) {
+TEST(StageSplitTest, EqualsASearchOverAllSplits) {
   int found = 0, refused = 0;
   for (unsigned seed = 0; seed < 3000; ++seed) {
     Generator generator{std::mt19937(seed)};
@@ -172,7 +172,7 @@ TEST(StageSplitTest, NamesALimitThatWouldDoForSeveralStagesOfARank) {
   EXPECT_GT(refused, 100);
 }
 
-TEST(StageSplitTest, TakesTheEarliestOfEqualCuts) {
+TEST(StageSplitTest, TakesTheEarliestOfEqualSplits) {
   StageSplit split = llvm::cantFail(splitStages(makeChain({1, 1, 1}), makeOptions(2)));
   EXPECT_EQ(split.stageOf, (std::vector<int32_t>{0, 1, 1}));
 }

@@ -29,7 +29,7 @@ struct Layers {
 
 constexpr int64_t kWeight = int64_t(4096) * 4096 * 4;
 
-TEST(CellSearchTest, EverythingStaysWholeWhereItFits) {
+TEST(CellSearchTest, EverythingStaysReplicatedWhereItFits) {
   Layers layers;
   CellSearch search(layers.graph.problem, layers.options, {});
   const CellAnswer *found = search.find(2 * kWeight);

@@ -69,7 +69,7 @@ Certificate certify(int64_t memoryBytes) {
       if (!options || (memoryBytes > 0 && tables->countStored(*options) > memoryBytes))
         continue;
       made.options = *options;
-      made.units = *tables->price(*options);
+      made.units = *tables->costOf(*options);
       made.storedBytes = tables->countStored(*options);
     }
     CellBound bound = boundCell(*tables, memoryBytes, made.units);
@@ -294,9 +294,9 @@ TEST(CertificateTest, TextsThatAreNone) {
   size_t messages = text.find("\"messages\": [");
   size_t begin = text.find('"', messages + 13) + 1, end = text.find('"', begin);
   for (size_t length : {size_t(0), size_t(4), (end - begin) / 8 * 4}) {
-    std::string cut = text;
-    cut.erase(begin + length, end - begin - length);
-    EXPECT_NE(said(cut), "") << length;
+    std::string shortened = text;
+    shortened.erase(begin + length, end - begin - length);
+    EXPECT_NE(said(shortened), "") << length;
   }
   std::string other = text;
   other[begin] = '#';

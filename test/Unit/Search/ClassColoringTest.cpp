@@ -27,8 +27,8 @@ TEST(ClassColoringTest, TheShorterSumIsTaken) {
     DimClasses classes(pair.graph.problem);
     ClassColoring found = pair.color(classes);
     DimClassId inner = classes.ofFactor(0, 2), outer = classes.ofFactor(0, 1);
-    EXPECT_EQ(found.isCut[inner], wide == 256);
-    EXPECT_EQ(found.isCut[outer], wide == 16);
+    EXPECT_EQ(found.isSplit[inner], wide == 256);
+    EXPECT_EQ(found.isSplit[outer], wide == 16);
     EXPECT_EQ(found.splitShare, 1.0);
   }
 }
@@ -42,13 +42,13 @@ TEST(ClassColoringTest, FactorsOfOps) {
   EXPECT_TRUE(pair.graph.problem.rule(pair.graph.problem.ruleOf(2)).isReduction(found.factors[2]));
 }
 
-TEST(ClassColoringTest, WhatMayNotBeCutStaysWhole) {
+TEST(ClassColoringTest, WhatMayNotBeSplitStaysReplicated) {
   Pair pair(256);
   DimClasses classes(pair.graph.problem);
   ClassColoring found = pair.color(classes, DimTag::Expert);
   EXPECT_EQ(found.splitShare, 0.0);
   for (DimPlace place = 0; place < classes.numPlaces(); ++place)
-    EXPECT_FALSE(found.isCut[classes.ofPlace(place)]);
+    EXPECT_FALSE(found.isSplit[classes.ofPlace(place)]);
 }
 
 // Of heads [2 kv, 4 groups] the first digit is cut: what is next is the second.

@@ -73,8 +73,8 @@ TEST(AxisNamesTest, RunsOfAtomsAreAxes) {
   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, graph.parameter({64, 256})}));
   const ShardingRule &rule = graph.problem.rule(0);
   Decision decision;
-  auto cut = [&](FactorId factor) { return static_cast<uint16_t>(rule.findSingleCut(factor)); };
-  decision.choices = {cut(0), cut(2), cut(2)};
+  auto split = [&](FactorId factor) { return static_cast<uint16_t>(rule.findSingleSplit(factor)); };
+  decision.choices = {split(0), split(2), split(2)};
   DimClasses classes(graph.problem);
   std::vector<NamedAxis> axes = nameAxes(graph.problem, classes, decision, {});
   ASSERT_EQ(axes.size(), 2u);
@@ -82,7 +82,7 @@ TEST(AxisNamesTest, RunsOfAtomsAreAxes) {
   EXPECT_EQ(axes[0].size, 2);
   EXPECT_EQ(axes[1].name, "model");
   EXPECT_EQ(axes[1].size, 4);
-  decision.choices = {cut(2), cut(0), cut(2)};
+  decision.choices = {split(2), split(0), split(2)};
   axes = nameAxes(graph.problem, classes, decision, {});
   ASSERT_EQ(axes.size(), 3u);
   EXPECT_EQ(axes[2].name, "model2");

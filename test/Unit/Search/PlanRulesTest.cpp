@@ -7,7 +7,7 @@ using namespace cleave::spmd;
 
 namespace {
 
-TensorDims cut(std::string name, std::initializer_list<const char *> axes) {
+TensorDims shard(std::string name, std::initializer_list<const char *> axes) {
   TensorDims tensor{std::move(name), {}};
   for (const char *axis : axes) {
     PlanDim &dim = tensor.dims.emplace_back();
@@ -30,31 +30,31 @@ std::vector<std::string> rulesOf(std::vector<TensorDims> tensors, std::vector<st
 using Texts = std::vector<std::string>;
 
 TEST(PlanRulesTest, EqualLayersAreOneRule) {
-  EXPECT_EQ(rulesOf({cut("h.0.up", {"", "model"}), cut("h.0.down", {"model", ""}), cut("h.1.up", {"", "model"}),
-                     cut("h.1.down", {"model", ""})}),
+  EXPECT_EQ(rulesOf({shard("h.0.up", {"", "model"}), shard("h.0.down", {"model", ""}), shard("h.1.up", {"", "model"}),
+                     shard("h.1.down", {"model", ""})}),
             (Texts{"h.*.up [_, model]", "h.*.down [model, _]"}));
 }
 
 TEST(PlanRulesTest, OneTensorKeepsItsName) {
-  EXPECT_EQ(rulesOf({cut("wte.weight", {"model", ""})}), Texts{"wte.weight [model, _]"});
+  EXPECT_EQ(rulesOf({shard("wte.weight", {"model", ""})}), Texts{"wte.weight [model, _]"});
 }
 
 // A star would pick the layer that is cut otherwise, or not at all.
 TEST(PlanRulesTest, OtherTensorsAreNotPicked) {
-  EXPECT_EQ(rulesOf({cut("h.0.up", {"model"}), cut("h.2.up", {"model"})}, {"h.1.up"}), Texts{"h.{0,2}.up [model]"});
-  EXPECT_EQ(rulesOf({cut("h.0.up", {"model"}), cut("h.2.up", {"model"}), cut("h.1.up", {"data"})}),
+  EXPECT_EQ(rulesOf({shard("h.0.up", {"model"}), shard("h.2.up", {"model"})}, {"h.1.up"}), Texts{"h.{0,2}.up [model]"});
+  EXPECT_EQ(rulesOf({shard("h.0.up", {"model"}), shard("h.2.up", {"model"}), shard("h.1.up", {"data"})}),
             (Texts{"h.{0,2}.up [model]", "h.1.up [data]"}));
 }
 
 // Numbers that differ in two places, and a star that would pick too much: each for itself.
 TEST(PlanRulesTest, NamesOneByOne) {
-  EXPECT_EQ(rulesOf({cut("a.0.b.1", {"model"}), cut("a.1.b.0", {"model"})}, {"a.0.b.0"}),
+  EXPECT_EQ(rulesOf({shard("a.0.b.1", {"model"}), shard("a.1.b.0", {"model"})}, {"a.0.b.0"}),
             (Texts{"a.0.b.1 [model]", "a.1.b.0 [model]"}));
 }
 
 // Letters that patterns read as more than themselves.
 TEST(PlanRulesTest, NamesWithWordsOfPatterns) {
-  EXPECT_EQ(rulesOf({cut("h[0]", {"model"}), cut("h[1]", {"model"})}), (Texts{"h[0] [model]", "h[1] [model]"}));
+  EXPECT_EQ(rulesOf({shard("h[0]", {"model"}), shard("h[1]", {"model"})}), (Texts{"h[0] [model]", "h[1] [model]"}));
 }
 
 //===----------------------------------------------------------------------===//

@@ -52,9 +52,9 @@ struct Layer {
 };
 
 /// `[_, 0 1]`: the atoms of each dim; `-` of what is whole.
-std::string cutsOf(const StyledPlan &plan, ValueId value) {
-  auto found = plan.getCuts().find(value);
-  if (found == plan.getCuts().end())
+std::string splitsOf(const StyledPlan &plan, ValueId value) {
+  auto found = plan.getSplits().find(value);
+  if (found == plan.getSplits().end())
     return "-";
   std::string text;
   for (const AtomList &atoms : found->second) {
@@ -71,15 +71,15 @@ std::string apply(StyledPlan &plan, Style style, AtomList atoms = {0, 1}) {
 }
 
 // Columns of one product are rows of the next; the residual stream and inputs stay whole.
-TEST(StylesTest, MegatronCutsColumnsAndRows) {
+TEST(StylesTest, MegatronSplitsColumnsAndRows) {
   Layer layer({4}, 8, 8);
   StyledPlan plan = layer.makePlan();
   EXPECT_EQ(apply(plan, Style::Megatron), "");
   for (ValueId weight : {layer.wq, layer.wk, layer.wv, layer.up})
-    EXPECT_EQ(cutsOf(plan, weight), "[_, 01]");
+    EXPECT_EQ(splitsOf(plan, weight), "[_, 01]");
   for (ValueId weight : {layer.wo, layer.down})
-    EXPECT_EQ(cutsOf(plan, weight), "[01, _]");
-  EXPECT_EQ(cutsOf(plan, layer.x), "-");
+    EXPECT_EQ(splitsOf(plan, weight), "[01, _]");
+  EXPECT_EQ(splitsOf(plan, layer.x), "-");
 }
 
 // Two ranks share a head of keys: what is left of heads are groups of queries.
@@ -87,10 +87,10 @@ TEST(StylesTest, FewHeadsOfKeys) {
   Layer layer({4}, 8, 2);
   StyledPlan plan = layer.makePlan();
   EXPECT_EQ(apply(plan, Style::Megatron), "");
-  EXPECT_EQ(cutsOf(plan, layer.wq), "[_, 01]");
-  EXPECT_EQ(cutsOf(plan, layer.wk), "[_, 0]");
-  EXPECT_EQ(cutsOf(plan, layer.wv), "[_, 0]");
-  EXPECT_EQ(cutsOf(plan, layer.wo), "[01, _]");
+  EXPECT_EQ(splitsOf(plan, layer.wq), "[_, 01]");
+  EXPECT_EQ(splitsOf(plan, layer.wk), "[_, 0]");
+  EXPECT_EQ(splitsOf(plan, layer.wv), "[_, 0]");
+  EXPECT_EQ(splitsOf(plan, layer.wo), "[01, _]");
 }
 
 TEST(StylesTest, HeadsThatDoNotDivide) {
@@ -106,21 +106,21 @@ TEST(StylesTest, MoreRanksThanHeads) {
   EXPECT_EQ(apply(plan, Style::Megatron, {0, 1, 2}), "4 heads on 8 ranks: 2 or 4 would divide");
 }
 
-TEST(StylesTest, SequenceCutsTokensBehindSums) {
+TEST(StylesTest, SequenceSplitsTokensBehindSums) {
   Layer layer({4}, 8, 8);
   StyledPlan plan = layer.makePlan();
   EXPECT_EQ(apply(plan, Style::Sequence), "");
-  EXPECT_EQ(cutsOf(plan, layer.up), "[_, 01]");
-  EXPECT_EQ(cutsOf(plan, layer.attended), "[_, 01, _]");
-  EXPECT_EQ(cutsOf(plan, layer.lowered), "[_, 01, _]");
+  EXPECT_EQ(splitsOf(plan, layer.up), "[_, 01]");
+  EXPECT_EQ(splitsOf(plan, layer.attended), "[_, 01, _]");
+  EXPECT_EQ(splitsOf(plan, layer.lowered), "[_, 01, _]");
 }
 
-TEST(StylesTest, DataCutsTheBatch) {
+TEST(StylesTest, DataSplitsTheBatch) {
   Layer layer({4}, 8, 8);
   StyledPlan plan = layer.makePlan();
   EXPECT_EQ(apply(plan, Style::Data), "");
-  EXPECT_EQ(cutsOf(plan, layer.x), "[01, _, _]");
-  EXPECT_EQ(plan.getCuts().size(), 1u);
+  EXPECT_EQ(splitsOf(plan, layer.x), "[01, _, _]");
+  EXPECT_EQ(plan.getSplits().size(), 1u);
   Layer small({4}, 8, 8, 2);
   StyledPlan other = small.makePlan();
   EXPECT_EQ(apply(other, Style::Data), "a batch of 2 on 4 ranks: 2 would divide");
@@ -133,9 +133,9 @@ TEST(StylesTest, FsdpStoresWeightsInParts) {
   Layer layer({4}, 8, 8, 4, 4);
   StyledPlan plan = layer.makePlan();
   EXPECT_EQ(apply(plan, Style::Fsdp), "");
-  EXPECT_EQ(cutsOf(plan, layer.x), "[01, _, _]");
+  EXPECT_EQ(splitsOf(plan, layer.x), "[01, _, _]");
   for (ValueId weight : {layer.wq, layer.wk, layer.wv, layer.wo, layer.up, layer.down})
-    EXPECT_EQ(cutsOf(plan, weight), "[01, _]");
+    EXPECT_EQ(splitsOf(plan, weight), "[01, _]");
   ASSERT_EQ(plan.getRemarks().size(), 1u) << "16 tokens meet weights of 64 rows";
   Layer large({4}, 8, 8, 4096);
   StyledPlan quiet = large.makePlan();
@@ -143,12 +143,12 @@ TEST(StylesTest, FsdpStoresWeightsInParts) {
   EXPECT_TRUE(quiet.getRemarks().empty());
 }
 
-TEST(StylesTest, ContextCutsTokens) {
+TEST(StylesTest, ContextSplitsTokens) {
   Layer layer({4}, 8, 8);
   StyledPlan plan = layer.makePlan();
   EXPECT_EQ(apply(plan, Style::Context), "");
-  EXPECT_EQ(cutsOf(plan, layer.x), "[_, 01, _]");
-  EXPECT_EQ(plan.getCuts().size(), 1u);
+  EXPECT_EQ(splitsOf(plan, layer.x), "[_, 01, _]");
+  EXPECT_EQ(plan.getSplits().size(), 1u);
   Layer odd({4}, 8, 8, 4, 7);
   StyledPlan other = odd.makePlan();
   EXPECT_EQ(apply(other, Style::Context), "7 tokens on 4 ranks: 7 would divide");
@@ -160,9 +160,9 @@ TEST(StylesTest, TwoAxes) {
   StyledPlan plan = layer.makePlan();
   EXPECT_EQ(apply(plan, Style::Fsdp, {0}), "");
   EXPECT_EQ(apply(plan, Style::Megatron, {1, 2}), "");
-  EXPECT_EQ(cutsOf(plan, layer.x), "[0, _, _]");
-  EXPECT_EQ(cutsOf(plan, layer.wq), "[0, 12]");
-  EXPECT_EQ(cutsOf(plan, layer.down), "[012, _]");
+  EXPECT_EQ(splitsOf(plan, layer.x), "[0, _, _]");
+  EXPECT_EQ(splitsOf(plan, layer.wq), "[0, 12]");
+  EXPECT_EQ(splitsOf(plan, layer.down), "[012, _]");
 }
 
 TEST(StylesTest, Experts) {
@@ -172,8 +172,8 @@ TEST(StylesTest, Experts) {
   graph.problem.addOutput(graph.einsum("eck,ekj->ecj", {graph.pointwise({wide}), down}));
   StyledPlan plan = makeStyled(graph, kNone);
   EXPECT_EQ(apply(plan, Style::Expert), "");
-  EXPECT_EQ(cutsOf(plan, up), "[01, _, _]");
-  EXPECT_EQ(cutsOf(plan, down), "[01, _, _]");
+  EXPECT_EQ(splitsOf(plan, up), "[01, _, _]");
+  EXPECT_EQ(splitsOf(plan, down), "[01, _, _]");
 }
 
 TEST(StylesTest, WhatAModelDoesNotHave) {

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/Cluster.h"
 #include "cleave/Sharding/CostModel.h"
-#include "cleave/Sharding/Placement.h"
+#include "cleave/Sharding/DeviceAssignment.h"
 #include <gtest/gtest.h>
 
 using namespace cleave::spmd;
@@ -131,8 +131,9 @@ TEST(ClusterTest, FlopsByWidth) {
 TEST(ClusterTest, PlacementsFillNodes) {
   auto listAxes = [](std::vector<int64_t> sizes) {
     std::vector<std::vector<std::string>> axes;
-    for (const Placement &placement : findPlacements(makeNodes(1, 1, 1), {{"data", "model"}, std::move(sizes), {}}))
-      axes.push_back(placement.axes);
+    for (const DeviceAssignment &assignment :
+         findDeviceAssignments(makeNodes(1, 1, 1), {{"data", "model"}, std::move(sizes), {}}))
+      axes.push_back(assignment.axes);
     return axes;
   };
   using Axes = std::vector<std::vector<std::string>>;
@@ -177,7 +178,7 @@ TEST(ClusterTest, SmallKernelsStayInTheCache) {
 
 // The unit is 1/1024 of a byte's time over the fastest link: 400 bytes a ns. Balanced has no latency, and bytes over the
 // network are 8 times as dear; bytes alone are the same anywhere.
-TEST(ClusterTest, PricesOfEachObjective) {
+TEST(ClusterTest, CostsOfEachObjective) {
   Cluster cluster = makeNodes(5, 1, 10);
   cluster.device.flopsPerNs = {{"f32", 1000}, {"bf16", 4000}};
   cluster.device.memoryBytesPerNs = 2000;

@@ -157,8 +157,8 @@ int64_t countPeers(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, const St
 }
 
 /// The cost of a step on a mesh of two axes, level by level as the head of CostModel.h says.
-int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int64_t> shape, const State &before,
-                const ReshardStep &step) {
+int64_t costOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int64_t> shape, const State &before,
+               const ReshardStep &step) {
   unsigned near = model.link(1).perByte < model.link(0).perByte, far = 1 - near;
   int64_t g = ranksAlong(mesh, near, step.atoms), m = ranksAlong(mesh, far, step.atoms);
   LinkCost fast = model.link(near), slow = model.link(far);
@@ -192,11 +192,11 @@ int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int
   return 0;
 }
 
-int64_t priceOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int64_t> shape, State now,
-                const ReshardPlan &plan) {
+int64_t costOf(const AtomMesh &mesh, const CostModel &model, llvm::ArrayRef<int64_t> shape, State now,
+               const ReshardPlan &plan) {
   int64_t cost = 0;
   for (const ReshardStep &step : plan.steps) {
-    cost += priceOf(mesh, model, shape, now, step);
+    cost += costOf(mesh, model, shape, now, step);
     now = step.after;
   }
   return cost;
@@ -212,9 +212,9 @@ TEST_P(EveryModel, PlansEveryPairAsWellAsAnyOther) {
     for (const State &to : states) {
       ReshardPlan plan = planBy(GetParam(), mesh, shape, from, to),
                   byBytes = planBy(CostModel(), mesh, shape, from, to);
-      ASSERT_EQ(plan.cost, priceOf(mesh, GetParam(), shape, from, plan))
+      ASSERT_EQ(plan.cost, costOf(mesh, GetParam(), shape, from, plan))
           << toString(mesh, {"x", "y"}, from) << " -> " << toString(mesh, {"x", "y"}, to);
-      ASSERT_LE(plan.cost, priceOf(mesh, GetParam(), shape, from, byBytes));
+      ASSERT_LE(plan.cost, costOf(mesh, GetParam(), shape, from, byBytes));
       if (plan.steps.size() != byBytes.steps.size())
         ASSERT_EQ(simulate(mesh, shape, 4, from, to, plan), "");
     }

@@ -73,11 +73,11 @@ void ExhaustiveSearch::addEdge(size_t source, const State &target, int64_t cost)
   auto it = index.find(target);
   if (it == index.end() || it->second == source)
     return;
-  uint32_t newlyCut = 0;
+  uint32_t newlySplit = 0;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
     if (nodes[source].isIdle(atom) && target.splits(atom))
-      newlyCut |= 1u << atom;
-  edges[source].push_back({it->second, cost, newlyCut});
+      newlySplit |= 1u << atom;
+  edges[source].push_back({it->second, cost, newlySplit});
 }
 
 void ExhaustiveSearch::addSlicesAndPartials(size_t source) {
@@ -219,7 +219,7 @@ std::vector<int64_t> ExhaustiveSearch::distancesFrom(size_t source, ArrayRef<Ato
     if (length > distance[node])
       continue;
     for (const Edge &edge : edges[node])
-      if (length + edge.cost < distance[edge.target] && !(edge.newlyCut & forbiddenMask)) {
+      if (length + edge.cost < distance[edge.target] && !(edge.newlySplit & forbiddenMask)) {
         distance[edge.target] = length + edge.cost;
         queue.push({distance[edge.target], edge.target});
       }

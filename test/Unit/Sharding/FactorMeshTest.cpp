@@ -11,12 +11,12 @@
 using namespace cleave::spmd;
 
 /// What every device holds of a dim that `cuts` of a mesh cut.
-static HeldShards hold(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<unsigned> cuts) {
+static HeldShards hold(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<unsigned> splits) {
   HeldShards held;
   int64_t devices = 1;
   for (int64_t size : sizes)
     devices *= size;
-  for (unsigned axis : cuts)
+  for (unsigned axis : splits)
     held.count *= sizes[axis];
   for (int64_t device = 0; device < devices; ++device) {
     std::vector<int64_t> digits(sizes.size());
@@ -24,7 +24,7 @@ static HeldShards hold(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<unsigned> c
     for (size_t axis = sizes.size(); axis-- > 0; rest /= sizes[axis])
       digits[axis] = rest % sizes[axis];
     int64_t shard = 0;
-    for (unsigned axis : cuts)
+    for (unsigned axis : splits)
       shard = shard * sizes[axis] + digits[axis];
     held.shards.push_back(shard);
   }
@@ -69,11 +69,11 @@ TEST(FactorMesh, ServesRandomMeshes) {
       sizes.push_back(1 + random() % 4);
     std::vector<HeldShards> lists;
     for (int list = 0, count = random() % 4; list < count; ++list) {
-      llvm::SmallVector<unsigned> cuts;
+      llvm::SmallVector<unsigned> splits;
       for (unsigned axis = 0; axis < sizes.size(); ++axis)
         if (random() % 2)
-          cuts.insert(cuts.begin() + random() % (cuts.size() + 1), axis);
-      lists.push_back(hold(sizes, cuts));
+          splits.insert(splits.begin() + random() % (splits.size() + 1), axis);
+      lists.push_back(hold(sizes, splits));
     }
     int64_t devices = 1;
     for (int64_t size : sizes)
@@ -81,9 +81,9 @@ TEST(FactorMesh, ServesRandomMeshes) {
     std::optional<Sizes> found = factorMesh(devices, lists);
     ASSERT_TRUE(found) << "round " << round;
     for (const HeldShards &held : lists) {
-      auto cuts = findCuts(*found, held);
-      ASSERT_TRUE(cuts) << "round " << round;
-      EXPECT_EQ(hold(*found, *cuts), held) << "round " << round;
+      auto splits = findSplits(*found, held);
+      ASSERT_TRUE(splits) << "round " << round;
+      EXPECT_EQ(hold(*found, *splits), held) << "round " << round;
       ++compared;
     }
   }

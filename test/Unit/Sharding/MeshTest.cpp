@@ -12,7 +12,7 @@ static Sizes atomSizes(const AtomMesh &mesh) {
   return sizes;
 }
 
-TEST(MeshTest, AxesAreCutIntoAscendingPrimes) {
+TEST(MeshTest, AxesAreSplitIntoAscendingPrimes) {
   AtomMesh mesh({4, 6, 1, 35, 7});
   EXPECT_EQ(atomSizes(mesh), (Sizes{2, 2, 2, 3, 5, 7, 7}));
   EXPECT_EQ(mesh.numRanks(), 4 * 6 * 35 * 7);

@@ -36,7 +36,7 @@ private:
     size_t target;
     int64_t cost;
     /// Bit per atom: it held copies before, and splits a dim after.
-    uint32_t newlyCut;
+    uint32_t newlySplit;
   };
   void addEdge(size_t source, const State &target, int64_t cost);
   void addSlicesAndPartials(size_t source);

@@ -60,13 +60,13 @@ TEST(ReshardPlannerTest, EqualStatesNeedNothing) {
 
 // On 1024 ranks, each sends 1023/1024 of twice the tensor: exact for 2^38 bytes (2^48 units), and for 2^43 bytes, whose
 // product with twice the ranks and the units of a byte leaves 64 bits, as dear as can be.
-TEST(ReshardPlannerTest, LargeTensorsOnLargeMeshesHavePrices) {
+TEST(ReshardPlannerTest, LargeTensorsOnLargeMeshesHaveCosts) {
   AtomMesh mesh({1024});
   AtomList all = mesh.atomsOf(0);
-  State partial = makeState({{}}, all), whole = makeState({{}});
-  auto price = [&](int64_t extent) { return ReshardPlanner(mesh).plan({extent}, 8, partial, whole)->cost; };
-  EXPECT_EQ(price(int64_t(1) << 35), 2 * ((int64_t(1) << 48) - (int64_t(1) << 38)));
-  EXPECT_EQ(price(int64_t(1) << 40), kImpossibleCost);
+  State partial = makeState({{}}, all), replicated = makeState({{}});
+  auto costOf = [&](int64_t extent) { return ReshardPlanner(mesh).plan({extent}, 8, partial, replicated)->cost; };
+  EXPECT_EQ(costOf(int64_t(1) << 35), 2 * ((int64_t(1) << 48) - (int64_t(1) << 38)));
+  EXPECT_EQ(costOf(int64_t(1) << 40), kImpossibleCost);
 }
 
 // A dim that loses and gains at once is no all_to_all. N = 64, every rank holds 16 and two of four swap theirs.
@@ -157,7 +157,7 @@ TEST(ReshardPlannerTest, BlockedAxisIsExchangedRatherThanGathered) {
 }
 
 // All of 4 x 4: gathering x would send 48; cut over y first, every rank has 4, sends it on and gathers 12.
-TEST(ReshardPlannerTest, ReplacedAxisIsCutFirst) {
+TEST(ReshardPlannerTest, ReplacedAxisIsSplitFirst) {
   Planned plan = planOn({4, 4}, {64}, makeState({{0, 1}}), makeState({{2, 3}}));
   EXPECT_EQ(plan.steps, R"(slice [[x, y]], exchange [y])");
   EXPECT_EQ(plan.bytes, 16);
@@ -188,13 +188,13 @@ TEST(ReshardPlannerTest, ScatterComesBeforeAllReduce) {
   EXPECT_EQ(plan.bytes, 32 + 48); // half of 64, then 2 * 3/4 of 32
 }
 
-TEST(ReshardPlannerTest, WholeValueBecomesPartialForNothing) {
+TEST(ReshardPlannerTest, ReplicatedValueBecomesPartialForNothing) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0}, {}}), makeState({{0}, {}}, {1}));
   EXPECT_EQ(plan.steps, R"(make_partial [x, _] partial(y: sum))");
   EXPECT_EQ(plan.bytes, 0);
 }
 
-TEST(ReshardPlannerTest, ReplicatedValueIsCutForNothing) {
+TEST(ReshardPlannerTest, ReplicatedValueIsSplitForNothing) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{}, {}}), makeState({{1, 0}, {}}));
   EXPECT_EQ(plan.steps, R"(slice [[y, x], _])");
   EXPECT_EQ(plan.bytes, 0);

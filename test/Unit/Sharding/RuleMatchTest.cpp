@@ -54,13 +54,13 @@ TEST_F(RuleMatchTest, ReplicatedOpsDoNothing) {
     EXPECT_EQ(choice, 0u);
 }
 
-TEST_F(RuleMatchTest, ReadsCutsOffTheStates) {
+TEST_F(RuleMatchTest, ReadsSplitsOffTheStates) {
   // i over x, k over the 3 of y: the result is partial over it.
   auto result = match(einsum(), {state({{0, 1}, {3}}), state({{3}, {}})}, {state({{0, 1}, {}}, {3})});
   ASSERT_TRUE(result) << error;
-  EXPECT_EQ(result->cuts[0], (AtomList{0, 1}));
-  EXPECT_EQ(result->cuts[1], AtomList());
-  EXPECT_EQ(result->cuts[2], AtomList{3});
+  EXPECT_EQ(result->splits[0], (AtomList{0, 1}));
+  EXPECT_EQ(result->splits[1], AtomList());
+  EXPECT_EQ(result->splits[2], AtomList{3});
   EXPECT_EQ(result->choices[0], 1u);
   EXPECT_EQ(result->choices[2], 0u);
   EXPECT_EQ(result->choices[3], 3u);
@@ -94,15 +94,15 @@ TEST_F(RuleMatchTest, TensorsMustSplitAFactorAlike) {
 TEST_F(RuleMatchTest, MajorFactorsFillFirst) {
   auto result = match(split(), {state({{0, 1, 2, 3}})}, {state({{0, 1}, {2, 3}})});
   ASSERT_TRUE(result) << error;
-  EXPECT_EQ(result->cuts[0], (AtomList{0, 1}));
-  EXPECT_EQ(result->cuts[1], (AtomList{2, 3}));
+  EXPECT_EQ(result->splits[0], (AtomList{0, 1}));
+  EXPECT_EQ(result->splits[1], (AtomList{2, 3}));
   // The major factor is half full: nothing may cut the minor one.
   EXPECT_FALSE(match(split(), {state({{0, 3}})}, {state({{0}, {3}})}));
   EXPECT_EQ(error, "operand 0 splits a dim into pieces that the op cannot take");
   EXPECT_TRUE(match(split(), {state({{2}})}, {state({{2}, {}})})) << error;
 }
 
-TEST_F(RuleMatchTest, PairsAreCutTogether) {
+TEST_F(RuleMatchTest, PairsAreSplitTogether) {
   RuleBuilder b(1, 1);
   std::optional<FactorId> in = b.addFactor(8), out = b.addFactor(8);
   b.operandDim(0, in).resultDim(0, out);
@@ -121,7 +121,7 @@ TEST_F(RuleMatchTest, DimsOfOneFactorNeedNotDivide) {
   auto result =
       match(einsum(), {state({{}, {2, 3, 0, 1}}), state({{2, 3, 0, 1}, {}})}, {state({{}, {}}, {0, 1, 2, 3})});
   ASSERT_TRUE(result) << error;
-  EXPECT_EQ(result->cuts[2], (AtomList{2, 3, 0, 1}));
+  EXPECT_EQ(result->splits[2], (AtomList{2, 3, 0, 1}));
   EXPECT_TRUE(match(einsum(), {state({{}, {}}), state({{}, {2, 3}})}, {state({{}, {2, 3}})})) << error;
   EXPECT_FALSE(match(split(), {state({{2, 3}})}, {state({{2, 3}, {}})}));
   EXPECT_EQ(error, "operand 0 splits a dim into pieces that the op cannot take");
@@ -140,7 +140,7 @@ TEST_F(RuleMatchTest, NeighborsExchangeWhatDoesNotDivide) {
   EXPECT_FALSE(match(b.rule, {state({{0}})}, {state({{}})}));
 }
 
-TEST_F(RuleMatchTest, DimsWithoutFactorsStayWhole) {
+TEST_F(RuleMatchTest, DimsWithoutFactorsStayReplicated) {
   RuleBuilder b(1, 1);
   b.operandDim(0, llvm::ArrayRef<FactorId>()).resultDim(0, llvm::ArrayRef<FactorId>());
   EXPECT_TRUE(match(b.rule, {state({{}})}, {state({{}})}));

@@ -58,7 +58,7 @@ TEST(ServeWantsTest, MakesADearCopyFirstWhereTheOthersAreSlicesOfIt) {
 
 // Rows on 8 ranks are wanted on 2, by the last atom and by the middle one. Each takes 32 bytes to their place and a gather of 3 times 32, 128
 // in all; the whole takes 7/8 of 256, and both are slices of it.
-TEST(ServeWantsTest, MakesTheWholeFirstWhereTheOthersAreSlicesOfIt) {
+TEST(ServeWantsTest, MakesTheReplicatedFirstWhereTheOthersAreSlicesOfIt) {
   Served served({8}, {{0, 1, 2}, {}}, {{{2}, {}}, {{1}, {}}});
   ASSERT_EQ(served.steps.size(), 3u);
   EXPECT_EQ(served.steps[0].want, 2u);

@@ -179,7 +179,7 @@ int64_t countPeers(const AtomMesh &mesh, const ShardMoves &moves) {
   return most;
 }
 
-TEST(ShardMovesTest, TheLargestSenderIsThePriceOfAnExchange) {
+TEST(ShardMovesTest, TheLargestSenderIsTheCostOfAnExchange) {
   std::mt19937 random(2);
   unsigned moving = 0, uneven = 0;
   for (int round = 0; round < 4000; ++round) {
@@ -224,12 +224,12 @@ TEST(ShardMovesTest, PiecesComeInOrder) {
 // header those of one y have for each other what one of them has of it: two others.
 TEST(ShardMovesTest, PeersAreCountedByHand) {
   AtomMesh mesh({8}), pairs({2, 2}), picture({3, 2});
-  State rows = State::replicated(2), columns = rows, whole = rows;
+  State rows = State::replicated(2), columns = rows, replicated = rows;
   rows.dims[0] = columns.dims[1] = mesh.atomsOf(0u);
-  EXPECT_EQ(exchangePeers(mesh, Ints{16, 16}, rows, whole), 7);
+  EXPECT_EQ(exchangePeers(mesh, Ints{16, 16}, rows, replicated), 7);
   EXPECT_EQ(exchangePeers(mesh, Ints{16, 16}, rows, columns), 7);
   EXPECT_EQ(exchangePeers(mesh, Ints{16, 16}, rows, rows), 0);
-  EXPECT_EQ(exchangePeers(mesh, Ints{16, 0}, rows, whole), 0);
+  EXPECT_EQ(exchangePeers(mesh, Ints{16, 0}, rows, replicated), 0);
   State xy = State::replicated(1), yx = xy, x = xy, y = xy;
   xy.dims[0] = {0, 1};
   yx.dims[0] = {1, 0};

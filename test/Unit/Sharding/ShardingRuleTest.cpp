@@ -33,8 +33,8 @@ TEST(ShardingRuleTest, TheFirstChoiceIsNone) {
   ASSERT_EQ(rule.choices.size(), 5u);
   EXPECT_TRUE(rule.choices.front().isNone());
   for (FactorId factor = 0; factor < 4; ++factor)
-    EXPECT_EQ(rule.findSingleCut(factor), factor + 1);
-  EXPECT_EQ(rule.findSingleCut(4), -1);
+    EXPECT_EQ(rule.findSingleSplit(factor), factor + 1);
+  EXPECT_EQ(rule.findSingleSplit(4), -1);
 }
 
 TEST(ShardingRuleTest, AFactorIsParallelOrReducedOrNeither) {
@@ -43,10 +43,10 @@ TEST(ShardingRuleTest, AFactorIsParallelOrReducedOrNeither) {
   EXPECT_FALSE(rule.isReduction(0));
   EXPECT_TRUE(rule.isReduction(2));
   EXPECT_FALSE(rule.isParallel(2));
-  RuleBuilder whole(1, 1);
-  FactorId factor = whole.addFactor(6);
-  EXPECT_FALSE(whole.rule.isParallel(factor));
-  EXPECT_FALSE(whole.rule.isReduction(factor));
+  RuleBuilder replicated(1, 1);
+  FactorId factor = replicated.addFactor(6);
+  EXPECT_FALSE(replicated.rule.isParallel(factor));
+  EXPECT_FALSE(replicated.rule.isReduction(factor));
 }
 
 TEST(ShardingRuleTest, DimsOfSizeOneHaveNoFactor) {
@@ -66,7 +66,7 @@ TEST(ShardingRuleTest, AReshapeMergesFactors) {
 }
 
 // 10 heads of 64 on 4 ranks are 3 heads each, and no even cut of 640 columns.
-TEST(ShardingRuleTest, AFactorWithDimsOfItsOwnMayBeCutUnevenly) {
+TEST(ShardingRuleTest, AFactorWithDimsOfItsOwnMayBeSplitUnevenly) {
   RuleBuilder builder(1, 1);
   auto rows = builder.addParallel(7), heads = builder.addParallel(10), size = builder.addParallel(64);
   builder.operandDim(0, rows).operandDim(0, llvm::ArrayRef<FactorId>{*heads, *size});
@@ -92,7 +92,7 @@ TEST(ShardingRuleTest, PiecesOfAReshapeThatDoNotLineUpAreExchanged) {
   EXPECT_FALSE(Regroup::isNeeded(2, {2, 2}));
 }
 
-TEST(ShardingRuleTest, FactorsThatNoChoiceCutsAreReplicated) {
+TEST(ShardingRuleTest, FactorsThatNoChoiceSplitsAreReplicated) {
   RuleBuilder builder(1, 1);
   auto rows = builder.addParallel(4);
   std::optional<FactorId> columns = builder.addFactor(5);
@@ -114,13 +114,13 @@ TEST(ShardingRuleTest, LinearOpsSayInWhichOperands) {
 TEST(ShardingRuleTest, AReductionMayTakeAPartialBiasAlong) {
   RuleBuilder builder(2, 1);
   FactorId k = *builder.addReduction(8, ReductionKind::Sum, {1});
-  const Choice &cut = builder.rule.choices[builder.rule.findSingleCut(k)];
-  EXPECT_EQ(cut.partialOperands.size(), 1u);
-  EXPECT_EQ(cut.partialOperands.front(), 1);
-  EXPECT_EQ(cut.partial, std::optional<ReductionKind>(ReductionKind::Sum));
+  const Choice &sharded = builder.rule.choices[builder.rule.findSingleSplit(k)];
+  EXPECT_EQ(sharded.partialOperands.size(), 1u);
+  EXPECT_EQ(sharded.partialOperands.front(), 1);
+  EXPECT_EQ(sharded.partial, std::optional<ReductionKind>(ReductionKind::Sum));
 }
 
-TEST(ShardingRuleTest, AnOpThatMustBeWholeSaysWhy) {
+TEST(ShardingRuleTest, AnOpThatMustBeReplicatedSaysWhy) {
   RuleBuilder builder(1, 1);
   builder.rule.mustReplicate = "draws random numbers";
   EXPECT_EQ(print(builder.rule), "([])->([]) {} must_replicate=\"draws random numbers\"");

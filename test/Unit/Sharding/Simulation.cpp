@@ -41,7 +41,7 @@ private:
   // The ranks that differ from `rank` in `atoms` only, itself included.
   std::vector<int64_t> group(int64_t rank, ArrayRef<AtomId> atoms) const;
   bool nest(const State &wide, const State &narrow, int64_t rank) const;
-  bool isWhole(const Slots &slots, const State &state, int64_t rank) const;
+  bool isFull(const Slots &slots, const State &state, int64_t rank) const;
 
   std::string makePartial(const ReshardStep &step);
   std::string reduce(ArrayRef<AtomId> atoms);
@@ -101,7 +101,7 @@ void Simulation::load(const State &state) {
     }
 }
 
-bool Simulation::isWhole(const Slots &slots, const State &state, int64_t rank) const {
+bool Simulation::isFull(const Slots &slots, const State &state, int64_t rank) const {
   for (int64_t element = 0; element < numElements; ++element)
     if (slots[element].has_value() != holds(state, rank, element))
       return false;
@@ -219,7 +219,7 @@ std::string Simulation::carryOut(const ReshardStep &step) {
   }
   now = step.after;
   for (int64_t rank = 0; wrong.empty() && rank < mesh.numRanks(); ++rank)
-    if (!isWhole(ranks[rank], now, rank))
+    if (!isFull(ranks[rank], now, rank))
       wrong = "a rank does not hold its shard";
   return wrong;
 }

@@ -75,7 +75,7 @@ TEST(CandidatesTest, OffersNoFallbacksWithoutConflict) {
 }
 
 // [batch 4, sequence 8] merged: a cut sequence does not get out into the flat dim while batch is whole ...
-TEST(CandidatesTest, HoldsAMinorFactorBackUnderAWholeMajor) {
+TEST(CandidatesTest, HoldsAMinorFactorBackUnderAReplicatedMajor) {
   GraphBuilder graph({2});
   ValueId x = graph.input({4, 8, 16}, {{}, {0}, {}});
   graph.problem.addOutput(graph.pointwise({graph.mergeDims(x, 0)}));
@@ -93,7 +93,7 @@ TEST(CandidatesTest, LetsAMinorFactorOutUnderAFullMajor) {
   EXPECT_EQ(flow.base(1, 0), kAtom0 | 6u);
 }
 
-// x=4 over heads [kv 2, group 4]: the first half of the axis goes to kv, the second to group; atoms are swept singly.
+// x=4 over heads [kv 2, group 4]: the first half of the axis goes to kv, the second to group; atoms are decided singly.
 TEST(CandidatesTest, FillsTheMajorFactorFirst) {
   GraphBuilder graph({4});
   ValueId x = graph.input({8, 16}, {{0}, {}});
@@ -119,13 +119,13 @@ TEST(CandidatesTest, RecordsWhatDoesNotDivide) {
 }
 
 // Axes that one annotation names as uneven may cut anything; others, of the same rows, may not.
-TEST(CandidatesTest, LetsAxesOfUnevenAnnotationsCutWhatTheyDoNotDivide) {
+TEST(CandidatesTest, LetsAxesOfUnevenAnnotationsSplitWhatTheyDoNotDivide) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({9, 15}, {{}, {}});
   Annotation annotation = graph.annotation({{0}, {}});
   annotation.isUneven = true;
-  ValueId cut = graph.constrain(graph.pointwise({x}), annotation);
-  graph.problem.addOutput(graph.pointwise({cut}));
+  ValueId sharded = graph.constrain(graph.pointwise({x}), annotation);
+  graph.problem.addOutput(graph.pointwise({sharded}));
   EXPECT_TRUE(graph.problem.mayBeUneven(0));
   EXPECT_FALSE(graph.problem.mayBeUneven(1));
   Flow flow(graph);
@@ -155,9 +155,9 @@ TEST(CandidatesTest, KeepsMultiplesOfSamplesEven) {
 TEST(CandidatesTest, CountsASplitReductionOnlyIfBroughtByAll) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{}, {0}});
-  ValueId brought = graph.parameter({16, 32}, {{0}, {}}), whole = graph.parameter({16, 32}, {{}, {}});
+  ValueId brought = graph.parameter({16, 32}, {{0}, {}}), replicated = graph.parameter({16, 32}, {{}, {}});
   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, brought}));
-  graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, whole}));
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, replicated}));
   Flow flow(graph);
   EXPECT_EQ(flow.candidates.split(flow.graph.nodeOfOp(0)), 2);
   EXPECT_EQ(flow.candidates.split(flow.graph.nodeOfOp(1)), 1);

@@ -107,16 +107,16 @@ GraphBuilder mergedRows(const DimAxes *annotated) {
 
 // A result that nobody annotations otherwise costs no more than the best annotation for it: an all_to_all, no gather.
 TEST(DetoursTest, AFreeResultCostsNoMoreThanTheBestAnnotationForIt) {
-  DimAxes whole = {{}, {}}, columns = {{}, {0}};
-  GraphBuilder asWhole = mergedRows(&whole), asColumns = mergedRows(&columns), free = mergedRows(nullptr);
+  DimAxes replicated = {{}, {}}, columns = {{}, {0}};
+  GraphBuilder asReplicated = mergedRows(&replicated), asColumns = mergedRows(&columns), free = mergedRows(nullptr);
   int64_t tensor = 24 * 64 * 4;
-  EXPECT_EQ(Solved(asWhole).bytes(), tensor * 3 / 4);
+  EXPECT_EQ(Solved(asReplicated).bytes(), tensor * 3 / 4);
   EXPECT_EQ(Solved(asColumns).bytes(), tensor * 3 / 16);
   EXPECT_EQ(Solved(free).bytes(), tensor * 3 / 16);
 }
 
 // But a sum over ranks is returned whole.
-TEST(DetoursTest, AFreeSumIsReturnedWhole) {
+TEST(DetoursTest, AFreeSumIsReturnedReplicated) {
   GraphBuilder graph({4});
   ValueId x = graph.input({64, 256}, {{}, {0}}), weight = graph.parameter({256, 64}, {{0}, {}});
   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, weight}));

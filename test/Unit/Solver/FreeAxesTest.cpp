@@ -47,14 +47,14 @@ struct Mlp {
   ValueId x, first, second, hidden, y;
 };
 
-TEST(FreeAxesTest, NothingIsCutWithoutThem) {
+TEST(FreeAxesTest, NothingIsSplitWithoutThem) {
   Mlp mlp({4}, 64);
   Solved solved(mlp.graph, byTime(mlp.graph, /*isFree=*/false));
   EXPECT_TRUE(solved.value(mlp.hidden).isReplicated());
 }
 
 // Of many rows each rank takes some, and nothing is sent.
-TEST(FreeAxesTest, RowsAreCutWhereThereAreMany) {
+TEST(FreeAxesTest, RowsAreSplitWhereThereAreMany) {
   Mlp mlp({4}, 65536);
   Solved solved(mlp.graph, byTime(mlp.graph));
   EXPECT_EQ(solved.value(mlp.hidden), mlp.graph.state({{0}, {}}));
@@ -66,7 +66,7 @@ TEST(FreeAxesTest, RowsAreCutWhereThereAreMany) {
 }
 
 // One row cannot be cut: columns, then rows of the weights, and the sum of [1, 4096], left where it is added: 3/4 of it.
-TEST(FreeAxesTest, WeightsAreCutWhereThereIsOneRow) {
+TEST(FreeAxesTest, WeightsAreSplitWhereThereIsOneRow) {
   Mlp mlp({4}, 1);
   Solved solved(mlp.graph, byTime(mlp.graph));
   EXPECT_EQ(solved.value(mlp.hidden), mlp.graph.state({{}, {0}}));
@@ -74,7 +74,7 @@ TEST(FreeAxesTest, WeightsAreCutWhereThereIsOneRow) {
   EXPECT_EQ(solved.bytes(), 3 * (4096 * 4) / 4);
 }
 
-TEST(FreeAxesTest, OnlyThoseThatAreFreeCut) {
+TEST(FreeAxesTest, OnlyThoseThatAreFreeSplit) {
   Mlp mlp({2, 2}, 65536);
   SolverOptions options = byTime(mlp.graph, /*isFree=*/false);
   mlp.graph.problem.setFree(1);
@@ -130,7 +130,7 @@ TEST(FreeAxesTest, TiedEndsHaveOneState) {
   }
 }
 
-TEST(FreeAxesTest, KeptDimsStayWhole) {
+TEST(FreeAxesTest, KeptDimsStayReplicated) {
   GraphBuilder graph({4});
   ValueId cache = graph.input({8, 4096});
   graph.problem.decideStorage(cache);
@@ -142,10 +142,10 @@ TEST(FreeAxesTest, KeptDimsStayWhole) {
 }
 
 // Columns of the first product are rows of the second.
-TEST(FreeAxesTest, OnlyWhatIsAllowedIsCut) {
+TEST(FreeAxesTest, OnlyWhatIsAllowedIsSplit) {
   Mlp mlp({4}, 65536);
   SolverOptions options = byTime(mlp.graph);
-  options.mayCut = [](OpId op, FactorId factor) { return factor == (op == 0 ? 2 : 1); };
+  options.maySplit = [](OpId op, FactorId factor) { return factor == (op == 0 ? 2 : 1); };
   Solved solved(mlp.graph, options);
   EXPECT_EQ(solved.operand(0, 1), mlp.graph.state({{}, {0}}));
   EXPECT_EQ(solved.operand(2, 1), mlp.graph.state({{0}, {}}));

@@ -128,7 +128,7 @@ TEST(JointTablesTest, BoundsAreBelowAndAnswersAboveTheLeast) {
     const Decision &decision = solved.solver.getDecision();
     std::optional<std::vector<uint16_t>> placed = tables->place(decision);
     ASSERT_TRUE(placed) << seed;
-    std::optional<int64_t> cost = tables->price(*placed);
+    std::optional<int64_t> cost = tables->costOf(*placed);
     ASSERT_TRUE(cost) << seed;
     int64_t answer = *cost - tables->getConstant();
     for (uint32_t variable = 0; variable < tables->getGraph().variables.size(); ++variable)
@@ -147,7 +147,7 @@ TEST(JointTablesTest, BoundsAreBelowAndAnswersAboveTheLeast) {
     exact += *least - passed.bound <= 1e-5 * static_cast<double>(*least);
     best += *least == answer;
   }
-  // Sweeps are no proof, and messages need not meet the least, but on graphs of this size they do.
+  // Passes are no proof, and messages need not meet the least, but on graphs of this size they do.
   EXPECT_EQ(exact, 400u);
   EXPECT_EQ(best, 400u);
 }
@@ -260,11 +260,11 @@ TEST(JointTablesTest, OnlyDecisionsHaveACost) {
   GraphBuilder graph = makeLayers({2});
   std::unique_ptr<JointTables> tables = JointTables::create(graph.problem, byTime(graph));
   std::vector<uint16_t> options(tables->getGraph().variables.size(), 0);
-  EXPECT_TRUE(tables->price(options));
+  EXPECT_TRUE(tables->costOf(options));
   options.back() = 1000;
-  EXPECT_FALSE(tables->price(options));
+  EXPECT_FALSE(tables->costOf(options));
   options.pop_back();
-  EXPECT_FALSE(tables->price(options));
+  EXPECT_FALSE(tables->costOf(options));
 }
 
 // The digest follows from all that costs.

@@ -1,6 +1,6 @@
 //===- LaunchesTest.cpp - where sending makes two kernels of one ----------===//
 //
-// Expected are the kernels that exec-form-kernels makes of such chains: a product with what is done on its tiles; rows; and no two
+// Expected are the kernels that exec-fuse-kernels makes of such chains: a product with what is done on its tiles; rows; and no two
 // of these in one.
 //
 //===----------------------------------------------------------------------===//
@@ -111,7 +111,7 @@ TEST(LaunchesTest, WhatIsSentBehindAProductIsReadByAnotherKernel) {
 }
 
 // Rows walk over whole tiles, so a norm has a kernel of its own in any case.
-TEST(LaunchesTest, ANormIsCutOffFromAProductAnyway) { EXPECT_EQ(Chain().product().norm().read(), "..."); }
+TEST(LaunchesTest, ANormIsSplitOffFromAProductAnyway) { EXPECT_EQ(Chain().product().norm().read(), "..."); }
 
 // Before the collective the sum was made with the product, behind it it is made with the norm; between these two it would be with neither.
 TEST(LaunchesTest, ASumGoesToTheNormBehindIt) { EXPECT_EQ(Chain().product().map().norm().read(), "...."); }
@@ -155,13 +155,13 @@ TEST(LaunchesTest, WhatAProductTakesInAnotherShapeIsMovedAnyway) {
 }
 
 // Nobody reads a part of a concat through it.
-TEST(LaunchesTest, PartsArePutTogetherBeforeTheyAreCut) {
+TEST(LaunchesTest, PartsArePutTogetherBeforeTheyAreSplit) {
   EXPECT_EQ(Chain().concat().norm().read(), ".j.");
   EXPECT_EQ(Chain().norm().concat().map().read(), "..j.");
 }
 
 // An op that reads a value twice is cut off from what made it once.
-TEST(LaunchesTest, AValueThatIsReadTwiceIsCutOffOnce) {
+TEST(LaunchesTest, AValueThatIsReadTwiceIsSplitOffOnce) {
   GraphBuilder graph({2});
   ValueId x = graph.pointwise({graph.input({8, 8})});
   graph.problem.addOutput(graph.add(x, x));

@@ -135,7 +135,7 @@ TEST(MessagesTest, CellsAreFoundOutWhereTheyMatter) {
     RandomGraph random(seed, /*isTree=*/true);
     __int128 least = random.findLeast({});
     for (JointTable &table : random.tables) {
-      table.price = [&table, cells = table.cells](uint32_t row, uint32_t column) {
+      table.costOf = [&table, cells = table.cells](uint32_t row, uint32_t column) {
         return cells[size_t(row) * table.columns + column];
       };
       table.exact.assign(table.cells.size(), false);

@@ -36,7 +36,7 @@ struct OneOp {
   }
   StrategyId strategy(std::vector<ChoiceId> choices) { return strategies.strategy(signatureId, choices); }
   const Strategy &at(std::vector<ChoiceId> choices) { return strategies[strategy(std::move(choices))]; }
-  int64_t price(std::vector<ChoiceId> choices) {
+  int64_t costOf(std::vector<ChoiceId> choices) {
     return objective.costOfNode(objective.internProfile(profile), strategy(std::move(choices))).cost;
   }
   Surcharge surcharge(std::vector<ChoiceId> choices) {
@@ -61,11 +61,11 @@ struct OneOp {
 OneOp matmul(std::vector<int64_t> axes, CostModel model = {}) {
   return OneOp(axes, einsumRule("ik,kj->ij", {{8, 16}, {16, 32}}), {{8, 16}, {16, 32}}, {8, 32}, std::move(model));
 }
-enum : ChoiceId { kWhole, kCutI, kCutK, kCutJ, kPartialLhs };
+enum : ChoiceId { kReplicated, kSplitI, kSplitK, kSplitJ, kPartialLhs };
 
 TEST(ObjectiveTest, CuttingTheContractedFactorMakesThePartialResult) {
   OneOp op = matmul({2});
-  StrategyId strategy = op.strategy({kCutK});
+  StrategyId strategy = op.strategy({kSplitK});
   const State &lhs = op.states[op.strategies.operandState(strategy, 0)],
               &rhs = op.states[op.strategies.operandState(strategy, 1)],
               &result = op.states[op.strategies.resultState(strategy, 0)];
@@ -74,21 +74,21 @@ TEST(ObjectiveTest, CuttingTheContractedFactorMakesThePartialResult) {
   EXPECT_EQ(rhs.dims[0], AtomList{0});
   EXPECT_TRUE(result.dims[0].empty() && result.dims[1].empty());
   EXPECT_EQ(result.partial, AtomList{0});
-  EXPECT_TRUE(op.at({kCutK}).keepsPartial);
+  EXPECT_TRUE(op.at({kSplitK}).keepsPartial);
 }
 
 TEST(ObjectiveTest, AtomsOfOneFactorKeepTheirOrder) {
   OneOp op = matmul({2, 2});
-  EXPECT_EQ(op.states[op.strategies.resultState(op.strategy({kCutI, kCutI}), 0)].dims[0], (AtomList{0, 1}));
+  EXPECT_EQ(op.states[op.strategies.resultState(op.strategy({kSplitI, kSplitI}), 0)].dims[0], (AtomList{0, 1}));
 }
 
 TEST(ObjectiveTest, RefusesWhatDoesNotDivide) {
   OneOp op = matmul({3});
-  EXPECT_TRUE(op.at({kWhole}).isValid);
-  EXPECT_FALSE(op.at({kCutI}).isValid);
+  EXPECT_TRUE(op.at({kReplicated}).isValid);
+  EXPECT_FALSE(op.at({kSplitI}).isValid);
   OneOp twice = matmul({16});
-  EXPECT_FALSE(twice.at({kCutI, kCutI, kCutI, kCutI}).isValid); // 8 rows, 16 shards.
-  EXPECT_TRUE(twice.at({kCutI, kCutI, kCutI, kWhole}).isValid);
+  EXPECT_FALSE(twice.at({kSplitI, kSplitI, kSplitI, kSplitI}).isValid); // 8 rows, 16 shards.
+  EXPECT_TRUE(twice.at({kSplitI, kSplitI, kSplitI, kReplicated}).isValid);
 }
 
 TEST(ObjectiveTest, RefusesAMinorFactorUnderAMajorThatIsNotFull) {
@@ -138,9 +138,9 @@ TEST(ObjectiveTest, GathersInsideCostWhatTheOthersSend) {
 // 2*8*16*32 = 8192 flops: 64 bytes for computing; split by 2 that is half. 1024 result bytes, nothing in excess.
 TEST(ObjectiveTest, ComputeCostsAByteFor128Flops) {
   OneOp op = matmul({2});
-  EXPECT_EQ(op.price({kWhole}), 64 * kCostUnitsPerByte);
-  EXPECT_EQ(op.price({kCutI}), 32 * kCostUnitsPerByte);
-  EXPECT_EQ(op.price({kCutK}), 32 * kCostUnitsPerByte - kCostUnitsPerByte / 32); // Keeps a partial.
+  EXPECT_EQ(op.costOf({kReplicated}), 64 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), 32 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitK}), 32 * kCostUnitsPerByte - kCostUnitsPerByte / 32); // Keeps a partial.
 }
 
 // If propagation splits by 2, repeating costs 1/64 byte for each flop beyond 1.25 * 4096, and writing 512 bytes more
@@ -148,11 +148,11 @@ TEST(ObjectiveTest, ComputeCostsAByteFor128Flops) {
 TEST(ObjectiveTest, RepeatingWhatIsSplitIsDear) {
   OneOp op = matmul({2});
   op.profile.split = op.profile.wide = 2;
-  EXPECT_EQ(op.price({kWhole}), (64 + 48 + 2) * kCostUnitsPerByte);
-  EXPECT_EQ(op.price({kCutI}), 32 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kReplicated}), (64 + 48 + 2) * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), 32 * kCostUnitsPerByte);
   OneOp bytes = matmul({2}, CostModel::create(Optimize::Bytes));
   bytes.profile.split = bytes.profile.wide = 2;
-  EXPECT_EQ(bytes.price({kWhole}), 64 + 768 + 2);
+  EXPECT_EQ(bytes.costOf({kReplicated}), 64 + 768 + 2);
 }
 
 // A byte over links takes as long as 64 flops, and first as 64 bytes of memory, then as one: 8192 flops and (128 + 512 +
@@ -165,16 +165,16 @@ TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
   model.perMemoryByte = kCostUnitsPerByte / 64.0;
   OneOp op = matmul({2}, model);
   op.profile.split = op.profile.wide = 2;
-  EXPECT_EQ(op.price({kWhole}), 128 * kCostUnitsPerByte);
-  EXPECT_EQ(op.price({kCutI}), 64 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kReplicated}), 128 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), 64 * kCostUnitsPerByte);
   op.model.perMemoryByte = kCostUnitsPerByte * 1.0;
-  EXPECT_EQ(op.price({kWhole}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
-  EXPECT_EQ(op.price({kCutI}), (4 * 16 + 16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kReplicated}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), (4 * 16 + 16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
   // What the kernel makes of its left side itself, and what it goes on with, costs no memory.
   op.profile.inside = 1;
-  EXPECT_EQ(op.price({kCutI}), (16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), (16 * 32 + 4 * 32) * 4 * kCostUnitsPerByte);
   op.profile.isKept = true;
-  EXPECT_EQ(op.price({kCutI}), 16 * 32 * 4 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), 16 * 32 * 4 * kCostUnitsPerByte);
 }
 
 // What one kernel reads and writes at the rate of the cache, four times as fast: fits with cut rows, and not with whole ones.
@@ -186,12 +186,12 @@ TEST(ObjectiveTest, WhatFitsIntoTheCacheIsCheaper) {
   model.perCacheByte = kCostUnitsPerByte / 4.0;
   model.cacheBytes = (4 * 16 + 16 * 32 + 4 * 32) * 4;
   OneOp op = matmul({2}, model);
-  EXPECT_EQ(op.price({kWhole}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
-  EXPECT_EQ(op.price({kCutI}), (4 * 16 + 16 * 32 + 4 * 32) * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kReplicated}), (8 * 16 + 16 * 32 + 8 * 32) * 4 * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), (4 * 16 + 16 * 32 + 4 * 32) * kCostUnitsPerByte);
   // What the kernel makes of its left side itself does not count for what fits either.
   op.model.cacheBytes = (16 * 32 + 4 * 32) * 4;
   op.profile.inside = 1;
-  EXPECT_EQ(op.price({kCutI}), (16 * 32 + 4 * 32) * kCostUnitsPerByte);
+  EXPECT_EQ(op.costOf({kSplitI}), (16 * 32 + 4 * 32) * kCostUnitsPerByte);
 }
 
 // Leaving the factor that the atom came to: 1/3 * 1/2 of 512 result, 512 lhs and 1024 rhs bytes. Without a weight among
@@ -199,94 +199,94 @@ TEST(ObjectiveTest, WhatFitsIntoTheCacheIsCheaper) {
 TEST(ObjectiveTest, LeavingTheUncontestedFactorIsCharged) {
   OneOp op = matmul({2});
   op.profile.calm = 1;
-  op.profile.allowed[kCutJ] = {0, 1};
-  EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + 3 * 512 / 6.0, 0.01);
+  op.profile.allowed[kSplitJ] = {0, 1};
+  EXPECT_NEAR(op.costOf({kSplitJ}) / double(kCostUnitsPerByte), 32 + 3 * 512 / 6.0, 0.01);
   op.profile.parameters = 2; // The right side is a weight: it does not count.
-  EXPECT_NEAR(op.price({kCutJ}) / double(kCostUnitsPerByte), 32 + (512 + 512) / 6.0, 0.01);
+  EXPECT_NEAR(op.costOf({kSplitJ}) / double(kCostUnitsPerByte), 32 + (512 + 512) / 6.0, 0.01);
 }
 
 TEST(ObjectiveTest, FallbacksAndTornAxesAreSurcharged) {
   OneOp op = matmul({4});
-  EXPECT_EQ(op.surcharge({kCutI, kCutI}), 0);
-  EXPECT_EQ(op.surcharge({kCutI, kCutJ}), 25); // Each could take the whole axis.
-  op.profile.allowed[kCutJ] = {0, ~AtomMask(0)};
-  EXPECT_EQ(op.surcharge({kCutJ, kCutJ}), 10);
+  EXPECT_EQ(op.surcharge({kSplitI, kSplitI}), 0);
+  EXPECT_EQ(op.surcharge({kSplitI, kSplitJ}), 25); // Each could take the whole axis.
+  op.profile.allowed[kSplitJ] = {0, ~AtomMask(0)};
+  EXPECT_EQ(op.surcharge({kSplitJ, kSplitJ}), 10);
 }
 
 // [x|-] -> whole of 8x32 f32 on 2 ranks: 512 bytes, half a byte for being a reshard.
 TEST(ObjectiveTest, ReshardsCostTheirBytesAndSurcharges) {
   OneOp op = matmul({2});
-  State cut = State::replicated(2), whole = cut, partial = cut;
-  cut.dims[0] = {0};
+  State sharded = State::replicated(2), replicated = sharded, partial = sharded;
+  sharded.dims[0] = {0};
   partial.addPartial(0, ReductionKind::Sum);
-  StateId from = op.states.intern(cut), to = op.states.intern(whole), sum = op.states.intern(partial);
-  auto price = [&](StateId source, StateId target, Surcharge surcharge, bool moves) {
+  StateId from = op.states.intern(sharded), to = op.states.intern(replicated), sum = op.states.intern(partial);
+  auto costOf = [&](StateId source, StateId target, Surcharge surcharge, bool moves) {
     return op.objective.costOfEdge(op.resultShape, source, target, 0, surcharge, {moves, false});
   };
-  EXPECT_EQ(price(from, from, 25, true), 0);
-  EXPECT_EQ(price(from, to, 0, false), 512 * kCostUnitsPerByte + kCostUnitsPerByte / 2);
-  EXPECT_EQ(price(from, to, 10, false), 512 * kCostUnitsPerByte * 11 / 10 + kCostUnitsPerByte / 2);
-  EXPECT_EQ(price(from, to, 0, true), 512 * kCostUnitsPerByte * 64 + kCostUnitsPerByte / 2);
-  EXPECT_EQ(price(to, from, 0, false), 0);                    // A slice.
-  EXPECT_EQ(price(to, sum, 0, false), kCostUnitsPerByte / 8); // A select.
+  EXPECT_EQ(costOf(from, from, 25, true), 0);
+  EXPECT_EQ(costOf(from, to, 0, false), 512 * kCostUnitsPerByte + kCostUnitsPerByte / 2);
+  EXPECT_EQ(costOf(from, to, 10, false), 512 * kCostUnitsPerByte * 11 / 10 + kCostUnitsPerByte / 2);
+  EXPECT_EQ(costOf(from, to, 0, true), 512 * kCostUnitsPerByte * 64 + kCostUnitsPerByte / 2);
+  EXPECT_EQ(costOf(to, from, 0, false), 0);                    // A slice.
+  EXPECT_EQ(costOf(to, sum, 0, false), kCostUnitsPerByte / 8); // A select.
 }
 
 /// Of the product's result: whole, and [x|-].
-struct WholeAndCut {
-  explicit WholeAndCut(OneOp &op) : whole(op.states.intern(State::replicated(2))) {
+struct ReplicatedAndSplit {
+  explicit ReplicatedAndSplit(OneOp &op) : replicated(op.states.intern(State::replicated(2))) {
     State rows = State::replicated(2);
     rows.dims[0] = {0};
-    cut = op.states.intern(rows);
+    sharded = op.states.intern(rows);
   }
-  StateId whole, cut;
+  StateId replicated, sharded;
 };
 
 // Whole to [x|-] and back, 8x32 f32 on 2 ranks, by time: a launch where one kernel becomes two; a launch, and what is moved read and
 // written, where it is moved before it is sent, and before it is cut where parts have to be put together. What is more than can be counted
 // is dear, and no gift.
-TEST(ObjectiveTest, WhatIsSentOrCutMayTakeAKernelMore) {
+TEST(ObjectiveTest, WhatIsSentOrSplitMayTakeAKernelMore) {
   CostModel model;
   model.perNs = kCostUnitsPerByte;
   model.perMemoryByte = kCostUnitsPerByte / 4.0;
   model.perLaunch = 100 * kCostUnitsPerByte;
   model.perReshard = 0;
   OneOp op = matmul({2}, model);
-  auto [whole, cut] = WholeAndCut(op);
-  auto priceOf = [&](StateId from, StateId to, EdgeTraits traits) {
+  auto [replicated, sharded] = ReplicatedAndSplit(op);
+  auto costOf = [&](StateId from, StateId to, EdgeTraits traits) {
     return op.objective.costOfEdge(op.resultShape, from, to, 0, 0, traits);
   };
   EdgeTraits splits, moves, joins;
   splits.splitsKernel = moves.movesFirst = joins.movesFirst = joins.joinsFirst = true;
   constexpr int64_t sent = 512 * kCostUnitsPerByte, launch = 100 * kCostUnitsPerByte;
-  EXPECT_EQ(priceOf(whole, whole, splits), 0);
-  EXPECT_EQ(priceOf(whole, cut, splits), launch);
-  EXPECT_EQ(priceOf(whole, cut, moves), 0);
-  EXPECT_EQ(priceOf(whole, cut, joins), launch + 2 * 1024 / 4 * kCostUnitsPerByte);
-  EXPECT_EQ(priceOf(cut, whole, splits), sent + launch);
-  EXPECT_EQ(priceOf(cut, whole, moves), sent + launch + 2 * 512 / 4 * kCostUnitsPerByte);
+  EXPECT_EQ(costOf(replicated, replicated, splits), 0);
+  EXPECT_EQ(costOf(replicated, sharded, splits), launch);
+  EXPECT_EQ(costOf(replicated, sharded, moves), 0);
+  EXPECT_EQ(costOf(replicated, sharded, joins), launch + 2 * 1024 / 4 * kCostUnitsPerByte);
+  EXPECT_EQ(costOf(sharded, replicated, splits), sent + launch);
+  EXPECT_EQ(costOf(sharded, replicated, moves), sent + launch + 2 * 512 / 4 * kCostUnitsPerByte);
   op.model.perMemoryByte = 1e18;
-  EXPECT_EQ(priceOf(whole, cut, joins), kForbidden / 8);
+  EXPECT_EQ(costOf(replicated, sharded, joins), kForbidden / 8);
 }
 
 // The same, of what stayed in one kernel: it is read then, and written where nobody else has it stored.
-TEST(ObjectiveTest, WhatIsSentOrCutGoesThroughMemory) {
+TEST(ObjectiveTest, WhatIsSentOrSplitGoesThroughMemory) {
   CostModel model;
   model.perNs = kCostUnitsPerByte;
   model.perMemoryByte = kCostUnitsPerByte / 4.0;
   model.perReshard = 0;
   OneOp op = matmul({2}, model);
-  auto [whole, cut] = WholeAndCut(op);
-  auto priceOf = [&](StateId from, StateId to, bool isKept) {
+  auto [replicated, sharded] = ReplicatedAndSplit(op);
+  auto costOf = [&](StateId from, StateId to, bool isKept) {
     EdgeTraits traits;
     traits.sharesKernel = true;
     traits.isKept = isKept;
     return op.objective.costOfEdge(op.resultShape, from, to, 0, 0, traits);
   };
   constexpr int64_t unit = kCostUnitsPerByte;
-  EXPECT_EQ(priceOf(whole, whole, true), 0);
-  EXPECT_EQ(priceOf(whole, cut, false), 512 / 4 * unit);
-  EXPECT_EQ(priceOf(whole, cut, true), (512 + 1024) / 4 * unit);
-  EXPECT_EQ(priceOf(cut, whole, true), (512 + (512 + 1024) / 4) * unit);
+  EXPECT_EQ(costOf(replicated, replicated, true), 0);
+  EXPECT_EQ(costOf(replicated, sharded, false), 512 / 4 * unit);
+  EXPECT_EQ(costOf(replicated, sharded, true), (512 + 1024) / 4 * unit);
+  EXPECT_EQ(costOf(sharded, replicated, true), (512 + (512 + 1024) / 4) * unit);
 }
 
 // Terms of a sum become terms of a maximum by way of the whole value, 8x32 f32: an all_reduce, half a byte for being

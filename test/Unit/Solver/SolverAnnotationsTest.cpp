@@ -21,7 +21,7 @@ TEST(SolverAnnotationsTest, AFreeInputIsStoredAsItsUsersWantIt) {
   EXPECT_EQ(Solved(graph).value(y), graph.state({{0}, {}}));
 }
 
-TEST(SolverAnnotationsTest, AnInputWithUnlikeUsersIsStoredWhole) {
+TEST(SolverAnnotationsTest, AnInputWithUnlikeUsersIsStoredReplicated) {
   GraphBuilder graph({2});
   ValueId y = graph.input({8, 16});
   graph.problem.addOutput(graph.add(graph.input({8, 16}, {{0}, {}}), y));
@@ -32,7 +32,7 @@ TEST(SolverAnnotationsTest, AnInputWithUnlikeUsersIsStoredWhole) {
 }
 
 // The input is annotated [data?, _]; its users also cut dim 0 over model, so it is stored that way. A closed one is not.
-TEST(SolverAnnotationsTest, AnOpenDimIsCutFurtherAndAClosedOneIsNot) {
+TEST(SolverAnnotationsTest, AnOpenDimIsSplitFurtherAndAClosedOneIsNot) {
   for (bool isOpen : {true, false}) {
     GraphBuilder graph({2, 2});
     ValueId x = graph.input({8, 16});
@@ -46,7 +46,7 @@ TEST(SolverAnnotationsTest, AnOpenDimIsCutFurtherAndAClosedOneIsNot) {
   }
 }
 
-TEST(SolverAnnotationsTest, ReplicatedAxesDoNotCutOpenDims) {
+TEST(SolverAnnotationsTest, ReplicatedAxesDoNotSplitOpenDims) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({8, 16});
   Annotation annotation = graph.annotation({{0}, {}});
@@ -110,7 +110,7 @@ State partialState(const GraphBuilder &graph, const DimAxes &dims, unsigned axis
 }
 
 // A product annotated partial is one whose contracted dim is cut: each rank multiplies half, and nothing is sent.
-TEST(SolverAnnotationsTest, APartialProductCutsWhatItSumsOver) {
+TEST(SolverAnnotationsTest, APartialProductSplitsWhatItSumsOver) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32});
   ValueId y = graph.einsum("ik,kj->ij", {x, w});
@@ -130,7 +130,7 @@ TEST(SolverAnnotationsTest, APartialProductCutsWhatItSumsOver) {
 }
 
 // An op that sums nothing stays whole, and its result is made partial for nothing, of any kind.
-TEST(SolverAnnotationsTest, AWholeValueIsMadePartial) {
+TEST(SolverAnnotationsTest, AReplicatedValueIsMadePartial) {
   for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min}) {
     GraphBuilder graph({2});
     ValueId x = graph.input({8, 16}, {{}, {}}), y = graph.pointwise({x});
@@ -159,11 +159,11 @@ TEST(SolverAnnotationsTest, ConstraintsMakeAndEndPartialValues) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{}, {}});
   ValueId terms = graph.constrain(graph.pointwise({x}), graph.partialAnnotation({{}, {}}, {0}, ReductionKind::Max));
-  ValueId cut = graph.constrain(terms, graph.annotation({{}, {0}}));
-  addOutput(graph, graph.pointwise({cut}), {{}, {0}});
+  ValueId sharded = graph.constrain(terms, graph.annotation({{}, {0}}));
+  addOutput(graph, graph.pointwise({sharded}), {{}, {0}});
   Solved solved(graph);
   EXPECT_EQ(solved.value(terms), partialState(graph, {{}, {}}, 0, ReductionKind::Max));
-  EXPECT_EQ(solved.value(cut), graph.state({{}, {0}}));
+  EXPECT_EQ(solved.value(sharded), graph.state({{}, {0}}));
   EXPECT_EQ(solved.bytes(), 8 * 16 * 4 / 2);
 }
 
@@ -234,7 +234,7 @@ TEST(SolverAnnotationsTest, TheLowerPriorityNumberDecidesFirst) {
 
 // Of three operands the later two want the axis for columns: moving one would be cheaper than moving two. But rows came
 // first, and stay: two all_to_alls, where each rank sends half of its [4, 16].
-TEST(SolverAnnotationsTest, WhatAnEarlierPriorityCutsStays) {
+TEST(SolverAnnotationsTest, WhatAnEarlierPrioritySplitsStays) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}), y = graph.input({8, 16}), z = graph.input({8, 16});
   for (ValueId later : {y, z}) {
@@ -320,7 +320,7 @@ TEST(SolverAnnotationsTest, IllegalAnnotationsAreErrors) {
   EXPECT_EQ(errorOf({{}, {0}}, {8, 10}), "dim 1 has size 10, which 4 shards do not divide");
 }
 
-TEST(SolverAnnotationsTest, AValueIsNotPartialOverWhatKeepsItWhole) {
+TEST(SolverAnnotationsTest, AValueIsNotPartialOverWhatKeepsItReplicated) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 8});
   Annotation annotation = graph.partialAnnotation({{}, {}}, {0});

@@ -55,14 +55,14 @@ public:
 
 private:
   std::optional<State> stateOf(const ShardingRule &rule, const TensorFactors &factors,
-                               const std::vector<std::vector<AtomId>> &cuts) const {
+                               const std::vector<std::vector<AtomId>> &splits) const {
     State state = State::replicated(factors.size());
     for (auto [dim, dimFactors] : llvm::zip_equal(state.dims, factors))
       for (FactorId factor : dimFactors) // Rules here have at most one factor per dim.
-        for (AtomId atom : cuts[factor])
+        for (AtomId atom : splits[factor])
           dim.push_back(atom);
-    for (size_t factor = 0; factor < cuts.size(); ++factor)
-      if (rule.factorSizes[factor] % mesh.product(cuts[factor]) != 0)
+    for (size_t factor = 0; factor < splits.size(); ++factor)
+      if (rule.factorSizes[factor] % mesh.product(splits[factor]) != 0)
         return std::nullopt;
     return state;
   }
@@ -72,14 +72,14 @@ private:
     for (unsigned atom = 0; atom < mesh.numAtoms(); ++atom)
       count *= rule.choices.size();
     for (size_t number = 0; number < count; ++number) {
-      std::vector<std::vector<AtomId>> cuts(rule.factorSizes.size());
+      std::vector<std::vector<AtomId>> splits(rule.factorSizes.size());
       std::vector<std::pair<int32_t, AtomId>> partialOperands;
       AtomList partial;
       size_t rest = number;
       for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom, rest /= rule.choices.size()) {
         const Choice &choice = rule.choices[rest % rule.choices.size()];
         for (FactorId factor : choice.factors)
-          cuts[factor].push_back(atom);
+          splits[factor].push_back(atom);
         for (int32_t operand : choice.partialOperands)
           partialOperands.push_back({operand, atom});
         if (choice.partial)
@@ -88,11 +88,11 @@ private:
       OpStates states;
       bool isValid = true;
       for (const TensorFactors &factors : rule.operands) {
-        std::optional<State> state = stateOf(rule, factors, cuts);
+        std::optional<State> state = stateOf(rule, factors, splits);
         isValid &= state.has_value();
         states.operands.push_back(state.value_or(State()));
       }
-      std::optional<State> made = stateOf(rule, rule.results.front(), cuts);
+      std::optional<State> made = stateOf(rule, rule.results.front(), splits);
       if (!isValid || !made)
         continue;
       for (auto [operand, atom] : partialOperands)
@@ -249,7 +249,7 @@ void compare(std::vector<int64_t> axes, unsigned numOps, unsigned numTrials, uns
   EXPECT_GE(numEqual, mustEqual);
 }
 
-// Sweeps of one axis after the other, without pairs in the end: what a later axis does changes what is best for an
+// Passes of one axis after the other, without pairs in the end: what a later axis does changes what is best for an
 // earlier one, so a second round finds what the first one missed.
 TEST(SolverBruteForceTest, OneRoundIsNotEnough) {
   GraphBuilder graph({2, 2, 2});

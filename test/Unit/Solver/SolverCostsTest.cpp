@@ -64,7 +64,7 @@ TEST(SolverCostsTest, AValueThatIsReadAgainIsReshardedOnce) {
 }
 
 // The same model in units half as long.
-TEST(SolverCostsTest, PricesAreToldAsBytesOfTheFastestLink) {
+TEST(SolverCostsTest, CostsAreToldAsBytesOfTheFastestLink) {
   GraphBuilder graph({2});
   ValueId y = graph.normalize({graph.input({4, 64}, {{}, {0}})}, 2);
   addOutput(graph, y, {{}, {0}});
@@ -74,9 +74,9 @@ TEST(SolverCostsTest, PricesAreToldAsBytesOfTheFastestLink) {
     options.costs.perReshard *= 2;
     return options;
   }());
-  auto price = [&](const Solved &solved) { return solved.solver.findNextBest(y, 0); };
-  ASSERT_TRUE(price(usual) && price(doubled));
-  EXPECT_EQ(price(usual)->bytes, price(doubled)->bytes);
+  auto nextBest = [&](const Solved &solved) { return solved.solver.findNextBest(y, 0); };
+  ASSERT_TRUE(nextBest(usual) && nextBest(doubled));
+  EXPECT_EQ(nextBest(usual)->bytes, nextBest(doubled)->bytes);
 }
 
 } // namespace

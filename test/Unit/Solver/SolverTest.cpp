@@ -39,7 +39,7 @@ TEST(SolverTest, DataParallelSendsNothing) {
 }
 
 // 10 columns on 4 ranks, 3 on each: the maximum of [64] over them is all that is sent. Without the word nothing is cut.
-TEST(SolverTest, UnevenColumnsStayCut) {
+TEST(SolverTest, UnevenColumnsStaySplit) {
   for (bool isUneven : {false, true}) {
     GraphBuilder graph({4});
     ValueId x = graph.input({64, 10});
@@ -226,7 +226,7 @@ TEST(SolverTest, ExplainsWhatGivesWayToAConflict) {
   EXPECT_TRUE(next[1].isFallback);
 }
 
-TEST(SolverTest, ListsWhyAnOpStaysWhole) {
+TEST(SolverTest, ListsWhyAnOpStaysReplicated) {
   GraphBuilder graph({2});
   RuleBuilder rule(1, 1);
   std::optional<FactorId> sorted = rule.addFactor(8), column = rule.addParallel(16);
@@ -243,7 +243,7 @@ TEST(SolverTest, ListsWhyAnOpStaysWhole) {
 
 // Cutting the rows is free; the next best is to gather them: 256 bytes, and computing them twice. It is also what is left
 // where the other operand, which is free, is taken whole; how x is stored says its annotation.
-TEST(SolverTest, PricesTheNextBestChoice) {
+TEST(SolverTest, TellsTheCostOfTheNextBestChoice) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{0}, {}}), free = graph.input({8, 16}), y = graph.pointwise({x, free});
   graph.problem.addOutput(y);

@@ -23,7 +23,7 @@ TEST(Status, QuotingSpellsOutWhatIsNotPrintable) {
   EXPECT_EQ(quote("\xff\xc2\x9b \xe9\x87"), "'\\xff\\xc2\\x9b \\xe9\\x87'");
 }
 
-TEST(Status, QuotingCutsLongText) {
+TEST(Status, QuotingSplitsLongText) {
   EXPECT_EQ(quote(std::string(200, 'x')), "'" + std::string(200, 'x') + "'");
   EXPECT_EQ(quote(std::string(201, 'x')), "'" + std::string(200, 'x') + "...'");
 }

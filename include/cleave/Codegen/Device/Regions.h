@@ -1,7 +1,7 @@
 //===- Regions.h - regions that are kernels of a device ---------*- C++ -*-===//
 //
 // What code generation can say of a region before there is a target: whether a device has one kernel for it, and where it would have to be
-// cut. Those who form kernels ask here, as the answers follow from the forms of ops, which are known nowhere else.
+// cut. Those who fuse ops ask here, as the answers follow from the lowerings of ops, which are known nowhere else.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_CODEGEN_DEVICE_REGIONS_H
@@ -18,19 +18,19 @@ namespace cleave::codegen {
 bool canEmitDevice(mlir::Block &region, std::string &reason);
 
 /// A region in simple ops, for whoever splits it.
-struct DeviceCuts {
+struct DeviceSplits {
   mlir::OwningOpRef<mlir::func::FuncOp> region;
   /// Ops of it, in the order of the program, whose results have to lie in memory before the rest is computed.
   llvm::SmallVector<mlir::Operation *> ops;
 };
-DeviceCuts findDeviceCuts(mlir::Block &region);
+DeviceSplits findDeviceSplits(mlir::Block &region);
 /// Attention of halves to which there are 16 queries or more is whole for libraries, and so is that of f32 where it will be of bf16.
 struct StageOptions {
   bool forLibraries = false, narrowsFloats = false;
 };
 /// Of a region that has a kernel of few blocks, a reduction of much into little: the same with the reduction in two stages, and the
 /// first of them as the only op. No region where there is nothing to gain.
-DeviceCuts findDeviceStages(mlir::Block &region, const StageOptions &options = {});
+DeviceSplits findDeviceStages(mlir::Block &region, const StageOptions &options = {});
 
 /// As `canBeInPlace`, of a device's kernel. Precondition: `canEmitDevice(region)`.
 bool canBeInPlaceOnDevice(mlir::Block &region, unsigned argument, unsigned result);

@@ -277,12 +277,12 @@ static bool readsInPlace(Operation *op, OpOperand &operand) {
 }
 
 bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, bool isOnlyReader) const {
-  bool isWhole = countElements(operand.get()) == from.elements;
+  bool isFull = countElements(operand.get()) == from.elements;
   switch (spmd::getJoining(from.getKind(), *getForm(op), isa<nn::TransposeOp>(op))) {
   case spmd::Joining::Never:
     return false;
   case spmd::Joining::AsLast:
-    return isWhole && isOnlyReader;
+    return isFull && isOnlyReader;
   case spmd::Joining::SameRows:
     return keepsRows(op, operand, *from.rows);
   case spmd::Joining::Any:
@@ -290,7 +290,7 @@ bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, b
   }
   if (from.rows)
     return keepsRows(op, operand, *from.rows);
-  if (isWhole && readsInPlace(op, operand))
+  if (isFull && readsInPlace(op, operand))
     return true;
   // Nothing of an anchor is computed again.
   return !from.hasAnchor && isOnlyReader &&

@@ -29,16 +29,16 @@ bool exec::FusionCosts::isCheaperInReaders(const Chain &chain, Value value) cons
   if (chain.ops > kMostRepeatedOps)
     return false;
   double repeated = 0, shares = 0;
-  bool isReadWhole = false;
+  bool isReadFully = false;
   for (Operation *reader : value.getUsers()) {
     double elements = double(countReadElements(reader));
     double share = std::min(1.0, elements / double(std::max<int64_t>(1, countElements(value))));
     repeated += share * double(chain.bytes) + elements * double(chain.ops) * opBytes;
     shares += share;
-    isReadWhole |= share == 1;
+    isReadFully |= share == 1;
   }
   double bytes = double(spmd::getBytes(value.getType())),
-         loads = isReadWhole ? (shares - 1) * bytes : shares * bytes + launchBytes;
+         loads = isReadFully ? (shares - 1) * bytes : shares * bytes + launchBytes;
   return repeated < double(chain.bytes) + bytes + loads;
 }
 

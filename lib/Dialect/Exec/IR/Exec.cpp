@@ -159,7 +159,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
 // Attention in parts
 //===----------------------------------------------------------------------===//
 
-nn::AttentionOp PartialAttentionOp::createWhole(OpBuilder &builder) {
+nn::AttentionOp PartialAttentionOp::createFull(OpBuilder &builder) {
   RankedTensorType query = getQuery().getType(), value = getValue().getType();
   SmallVector<int64_t> shape(query.getShape());
   if (!shape.empty() && value.getRank() != 0)
@@ -177,7 +177,7 @@ nn::KeyBand PartialAttentionOp::getBand() {
 // Parts of the keys are results: the attention's rule, without what cuts keys.
 spmd::ShardingRule PartialAttentionOp::getShardingRule() {
   OpBuilder builder(getContext());
-  OwningOpRef<nn::AttentionOp> whole = createWhole(builder);
+  OwningOpRef<nn::AttentionOp> whole = createFull(builder);
   spmd::ShardingRule rule = whole->getShardingRule();
   const spmd::DimFactors keys = rule.operands[1][2];
   llvm::erase_if(rule.choices, [&](const spmd::Choice &choice) {
@@ -195,7 +195,7 @@ spmd::ShardingRule PartialAttentionOp::getShardingRule() {
 
 LogicalResult PartialAttentionOp::verify() {
   OpBuilder builder(getContext());
-  OwningOpRef<nn::AttentionOp> whole = createWhole(builder);
+  OwningOpRef<nn::AttentionOp> whole = createFull(builder);
   if (failed(mlir::verify(*whole)))
     return failure(); // C1
   ArrayRef<int64_t> key = getKey().getType().getShape();

@@ -27,7 +27,7 @@ std::optional<MatmulDims> MatmulDims::get(StringRef equation, TypeRange operands
       return std::nullopt;
     if (inRhs != StringRef::npos && getShape(operands[0])[inLhs] != getShape(operands[1])[inRhs])
       return std::nullopt;
-    Places &kind = inRhs == StringRef::npos ? dims.rows : inResult == StringRef::npos ? dims.depth : dims.batch;
+    OperandDims &kind = inRhs == StringRef::npos ? dims.rows : inResult == StringRef::npos ? dims.depth : dims.batch;
     kind.lhs.push_back(inLhs);
     if (inRhs != StringRef::npos)
       kind.rhs.push_back(inRhs);

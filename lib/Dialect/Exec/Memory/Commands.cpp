@@ -28,8 +28,8 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-CommandBuilder::CommandBuilder(func::FuncOp func, const Placement &placement, RankTable &table)
-    : func(func), placement(placement), table(table), weights(func, table), builder(func.getContext()), outside(func),
+CommandBuilder::CommandBuilder(func::FuncOp func, const BufferAssignment &assignment, RankTable &table)
+    : func(func), assignment(assignment), table(table), weights(func, table), builder(func.getContext()), outside(func),
       symbols(func->getParentOfType<ModuleOp>()), body(new Block()) {
   builder.setInsertionPointToEnd(body);
   if (std::optional<int64_t> rank = pipe::getRank(func))
@@ -68,7 +68,7 @@ Value CommandBuilder::createView(FlatSymbolRefAttr buffer, NumberAttr offset, Ty
 Value CommandBuilder::getView(Value value) {
   if (Value known = views.lookup(value))
     return known;
-  Placement::Root root = placement.getRoot(value);
+  BufferAssignment::Root root = assignment.getRoot(value);
   FlatSymbolRefAttr buffer;
   NumberAttr offset = root.offset;
   Value tensor = root.value;
@@ -79,14 +79,14 @@ Value CommandBuilder::getView(Value value) {
     buffer = getBuffer(BufferKind::Weights, 0);
     offset = table.add(offset, *place);
   } else {
-    const Place &place = placement.getPlace(root.value);
-    const Storage &storage = placement.getStorage(place);
+    const BufferPlace &place = assignment.getPlace(root.value);
+    const Storage &storage = assignment.getStorage(place);
     buffer = getBuffer(storage.kind, storage.number);
     offset = table.add(table.add(place.offset, offset), storage.offset);
     tensor = place.tensor;
   }
   Value whole = tensor == value ? Value() : getView(tensor);
-  return views[value] = createView(buffer, offset, value.getType(), whole, placement.getStrides(value));
+  return views[value] = createView(buffer, offset, value.getType(), whole, assignment.getStrides(value));
 }
 
 FailureOr<SmallVector<Value>> CommandBuilder::getViews(ValueRange values) {
@@ -112,7 +112,7 @@ LogicalResult CommandBuilder::emitConcat(LaunchOp op, ArrayRef<unsigned> parts) 
     Value operand = op.getOperand(part), source = getView(operand);
     if (!source)
       return failure();
-    if (!placement.isInPart(op, number) && countElements(operand) != 0) {
+    if (!assignment.isInPart(op, number) && countElements(operand) != 0) {
       Value target =
           createView(view.getBufferAttr(), table.add(view.getOffset(), offset), operand.getType(), view.getTensor());
       note(CopyOp::create(builder, op.getLoc(), source, target), op);
@@ -142,7 +142,7 @@ LogicalResult CommandBuilder::emitAppend(AppendOp op) {
 }
 
 LogicalResult CommandBuilder::emit(LaunchOp op) {
-  if (auto parts = getConcatenated(placement.getKernel(op)))
+  if (auto parts = getConcatenated(assignment.getKernel(op)))
     return emitConcat(op, *parts);
   FailureOr<SmallVector<Value>> sources = getViews(op.getInputs()), targets = getViews(op.getResults());
   if (failed(sources) || failed(targets))
@@ -325,7 +325,7 @@ LogicalResult CommandBuilder::emitCollective(spmd::CollectiveOpInterface op) {
       .Case([&](spmd::JoinOp op) { return emitJoin(op); })
       .Case([&](spmd::SplitOp op) { return emitSplit(op); })
       .Case([&](spmd::LocalSliceOp op) {
-        bool isSeenThrough = placement.getRoot(op.getResult()).value != op.getResult();
+        bool isSeenThrough = assignment.getRoot(op.getResult()).value != op.getResult();
         return isSeenThrough || isLoaded(op.getResult()) ? success() : emitSlice(op);
       })
       .Case([](spmd::AxisIndexOp) { return success(); })
@@ -362,9 +362,9 @@ LogicalResult CommandBuilder::emitBoundary(Value view, StringRef name, Dictionar
   bool isPadded = false;
   NumberAttr term;
   if (spmd::ShardingAttr sharding = spmd::getSharding(global)) {
-    for (auto [dim, cut] : llvm::enumerate(sharding.getDims())) {
+    for (auto [dim, split] : llvm::enumerate(sharding.getDims())) {
       int64_t size = local.getShape()[dim], whole = global.getShape()[dim];
-      NumberAttr start = table.get(cut.getAxes(), size);
+      NumberAttr start = table.get(split.getAxes(), size);
       if (size * sharding.getNumShards(dim) != whole) {
         isPadded = true;
         present[dim] = table.countBelow(table.get(whole), start, size);
@@ -404,9 +404,9 @@ LogicalResult CommandBuilder::emitReturn(func::ReturnOp op) {
     outputs.push_back(getView(value));
     if (!outputs.back())
       return failure();
-    if (placement.isInOutput(value, number))
+    if (assignment.isInOutput(value, number))
       continue;
-    const Storage &storage = placement.getOutput(number);
+    const Storage &storage = assignment.getOutput(number);
     if (storage.kind == BufferKind::State)
       emitRemark(value.getLoc()) << "state '" << spmd::getResultName(func, number)
                                  << "' is copied at the end of a call, as "
@@ -466,14 +466,14 @@ void CommandBuilder::createBuffers() {
     if (buffer != buffers.end())
       symbols.lookup<BufferOp>(buffer->second.getAttr()).setBytes(bytes);
   };
-  setBytes(BufferKind::Activations, 0, placement.getArena().bytes);
+  setBytes(BufferKind::Activations, 0, assignment.getArena().bytes);
   if (auto arena = buffers.find({unsigned(BufferKind::Activations), 0}); arena != buffers.end())
-    symbols.lookup<BufferOp>(arena->second.getAttr()).setBound(placement.getArena().bound);
+    symbols.lookup<BufferOp>(arena->second.getAttr()).setBound(assignment.getArena().bound);
   setBytes(BufferKind::Weights, 0, weights.getBytes());
   for (auto [number, type] : llvm::enumerate(func.getArgumentTypes()))
     setBytes(BufferKind::Input, number, spmd::getBytes(type));
   for (unsigned number = 0; number < func.getNumResults(); ++number) {
-    const Storage &storage = placement.getOutput(number);
+    const Storage &storage = assignment.getOutput(number);
     setBytes(storage.kind, storage.number, storage.bytes);
   }
 }

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_COMMANDS_H
 #define CLEAVE_LIB_DIALECT_EXEC_MEMORY_COMMANDS_H
 
-#include "Placement.h"
+#include "BufferAssignment.h"
 #include "Weights.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 
@@ -14,7 +14,7 @@ namespace cleave::exec {
 class CommandBuilder {
 public:
   /// Buffers, pieces and parameters are made in front of `func`.
-  CommandBuilder(mlir::func::FuncOp func, const Placement &placement, RankTable &table);
+  CommandBuilder(mlir::func::FuncOp func, const BufferAssignment &assignment, RankTable &table);
 
   /// Puts commands in the place of all ops. A failure has emitted an error on an op that no command can do.
   llvm::LogicalResult run();
@@ -64,7 +64,7 @@ private:
 
   mlir::func::FuncOp func;
   std::string prefix; ///< of buffers: several functions have their own each
-  const Placement &placement;
+  const BufferAssignment &assignment;
   RankTable &table;
   Weights weights;
   mlir::OpBuilder builder, outside;

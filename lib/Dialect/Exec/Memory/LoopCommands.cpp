@@ -4,7 +4,7 @@
 //     ..                                ─▶     ..
 //   %y = exec.leave next (%b)                exec.copy %b into %a     exec.end_loop          (%y is %a)
 //
-// Nothing is copied where %x or %b is made in the bytes of %a (PlacementLoops.cpp).
+// Nothing is copied where %x or %b is made in the bytes of %a (BufferAssignmentLoops.cpp).
 //
 // The copies at the end of the body run in the order of the values. None of them reads what another one has written: flattening has
 // given bytes of its own to what would be.
@@ -24,7 +24,7 @@ LogicalResult CommandBuilder::copyAll(Operation *op, ValueRange from, ValueRange
     Value source = getView(value), target = getView(place);
     if (!source || !target)
       return failure();
-    if (!placement.liesAt(value, place) && spmd::getBytes(value.getType()) > 0)
+    if (!assignment.liesAt(value, place) && spmd::getBytes(value.getType()) > 0)
       CopyOp::create(builder, op->getLoc(), source, target);
   }
   return success();

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "Weights.h"
 
-#include "Placement.h"
+#include "BufferAssignment.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
@@ -42,7 +42,7 @@ Weights::Box Weights::getWhole(FlatSymbolRefAttr param, ArrayRef<int64_t> shape)
 }
 
 /// A shard begins at the rank's number along the axes times its extent, or where what there is ends.
-void Weights::cut(Box &box, unsigned dim, ArrayRef<spmd::AxisAttr> axes, int64_t size) {
+void Weights::shard(Box &box, unsigned dim, ArrayRef<spmd::AxisAttr> axes, int64_t size) {
   int64_t whole = box.sizes[dim], shards = spmd::getMesh(symbols.getOp()).getRankGroups(axes).size();
   NumberAttr first = table.get(axes, size);
   if (box.present.empty() && size * shards != whole)
@@ -68,7 +68,7 @@ FailureOr<Weights::Box> Weights::getBox(nn::LoadOp op) {
     start = table.get(first);
   for (unsigned dim = 0; loaded->sharding && dim < box.sizes.size(); ++dim)
     if (spmd::DimShardingAttr axes = loaded->sharding.getDims()[dim]; !axes.getAxes().empty())
-      cut(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], loaded->sharding.getNumShards(dim)));
+      shard(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], loaded->sharding.getNumShards(dim)));
   return box;
 }
 
@@ -97,8 +97,8 @@ FailureOr<Weights::Box> Weights::getBox(Value value) {
           return failure();
         for (auto [dim, axes] : llvm::enumerate(op.getDims().getAsRange<ArrayAttr>()))
           if (!axes.empty())
-            cut(*box, dim, llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()),
-                op.getResult().getType().getDimSize(dim));
+            shard(*box, dim, llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()),
+                  op.getResult().getType().getDimSize(dim));
         return box;
       });
 }

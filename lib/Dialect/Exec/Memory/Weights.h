@@ -44,7 +44,7 @@ private:
   mlir::FailureOr<Box> getBox(mlir::Value value);
   mlir::FailureOr<Box> getBox(nn::LoadOp op);
   /// Each rank along `axes` keeps a shard of `size` positions of a dim of the box, as far as they are there.
-  void cut(Box &box, unsigned dim, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t size);
+  void shard(Box &box, unsigned dim, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t size);
   Box getWhole(mlir::FlatSymbolRefAttr param, llvm::ArrayRef<int64_t> shape);
   mlir::FlatSymbolRefAttr getParam(mlir::ElementsAttr value, llvm::StringRef name);
   mlir::Attribute getKey(const Box &box, mlir::Type type);

@@ -3,7 +3,7 @@
 //   bytes of the result   |. . .|0 0 0 0 0 0|1 1 1|
 //                           copy  operand     exchange
 //
-// Where the operand's rows lie one behind the other in the result, whoever makes them makes them there (Placement.cpp), and
+// Where the operand's rows lie one behind the other in the result, whoever makes them makes them there (BufferAssignment.cpp), and
 // only edges are moved. What may lie beyond the ends of the value is filled on all ranks; ranks in the middle get their
 // neighbors' rows over that.
 //
@@ -88,7 +88,7 @@ LogicalResult CommandBuilder::emitWindow(spmd::WindowOp op) {
   auto dims = llvm::map_to_vector(op.getDims().getAsRange<ArrayAttr>(), [&](ArrayAttr axes) {
     return mesh.getRankGroups(llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()));
   });
-  bool isInPlace = placement.isInPart(op, 0);
+  bool isInPlace = assignment.isInPart(op, 0);
   SmallVector<int64_t> ends, boxes;
   for (int64_t rank = 0, count = mesh.getNumRanks(); rank < count; ++rank) {
     SmallVector<int64_t> members = groups.membersOf(rank);

@@ -65,12 +65,12 @@ static std::optional<GatheredSequence> findGathered(Value value, std::string &re
   }
   if (!gathered)
     return std::nullopt;
-  int64_t cuts = 0;
+  int64_t splits = 0;
   for (auto [dim, axes] : llvm::enumerate(*gathered))
     if (!axes.empty()) {
       found.dim = dim;
       found.axes = axes;
-      ++cuts;
+      ++splits;
     }
   found.shard = getShape(found.gather->getOperand(0))[found.dim];
   int64_t dim = found.dim;
@@ -82,7 +82,7 @@ static std::optional<GatheredSequence> findGathered(Value value, std::string &re
   }
   if (dim != 2)
     return std::nullopt;
-  if (cuts != 1)
+  if (splits != 1)
     reason = "other dims are gathered with the sequence";
   else if (!isAlone)
     reason = "others read what is gathered too";

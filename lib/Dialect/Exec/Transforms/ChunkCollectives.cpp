@@ -72,10 +72,10 @@ static double predictNs(Pair pair, int64_t parts, const cost::OpTimes &times) {
   cost::OpCosts costs(&times);
   auto countBytes = [&](Value value) {
     auto operands = llvm::enumerate(pair.product.getInputs());
-    bool isCut = llvm::none_of(operands, [&](auto operand) {
+    bool isSplit = llvm::none_of(operands, [&](auto operand) {
       return operand.value() == value && !terms.inputs[operand.index()].contains(pair.letter);
     });
-    return cost::countBytes(value) / (isCut ? parts : 1);
+    return cost::countBytes(value) / (isSplit ? parts : 1);
   };
   double product = costs.get(*pair.product, {parts, countBytes}).getNs();
   double sum = costs.get(*pair.sum, {parts}).getNs();
@@ -107,7 +107,7 @@ static Value makeSlice(OpBuilder &builder, Value value, int64_t dim, int64_t par
   return nn::SliceOp::create(builder, value.getLoc(), type.clone(sizes), value, starts, sizes, steps);
 }
 
-static void cut(Pair pair, int64_t parts) {
+static void split(Pair pair, int64_t parts) {
   OpBuilder builder(pair.sum);
   nn::EinsumTerms terms = *nn::parseEinsum(pair.product.getEquation());
   RankedTensorType type = pair.product.getResult().getType();
@@ -152,7 +152,7 @@ struct ChunkCollectives : cleave::exec::impl::ChunkCollectivesBase<ChunkCollecti
         continue;
       ++numChunked;
       numParts += parts;
-      cut(pair, parts);
+      split(pair, parts);
     }
   }
 };

@@ -11,7 +11,7 @@
 // What is loaded lies where it lies: the body reads it from there, so that whoever packs weights or makes them narrow finds them.
 //
 //===----------------------------------------------------------------------===//
-#include "../Memory/Placement.h"
+#include "../Memory/BufferAssignment.h"
 
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"

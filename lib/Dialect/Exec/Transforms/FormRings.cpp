@@ -213,22 +213,22 @@ void FormRings::runOnOperation() {
   FailureOr<cost::OpTimes> times = cost::OpTimes::get(getOperation());
   if (failed(times))
     return signalPassFailure();
-  spmd::AttentionForm form = spmd::getAttentionRequest(getOperation(), attention);
+  spmd::AttentionMethod form = spmd::getAttentionRequest(getOperation(), attention);
   int64_t asked = 0;
   SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
   for (func::FuncOp func : funcs) {
     if (func.isDeclaration() || !func.getBody().hasOneBlock() || !spmd::getMesh(func))
       continue;
     numCandidates += findRings(func, /*isAsked=*/false).size();
-    if (form == spmd::AttentionForm::Ring)
+    if (form == spmd::AttentionMethod::Ring)
       asked += formAsked(func);
-    else if (form == spmd::AttentionForm::Auto && byTime)
+    else if (form == spmd::AttentionMethod::Auto && byTime)
       formFaster(func, *times);
-    if (form == spmd::AttentionForm::Auto)
+    if (form == spmd::AttentionMethod::Auto)
       formToFit(func, *times);
     func.walk([](nn::AttentionOp op) { nn::GlobalBand::removeFrom(op); });
   }
-  if (form == spmd::AttentionForm::Ring && asked == 0)
+  if (form == spmd::AttentionMethod::Ring && asked == 0)
     getOperation().emitRemark() << "no nn.attention takes keys and values gathered along their sequence: nothing goes "
                                    "round, though rings are asked for";
 }

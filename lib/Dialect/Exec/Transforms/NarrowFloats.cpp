@@ -21,7 +21,7 @@
 // two are asked until nothing changes. It keeps its type: it may be a sum over more iterations than eight bits can count.
 //
 //===----------------------------------------------------------------------===//
-#include "../Memory/Placement.h"
+#include "../Memory/BufferAssignment.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"

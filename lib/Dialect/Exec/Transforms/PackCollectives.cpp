@@ -38,36 +38,36 @@ using Dims = SmallVector<int64_t>;
 namespace {
 
 /// How a tensor is cut into parts, one for each rank of a group.
-class Cut {
+class DimSplit {
 public:
   /// \param dims per dim the axes along which it is cut.
-  Cut(Operation *op, ArrayAttr dims) {
+  DimSplit(Operation *op, ArrayAttr dims) {
     spmd::MeshAttr mesh = spmd::getMesh(op);
     for (auto [dim, list] : llvm::enumerate(dims.getAsRange<ArrayAttr>())) {
       llvm::append_range(axes, list);
       int64_t count = mesh.getRankGroups(llvm::to_vector(list.getAsRange<spmd::AxisAttr>())).size();
       if (count != 1) {
-        cutDims.push_back(dim);
+        splitDims.push_back(dim);
         counts.push_back(count);
         all *= count;
       }
     }
   }
 
-  ArrayRef<int64_t> getDims() const { return cutDims; }
+  ArrayRef<int64_t> getDims() const { return splitDims; }
   int64_t size() const { return all; }
 
   /// Of a whole of that shape.
   Dims getPart(ArrayRef<int64_t> whole) const {
     Dims part(whole);
-    for (auto [dim, count] : llvm::zip_equal(cutDims, counts))
+    for (auto [dim, count] : llvm::zip_equal(splitDims, counts))
       part[dim] /= count;
     return part;
   }
   /// Whether parts of that shape lie in rows: dims in front of one that is cut have several elements.
   bool hasRows(ArrayRef<int64_t> part) const {
-    return !cutDims.empty() && !llvm::is_contained(part, 0) &&
-           llvm::any_of(part.take_front(cutDims.back()), [](int64_t extent) { return extent != 1; });
+    return !splitDims.empty() && !llvm::is_contained(part, 0) &&
+           llvm::any_of(part.take_front(splitDims.back()), [](int64_t extent) { return extent != 1; });
   }
   /// Axis lists of a tensor of `rank` dims, all axes in dim `dim`.
   ArrayAttr inDim(Builder &b, int64_t dim, int64_t rank) const {
@@ -80,7 +80,7 @@ public:
   Value join(OpBuilder &b, Value parts, ArrayRef<int64_t> part) const {
     Dims numbered(counts), shape(part);
     llvm::append_range(numbered, part);
-    for (auto [dim, count] : llvm::zip_equal(cutDims, counts))
+    for (auto [dim, count] : llvm::zip_equal(splitDims, counts))
       shape[dim] *= count;
     return reshape(b, transpose(b, reshape(b, parts, numbered), getOrder(part.size())), shape);
   }
@@ -107,7 +107,7 @@ private:
     Dims order;
     int64_t numbers = counts.size(), next = 0;
     for (int64_t dim = 0; dim < rank; ++dim) {
-      if (next < numbers && cutDims[next] == dim)
+      if (next < numbers && splitDims[next] == dim)
         order.push_back(next++);
       order.push_back(numbers + dim);
     }
@@ -115,7 +115,7 @@ private:
   }
 
   SmallVector<Attribute> axes;
-  Dims cutDims, counts;
+  Dims splitDims, counts;
   int64_t all = 1;
 };
 
@@ -128,10 +128,10 @@ static Dims withFirst(ArrayRef<int64_t> shape, int64_t times) {
   return result;
 }
 
-static Value gather(OpBuilder &b, spmd::AllGatherOp op, const Cut &cut, Value input) {
+static Value gather(OpBuilder &b, spmd::AllGatherOp op, const DimSplit &split, Value input) {
   ArrayRef<int64_t> part = getTensorType(input).getShape();
-  return spmd::AllGatherOp::create(b, op.getLoc(), getTensorType(input).clone(withFirst(part, cut.size())), input,
-                                   cut.inDim(b, 0, part.size()), op.getCauseAttr());
+  return spmd::AllGatherOp::create(b, op.getLoc(), getTensorType(input).clone(withFirst(part, split.size())), input,
+                                   split.inDim(b, 0, part.size()), op.getCauseAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -169,39 +169,39 @@ static void keepOwnParts(spmd::AllGatherOp op) {
 }
 
 static Value pack(OpBuilder &b, spmd::AllGatherOp op) {
-  Cut cut(op, op.getDims());
+  DimSplit split(op, op.getDims());
   ArrayRef<int64_t> part = op.getInput().getType().getShape();
-  if (!cut.hasRows(part))
+  if (!split.hasRows(part))
     return {};
   keepOwnParts(op);
-  int64_t dim = cut.getDims().front();
-  if (cut.getDims().size() > 1 || !isSummed(op.getResult(), dim) || !isStoredFreely(op.getInput()))
-    return cut.join(b, gather(b, op, cut, op.getInput()), part);
+  int64_t dim = split.getDims().front();
+  if (split.getDims().size() > 1 || !isSummed(op.getResult(), dim) || !isStoredFreely(op.getInput()))
+    return split.join(b, gather(b, op, split, op.getInput()), part);
   auto first = llvm::to_vector(llvm::seq<int64_t>(0, part.size())), back = first;
   std::rotate(first.begin(), first.begin() + dim, first.begin() + dim + 1);
   std::rotate(back.begin(), back.begin() + 1, back.begin() + dim + 1);
-  return Cut::transpose(b, gather(b, op, cut, Cut::transpose(b, op.getInput(), first)), back);
+  return DimSplit::transpose(b, gather(b, op, split, DimSplit::transpose(b, op.getInput(), first)), back);
 }
 
 static Value pack(OpBuilder &b, spmd::ReduceScatterOp op) {
-  Cut cut(op, op.getDims());
+  DimSplit split(op, op.getDims());
   ArrayRef<int64_t> part = op.getResult().getType().getShape();
-  if (!cut.hasRows(part))
+  if (!split.hasRows(part))
     return {};
-  Value parts = Cut::reshape(b, cut.divide(b, op.getInput(), part), withFirst(part, cut.size()));
+  Value parts = DimSplit::reshape(b, split.divide(b, op.getInput(), part), withFirst(part, split.size()));
   return spmd::ReduceScatterOp::create(b, op.getLoc(), op.getResult().getType(), op.getKind(), parts,
-                                       cut.inDim(b, 0, part.size()), op.getCauseAttr());
+                                       split.inDim(b, 0, part.size()), op.getCauseAttr());
 }
 
 /// Parts are numbered twice: by who gets them, and by whom they come from.
 static Value pack(OpBuilder &b, spmd::AllToAllOp op) {
-  Cut gathered(op, op.getGather()), sliced(op, op.getSlice());
+  DimSplit gathered(op, op.getGather()), sliced(op, op.getSlice());
   Dims part = sliced.getPart(op.getInput().getType().getShape()), shape{sliced.size(), 1};
   if (!gathered.hasRows(part) && !sliced.hasRows(part))
     return {};
   int64_t rank = int64_t(part.size()) + 2;
   llvm::append_range(shape, part);
-  Value parts = Cut::reshape(b, sliced.divide(b, op.getInput(), part), shape);
+  Value parts = DimSplit::reshape(b, sliced.divide(b, op.getInput(), part), shape);
   std::swap(shape[0], shape[1]);
   Value got = spmd::AllToAllOp::create(b, op.getLoc(), getTensorType(parts).clone(shape), parts,
                                        gathered.inDim(b, 1, rank), sliced.inDim(b, 0, rank), op.getCauseAttr());

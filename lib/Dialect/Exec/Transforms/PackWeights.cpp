@@ -6,7 +6,7 @@
 //   %w ─▶ fused { einsum %a, %b }     ->     %w ─▶ pack ─▶ fused { unpack %b ─▶ einsum %a, . }
 //
 //===----------------------------------------------------------------------===//
-#include "../Memory/Placement.h"
+#include "../Memory/BufferAssignment.h"
 #include "cleave/Codegen/Library/Libraries.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"

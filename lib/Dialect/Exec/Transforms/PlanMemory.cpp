@@ -1,6 +1,6 @@
 //===- PlanMemory.cpp - from tensors to views of memory -------------------===//
 //
-// What has no command becomes a kernel (KeepOnFirst.h), states are copied for whom they are no longer (KeepStates.h), every value gets its place (Placement.h), and then each op becomes
+// What has no command becomes a kernel (KeepOnFirst.h), states are copied for whom they are no longer (KeepStates.h), every value gets its place (BufferAssignment.h), and then each op becomes
 // its command (Commands.h).
 //
 // Of a pipeline each rank's function is planned by itself, with buffers of its own. What they share are kernels, of which the first
@@ -92,15 +92,15 @@ private:
       return failure();
     keepOnFirstByKernels(block);
     copyOldStates(func, *states);
-    Placement placement(block, table, *states, codegen::KernelRules::get(forDevices));
-    placement.run();
-    const MemoryPlan &arena = placement.getArena();
+    BufferAssignment assignment(block, table, *states, codegen::KernelRules::get(forDevices));
+    assignment.run();
+    const MemoryPlan &arena = assignment.getArena();
     numBuffers += arena.offsets.size();
     numBytes += arena.bytes;
     numBytesBound += arena.bound;
     LDBG() << "@" << func.getName() << ": " << arena.offsets.size() << " buffers in " << arena.bytes << " bytes, "
            << arena.bound << " needed at once";
-    return CommandBuilder(func, placement, table).run();
+    return CommandBuilder(func, assignment, table).run();
   }
 };
 } // namespace

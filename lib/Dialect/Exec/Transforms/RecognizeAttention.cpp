@@ -214,7 +214,7 @@ static std::optional<MatmulDims> getDims(nn::EinsumOp einsum, unsigned first) {
   std::optional<MatmulDims> dims = MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes());
   if (!dims || first == 0)
     return dims;
-  for (MatmulDims::Places *places : {&dims->batch, &dims->rows, &dims->columns, &dims->depth})
+  for (MatmulDims::OperandDims *places : {&dims->batch, &dims->rows, &dims->columns, &dims->depth})
     std::swap(places->lhs, places->rhs);
   std::swap(dims->rows, dims->columns);
   return dims;
@@ -235,7 +235,7 @@ static Dims join(ArrayRef<int64_t> batch, int64_t row, int64_t column) {
 static bool isInOrder(ArrayRef<int64_t> dims) { return llvm::equal(dims, llvm::seq<int64_t>(0, dims.size())); }
 
 /// The batch's dims in the order in which scores have them: the first operand of the product is the scores' tensor.
-static bool sortBatch(MatmulDims::Places &batch) {
+static bool sortBatch(MatmulDims::OperandDims &batch) {
   if (batch.lhs.size() == 2 && batch.lhs[0] > batch.lhs[1])
     for (auto *places : {&batch.lhs, &batch.rhs, &batch.result})
       std::swap((*places)[0], (*places)[1]);

@@ -1,4 +1,4 @@
-//===- SplitKernels.cpp - kernels that a device can run ---------------------===//
+//===- SplitKernels.cpp - kernels that a device can run -------------------===//
 //
 // Threads of different blocks do not wait for each other, so that what all of a kernel's threads read has to be there when
 // it starts. Where a body needs more (a reduction whose rows its results do not have, an op that fills by itself), composite ops become
@@ -34,10 +34,10 @@ static Value followReshapes(Value value) {
 
 /// What is left of `region` behind `cuts`, in parts: a reduction that goes takes the rows along that its results had in common with others, and then
 /// those of one number of elements are a kernel.
-static SmallVector<SmallVector<Value>> groupRest(Block &region, ArrayRef<Operation *> cuts, ArrayRef<Value> rest) {
+static SmallVector<SmallVector<Value>> groupRest(Block &region, ArrayRef<Operation *> splits, ArrayRef<Value> rest) {
   bool hasRows = llvm::any_of(region.without_terminator(), [&](Operation &op) {
     auto formed = dyn_cast<nn::FormOpInterface>(op);
-    return formed && formed.getForm() == nn::Form::Row && !llvm::is_contained(cuts, &op);
+    return formed && formed.getForm() == nn::Form::Row && !llvm::is_contained(splits, &op);
   });
   SmallVector<SmallVector<Value>> groups;
   auto count = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); };
@@ -53,14 +53,14 @@ static LogicalResult split(FusedOp fused, const codegen::StageOptions &stages) {
   std::string reason;
   Block &body = fused.getBody().front();
   bool isKernel = codegen::canEmitDevice(body, reason);
-  codegen::DeviceCuts cuts = isKernel ? codegen::findDeviceStages(body, stages) : codegen::findDeviceCuts(body);
-  if (!cuts.region)
+  codegen::DeviceSplits splits = isKernel ? codegen::findDeviceStages(body, stages) : codegen::findDeviceSplits(body);
+  if (!splits.region)
     return success();
-  Block &region = cuts.region->front();
+  Block &region = splits.region->front();
   Splitter splitter(fused);
   splitter.values.map(region.getArguments(), fused.getInputs());
   SmallVector<FusedOp> parts;
-  for (Operation *op : cuts.ops) {
+  for (Operation *op : splits.ops) {
     Value whole = op->getNumResults() == 1 ? followReshapes(op->getResult(0)) : Value();
     parts.push_back(splitter.makePart(whole ? SmallVector<Value>{whole} : SmallVector<Value>(op->getResults())));
   }
@@ -68,7 +68,7 @@ static LogicalResult split(FusedOp fused, const codegen::StageOptions &stages) {
   for (Value result : region.getTerminator()->getOperands())
     if (!splitter.values.contains(result))
       rest.push_back(result);
-  for (const SmallVector<Value> &group : groupRest(region, cuts.ops, rest))
+  for (const SmallVector<Value> &group : groupRest(region, splits.ops, rest))
     parts.push_back(splitter.makePart(group));
   for (auto [result, inside] : llvm::zip_equal(fused.getResults(), region.getTerminator()->getOperands()))
     result.replaceAllUsesWith(splitter.values.lookup(inside));

@@ -91,7 +91,7 @@ static SmallVector<Value> listChain(Block &region) {
 }
 
 /// The longest beginning that a library can do, if it pays; the parts are in front of `fused`, which may go then.
-static FusedOp cutCall(FusedOp fused) {
+static FusedOp splitCall(FusedOp fused) {
   Block &region = fused.getBody().front();
   SmallVector<Value> chain = listChain(region);
   for (Value last : llvm::reverse(chain)) {
@@ -177,7 +177,7 @@ public:
   /// \param used what letters there are in any case.
   Columns(StringRef letters, ArrayRef<int64_t> from, ArrayRef<int64_t> to, StringRef used);
   /// Whether the reshape does nothing else.
-  bool areSplit() const { return isWhole; }
+  bool areSplit() const { return isFull; }
   /// `value`, whose dims are `term`, with split dims; their letters are appended to `letters`.
   Value split(OpBuilder &builder, Value value, StringRef term, std::string &letters) const;
   StringRef getResult() const { return result; }
@@ -189,7 +189,7 @@ private:
   };
   llvm::SmallDenseMap<char, Letters> known;
   std::string result;
-  bool isWhole = false;
+  bool isFull = false;
 };
 } // namespace
 
@@ -212,7 +212,7 @@ Columns::Columns(StringRef letters, ArrayRef<int64_t> from, ArrayRef<int64_t> to
       return;
     result += own.letters;
   }
-  isWhole = to.empty();
+  isFull = to.empty();
 }
 
 Value Columns::split(OpBuilder &builder, Value value, StringRef term, std::string &letters) const {
@@ -300,7 +300,7 @@ private:
       call = Call::find(fused.getBody().front());
     }
     if (!call) {
-      fused = cutCall(fused);
+      fused = splitCall(fused);
       call = fused ? Call::find(fused.getBody().front()) : std::nullopt;
     }
     numCalls += call.has_value();

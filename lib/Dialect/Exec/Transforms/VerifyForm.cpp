@@ -4,7 +4,7 @@
 // comes next may take any program that passes. One walk, linear in ops.
 //
 //===----------------------------------------------------------------------===//
-#include "../Memory/Placement.h"
+#include "../Memory/BufferAssignment.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"

@@ -53,7 +53,7 @@ Value cleave::nn::compareToBand(OpBuilder &builder, Location loc, Value queries,
 
 namespace {
 /// The dims of a value along which queries and keys are counted; -1: it is the same for all of them.
-struct Places {
+struct BandDims {
   int64_t row = -1, column = -1;
 };
 
@@ -68,7 +68,7 @@ struct Affine {
 //===----------------------------------------------------------------------===//
 
 /// Where the dims of a broadcast value are in one of its operands.
-static Places align(Value from, Value to, Places at) {
+static BandDims align(Value from, Value to, BandDims at) {
   int64_t missing = getShape(to).size() - getShape(from).size();
   auto place = [&](int64_t dim) {
     int64_t own = dim < 0 ? -1 : dim - missing;
@@ -78,7 +78,7 @@ static Places align(Value from, Value to, Places at) {
 }
 
 /// Through a reshape that only adds and drops dims of one element.
-static std::optional<Places> keepDims(ReshapeOp op, Places at) {
+static std::optional<BandDims> keepDims(ReshapeOp op, BandDims at) {
   SmallVector<int64_t> before, after;
   for (auto [dim, extent] : llvm::enumerate(getShape(op.getInput())))
     if (extent > 1)
@@ -95,13 +95,13 @@ static std::optional<Places> keepDims(ReshapeOp op, Places at) {
     auto *found = llvm::find(after, dim);
     return found == after.end() ? -1 : before[found - after.begin()];
   };
-  return Places{place(at.row), place(at.column)};
+  return BandDims{place(at.row), place(at.column)};
 }
 
 /// The operand that `op` only moves, and its dims; null if it does something else.
-static Value skipMovement(Operation *op, Places &at) {
+static Value skipMovement(Operation *op, BandDims &at) {
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-    std::optional<Places> kept = keepDims(reshape, at);
+    std::optional<BandDims> kept = keepDims(reshape, at);
     at = kept.value_or(at);
     return kept ? reshape.getInput() : Value();
   }
@@ -122,7 +122,7 @@ static Value skipMovement(Operation *op, Places &at) {
 //===----------------------------------------------------------------------===//
 
 /// Numbers that grow evenly along one of the places, or are all the same.
-static std::optional<Affine> countConstant(DenseElementsAttr dense, Places at) {
+static std::optional<Affine> countConstant(DenseElementsAttr dense, BandDims at) {
   if (!dense || !dense.getElementType().isSignlessInteger() || dense.getElementType().isInteger(1))
     return std::nullopt;
   if (dense.isSplat())
@@ -142,7 +142,7 @@ static std::optional<Affine> countConstant(DenseElementsAttr dense, Places at) {
 }
 
 /// Whole numbers that places decide, in integers, or in floats that hold them exactly.
-static std::optional<Affine> findCount(Value value, Places at, DenseOf getDense, unsigned steps) {
+static std::optional<Affine> findCount(Value value, BandDims at, DenseOf getDense, unsigned steps) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0)
     return std::nullopt;
@@ -224,7 +224,7 @@ static std::optional<KeyBand> findBound(Affine x, bool isLess, bool isStrict) {
 }
 
 /// What a constant condition shows, as [.., queries, keys] with nothing in front.
-static std::optional<KeyBand> findConstantBand(DenseElementsAttr dense, Places at, bool isHidden) {
+static std::optional<KeyBand> findConstantBand(DenseElementsAttr dense, BandDims at, bool isHidden) {
   ArrayRef<int64_t> shape = dense.getType().getShape();
   int64_t rank = shape.size();
   if (rank < 2 || at.row != rank - 2 || at.column != rank - 1 || dense.isSplat() ||
@@ -235,7 +235,7 @@ static std::optional<KeyBand> findConstantBand(DenseElementsAttr dense, Places a
 }
 
 /// The band that a condition is, or, with `isHidden`, its negation.
-static std::optional<KeyBand> findBand(Value condition, Places at, bool isHidden, DenseOf getDense, unsigned steps) {
+static std::optional<KeyBand> findBand(Value condition, BandDims at, bool isHidden, DenseOf getDense, unsigned steps) {
   Operation *op = condition.getDefiningOp();
   if (!op || steps == 0)
     return std::nullopt;
@@ -297,7 +297,7 @@ public:
   }
 
 private:
-  static Places lastDims(Value value) {
+  static BandDims lastDims(Value value) {
     int64_t rank = getShape(value).size();
     auto place = [&](int64_t dim) { return dim >= 0 && getShape(value)[dim] > 1 ? dim : -1; };
     return {place(rank - 2), place(rank - 1)};
@@ -337,7 +337,7 @@ MaskParts Splitter::splitChoice(SelectOp select, unsigned steps) {
     return {{}, select};
   double excluded = isHidden ? *x : *y;
   Value kept = isHidden ? select.getRhs() : select.getLhs(), condition = select.getCondition();
-  Places at = align(condition, select, lastDims(select));
+  BandDims at = align(condition, select, lastDims(select));
   MaskParts parts = split(kept, steps - 1), decided{{}, condition};
   if (std::optional<KeyBand> band = findBand(condition, at, isHidden, getDense, steps - 1))
     decided = {*band, {}};
@@ -357,7 +357,7 @@ MaskParts Splitter::splitChoice(SelectOp select, unsigned steps) {
 
 /// Zeros and numbers that exclude.
 MaskParts Splitter::splitConstant(Value mask, DenseElementsAttr dense) {
-  Places at = lastDims(mask);
+  BandDims at = lastDims(mask);
   ArrayRef<int64_t> shape = getShape(mask);
   int64_t rank = shape.size();
   if (dense.isSplat() && toDouble(dense.getSplatValue<APFloat>()) == 0)
@@ -388,7 +388,7 @@ MaskParts Splitter::splitNumbers(Value mask, unsigned steps) {
   if (isa<AddOp>(op))
     return join<AddOp>(op, steps);
   // Dims of one element in front, and copies of rows that do not differ, change nothing.
-  Places at = lastDims(mask);
+  BandDims at = lastDims(mask);
   Value moved = isa<ReshapeOp, BroadcastOp>(op) ? skipMovement(op, at) : Value();
   if (!moved || at.row != lastDims(moved).row || at.column != lastDims(moved).column)
     return {{}, mask};

@@ -188,7 +188,7 @@ ArrayRef<int64_t> LoadOp::getParameterShape() {
 
 std::optional<ArrayRef<int64_t>> LoadOp::getPartOffset() { return getStarts(); }
 
-LoadOp LoadOp::cutPart(OpBuilder &builder, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
+LoadOp LoadOp::takePart(OpBuilder &builder, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(*this);
   SmallVector<int64_t> total(starts);

@@ -152,12 +152,12 @@ LogicalResult SliceOp::inferTypes(Adaptor op, TypeInference &infer) {
 std::optional<int64_t> cleave::nn::getRangeStart(SliceOp op) {
   ArrayRef<int64_t> shape = op.getInput().getType().getShape();
   int64_t offset = 0, stride = 1;
-  bool isCut = false;
+  bool isSplit = false;
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
     int64_t size = op.getSizes()[dim];
-    if (size == 0 || (isCut && size != 1) || (size != 1 && op.getSteps()[dim] != 1))
+    if (size == 0 || (isSplit && size != 1) || (size != 1 && op.getSteps()[dim] != 1))
       return std::nullopt;
-    isCut |= size != shape[dim];
+    isSplit |= size != shape[dim];
     offset += op.getStarts()[dim] * stride;
     stride *= shape[dim];
   }
@@ -165,9 +165,9 @@ std::optional<int64_t> cleave::nn::getRangeStart(SliceOp op) {
 }
 
 OpFoldResult SliceOp::fold(FoldAdaptor) {
-  bool isWhole = llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
-                 llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
-  return isWhole ? foldToSameType(*this) : nullptr;
+  bool isFull = llvm::all_of(getStarts(), [](int64_t start) { return start == 0; }) &&
+                llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
+  return isFull ? foldToSameType(*this) : nullptr;
 }
 
 LogicalResult PadOp::inferTypes(Adaptor op, TypeInference &infer) {

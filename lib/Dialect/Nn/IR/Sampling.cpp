@@ -148,9 +148,9 @@ Taps cleave::nn::getTaps(ResizeOp op, unsigned dim) {
       taps.weights.push_back(1);
       continue;
     }
-    bool isWhole = source.rest == 0;
-    int64_t before = isWhole ? source.whole - 1 : source.whole;
-    double ratio = isWhole ? 1 : source.getRest(); // in (0, 1]
+    bool isFull = source.rest == 0;
+    int64_t before = isFull ? source.whole - 1 : source.whole;
+    double ratio = isFull ? 1 : source.getRest(); // in (0, 1]
     for (int64_t tap = first; tap < first + taps.count; ++tap) {
       bool isOutside = before + tap < 0 || before + tap >= axis.from;
       taps.positions.push_back(std::min(std::max<int64_t>(before + tap, 0), axis.from - 1));

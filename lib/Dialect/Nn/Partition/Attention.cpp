@@ -31,15 +31,15 @@ using namespace cleave::spmd;
 namespace {
 struct LocalAttention {
   LocalAttention(AttentionOp op, PartitionContext &context)
-      : op(op), context(context), build(context), queryAxes(context.getOperandCuts(0, 2)),
-        keyAxes(context.getOperandCuts(1, 2)), query(getShape(context.operands[0])),
+      : op(op), context(context), build(context), queryAxes(context.getOperandSplits(0, 2)),
+        keyAxes(context.getOperandSplits(1, 2)), query(getShape(context.operands[0])),
         key(getShape(context.operands[1])) {}
 
-  bool isKeySequenceCut() const { return !keyAxes.empty(); }
-  bool isQuerySequenceCut() const { return !queryAxes.empty(); }
+  bool isKeySequenceSplit() const { return !keyAxes.empty(); }
+  bool isQuerySequenceSplit() const { return !queryAxes.empty(); }
   ArrayRef<AxisAttr> getQueryAxes() const { return queryAxes; }
   /// Both are cut, over the same axes.
-  bool areCutTogether() const { return isKeySequenceCut() && queryAxes == keyAxes; }
+  bool areSplitTogether() const { return isKeySequenceSplit() && queryAxes == keyAxes; }
   /// The op on the rank's queries and all keys, causality as a mask.
   Value computeWithMask();
   /// The op on a part of the keys.
@@ -158,7 +158,7 @@ Value LocalAttention::computeInWindow() {
   DimWindow window = getWindow();
   for (auto [operand, value] : llvm::enumerate(MutableArrayRef<Value>(context.operands))) {
     unsigned dim = getShape(value).size() - (operand == 3 ? 1 : 2);
-    if (operand > 0 && !context.getOperandCuts(operand, dim).empty())
+    if (operand > 0 && !context.getOperandSplits(operand, dim).empty())
       value = build.window(value, LocalBuilder::ReadDim{dim, keyAxes, window},
                            cast<TypedAttr>(context.builder.getZeroAttr(getElementType(value))));
   }
@@ -193,11 +193,11 @@ Value LocalAttention::computeWithStatistics() {
 }
 
 /// Each query sees what it would, so the op is itself. Whose queries a rank has is remembered, for rings.
-static LogicalResult partitionWhole(const LocalAttention &attention, AttentionOp op, PartitionContext &context,
-                                    SmallVectorImpl<Value> &results) {
+static LogicalResult partitionReplicated(const LocalAttention &attention, AttentionOp op, PartitionContext &context,
+                                         SmallVectorImpl<Value> &results) {
   if (failed(partitionByCloning(op, context, results)))
     return failure();
-  if (attention.isQuerySequenceCut())
+  if (attention.isQuerySequenceSplit())
     GlobalBand{KeyBand(), llvm::to_vector(attention.getQueryAxes()), /*isMasked=*/false}.setOn(
         results.front().getDefiningOp<AttentionOp>());
   return success();
@@ -205,11 +205,11 @@ static LogicalResult partitionWhole(const LocalAttention &attention, AttentionOp
 
 LogicalResult AttentionOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   LocalAttention attention(*this, context);
-  if (attention.isKeySequenceCut())
-    results.push_back(attention.areCutTogether() ? attention.computeInWindow() : attention.computeWithStatistics());
-  else if (!getBand().isEmpty() && attention.isQuerySequenceCut())
+  if (attention.isKeySequenceSplit())
+    results.push_back(attention.areSplitTogether() ? attention.computeInWindow() : attention.computeWithStatistics());
+  else if (!getBand().isEmpty() && attention.isQuerySequenceSplit())
     results.push_back(attention.computeWithMask());
   else
-    return partitionWhole(attention, *this, context, results);
+    return partitionReplicated(attention, *this, context, results);
   return success();
 }

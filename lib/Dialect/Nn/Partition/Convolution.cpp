@@ -36,7 +36,7 @@ template <typename OpT> static void dropPads(OpT op, ArrayRef<LocalBuilder::Read
 static void maskChannels(PartitionContext &context, int64_t weightDim) {
   LocalBuilder build(context);
   const DimFactors &channels = context.rule.operands[1][weightDim];
-  if (channels.empty() || !context.rule.isReduction(channels.back()) || context.cuts[channels.back()].empty())
+  if (channels.empty() || !context.rule.isReduction(channels.back()) || context.splits[channels.back()].empty())
     return;
   context.operands[0] = build.maskOperand(context.operands[0], 0, 1, ReduceKind::Sum);
   context.operands[1] = build.maskOperand(context.operands[1], 1, weightDim, ReduceKind::Sum);

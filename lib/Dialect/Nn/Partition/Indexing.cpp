@@ -39,7 +39,7 @@ LogicalResult GatherOp::partition(PartitionContext &context, SmallVectorImpl<Val
   LocalBuilder build(context);
   context.operands[1] = maskIndices(build);
   int64_t dim = getDim();
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
@@ -56,7 +56,7 @@ LogicalResult GatherElementsOp::partition(PartitionContext &context, SmallVector
   LocalBuilder build(context);
   context.operands[1] = maskIndices(build);
   int64_t dim = getDim();
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
@@ -83,7 +83,7 @@ struct LocalTuples {
     for (int64_t i = 0; i < length; ++i) {
       Value component = build.sliceDim(wide, last, i, 1);
       unsigned dim = firstDim + i;
-      SmallVector<AxisAttr> axes = build.context.getOperandCuts(0, dim);
+      SmallVector<AxisAttr> axes = build.context.getOperandSplits(0, dim);
       if (!axes.empty()) {
         int64_t outside = redirect ? localShape[dim] : 0;
         LocalIndices local(build, component, globalShape[dim], localShape[dim], axes, outside,
@@ -99,9 +99,9 @@ struct LocalTuples {
 } // namespace
 
 /// Axes that cut any of `count` dims of operand 0 from `first` on.
-static bool isAnyCut(PartitionContext &context, unsigned first, int64_t count) {
+static bool isAnySplit(PartitionContext &context, unsigned first, int64_t count) {
   for (unsigned dim = first; dim < first + count; ++dim)
-    if (!context.getOperandCuts(0, dim).empty())
+    if (!context.getOperandSplits(0, dim).empty())
       return true;
   return false;
 }
@@ -110,7 +110,7 @@ LogicalResult GatherNdOp::partition(PartitionContext &context, SmallVectorImpl<V
   LocalBuilder build(context);
   context.operands[1] = maskIndices(build);
   int64_t first = getBatchDims(), length = getGlobalShape(getIndices()).back();
-  if (!isAnyCut(context, first, length))
+  if (!isAnySplit(context, first, length))
     return partitionByCloning(*this, context, results);
   Value table = context.operands[0];
   LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), first, /*redirect=*/false);
@@ -152,7 +152,7 @@ LogicalResult ScatterElementsOp::partition(PartitionContext &context, SmallVecto
   context.operands[1] = maskIndices(build);
   context.operands[2] = maskUpdates(build);
   int64_t dim = getDim();
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   Value input = context.operands[0];
@@ -170,16 +170,16 @@ LogicalResult ScatterNdOp::partition(PartitionContext &context, SmallVectorImpl<
   context.operands[1] = maskIndices(build);
   context.operands[2] = maskUpdates(build);
   int64_t length = getGlobalShape(getIndices()).back();
-  if (!isAnyCut(context, 0, length))
+  if (!isAnySplit(context, 0, length))
     return partitionByCloning(*this, context, results);
   Value input = context.operands[0];
-  SmallVector<int64_t> cutDims;
+  SmallVector<int64_t> splitDims;
   for (int64_t dim = 0; dim < length; ++dim)
-    if (!context.getOperandCuts(0, dim).empty())
-      cutDims.push_back(dim);
+    if (!context.getOperandSplits(0, dim).empty())
+      splitDims.push_back(dim);
   LocalTuples local(build, context.operands[1], getGlobalShape(getInput()), 0, /*redirect=*/true);
   Value scattered =
-      build.create<ScatterNdOp>(getKind(), appendDummies(build, input, cutDims), local.indices, context.operands[2]);
+      build.create<ScatterNdOp>(getKind(), appendDummies(build, input, splitDims), local.indices, context.operands[2]);
   results.push_back(dropDummies(build, scattered, getShape(input)));
   return success();
 }
@@ -191,7 +191,7 @@ LogicalResult ScatterNdOp::partition(PartitionContext &context, SmallVectorImpl<
 // Each rank compares with the global positions of its part of the depth.
 LogicalResult OneHotOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   int64_t dim = getDim();
-  SmallVector<AxisAttr> axes = context.getResultCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getResultSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);

@@ -87,12 +87,12 @@ int64_t LocalBuilder::getGlobalExtent(unsigned operand, int64_t dim) const {
 }
 
 bool LocalBuilder::isPadded(unsigned operand, int64_t dim) const {
-  return context.isPadded(getGlobalExtent(operand, dim), context.getOperandCuts(operand, dim));
+  return context.isPadded(getGlobalExtent(operand, dim), context.getOperandSplits(operand, dim));
 }
 
 Value LocalBuilder::maskOperand(Value value, unsigned operand, ArrayRef<int64_t> dims, ReduceKind kind) {
   for (int64_t dim : dims)
-    value = maskPadding(value, dim, context.getOperandCuts(operand, dim), getGlobalExtent(operand, dim), kind);
+    value = maskPadding(value, dim, context.getOperandSplits(operand, dim), getGlobalExtent(operand, dim), kind);
   return value;
 }
 
@@ -111,9 +111,9 @@ SmallVector<LocalBuilder::ReadDim, 2> LocalBuilder::readWindows(TypedAttr fill, 
   for (const InnerCost &cost : context.rule.inner)
     for (const SlidingDim &slide : cost.slides)
       for (auto [dim, factors] : llvm::enumerate(context.rule.operands[operand])) {
-        if (!llvm::is_contained(factors, slide.input) || context.cuts[slide.result].empty())
+        if (!llvm::is_contained(factors, slide.input) || context.splits[slide.result].empty())
           continue;
-        SmallVector<AxisAttr> axes = llvm::to_vector(context.cuts[slide.input]);
+        SmallVector<AxisAttr> axes = llvm::to_vector(context.splits[slide.input]);
         std::optional<DimWindow> window = slide.getWindow(
             context.rule.factorSizes[slide.input], context.rule.factorSizes[slide.result], context.getExtent(axes));
         read.push_back({unsigned(dim), axes, *window});

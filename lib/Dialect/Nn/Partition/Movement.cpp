@@ -37,7 +37,7 @@ static Value fillInWhatIsHeld(LocalBuilder &build, SliceOp op, Value value, cons
 static const SlidingDim *findSlide(const PartitionContext &context, const DimFactors &factors) {
   for (const InnerCost &cost : context.rule.inner)
     for (const SlidingDim &slide : cost.slides)
-      if (llvm::is_contained(factors, slide.input) && !context.cuts[slide.result].empty())
+      if (llvm::is_contained(factors, slide.input) && !context.splits[slide.result].empty())
         return &slide;
   return nullptr;
 }
@@ -52,9 +52,9 @@ LogicalResult SliceOp::partition(PartitionContext &context, SmallVectorImpl<Valu
   SmallVector<int64_t> starts(getStarts()), sizes(context.resultTypes.front().getShape()), steps(getSteps());
   SmallVector<int64_t> shape(getShape(value)), left(steps);
   for (unsigned dim = 0; dim < sizes.size(); ++dim) {
-    SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+    SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
     const SlidingDim *slide = findSlide(context, context.rule.operands[0][dim]);
-    bool isMasked = !axes.empty() && context.getResultCuts(0, dim).empty();
+    bool isMasked = !axes.empty() && context.getResultSplits(0, dim).empty();
     if (isMasked)
       maskedDims.push_back({dim, axes});
     left[dim] = 1;
@@ -90,7 +90,7 @@ LogicalResult ReshapeOp::partition(PartitionContext &context, SmallVectorImpl<Va
   LocalBuilder build(context);
   Shape made = context.resultTypes.front().getShape();
   for (const Regroup &regroup : context.rule.regroups) {
-    ArrayRef<AxisAttr> axes = context.cuts[regroup.factor];
+    ArrayRef<AxisAttr> axes = context.splits[regroup.factor];
     int64_t size = context.rule.factorSizes[regroup.factor];
     if (!context.isPadded(size, axes))
       continue;
@@ -146,7 +146,7 @@ LogicalResult PadOp::partition(PartitionContext &context, SmallVectorImpl<Value>
 
 // A rank puts its pieces of the parts together; what of them belongs elsewhere goes there.
 LogicalResult ConcatOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
-  SmallVector<AxisAttr> axes = context.getResultCuts(0, getDim());
+  SmallVector<AxisAttr> axes = context.getResultSplits(0, getDim());
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   size_t dim = getDim();
@@ -160,7 +160,7 @@ LogicalResult ConcatOp::partition(PartitionContext &context, SmallVectorImpl<Val
 
 // The other way round: what a rank wants of the parts lies side by side when it has come.
 LogicalResult cleave::nn::SplitOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, getDim());
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, getDim());
   Value all = context.operands[0];
   size_t dim = getDim();
   SmallVector<int64_t> starts(getShape(all).size(), 0), steps(starts.size(), 1);
@@ -186,7 +186,7 @@ LogicalResult TriluOp::partition(PartitionContext &context, SmallVectorImpl<Valu
   Value input = context.operands[0];
   Shape shape = getShape(input);
   unsigned row = shape.size() - 2, column = shape.size() - 1;
-  SmallVector<AxisAttr> rowAxes = context.getOperandCuts(0, row), columnAxes = context.getOperandCuts(0, column);
+  SmallVector<AxisAttr> rowAxes = context.getOperandSplits(0, row), columnAxes = context.getOperandSplits(0, column);
   if (rowAxes.empty() && columnAxes.empty())
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);

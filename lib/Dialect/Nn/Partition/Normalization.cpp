@@ -16,17 +16,17 @@ namespace {
 struct NormDims {
   NormDims(LocalBuilder &build, Value local, int64_t first) {
     for (int64_t dim = first, rank = getShape(local).size(); dim < rank; ++dim)
-      add(dim, build.context.getOperandCuts(0, dim), build.getGlobalExtent(0, dim));
+      add(dim, build.context.getOperandSplits(0, dim), build.getGlobalExtent(0, dim));
   }
-  void add(int64_t dim, ArrayRef<AxisAttr> cuts, int64_t extent) {
+  void add(int64_t dim, ArrayRef<AxisAttr> splits, int64_t extent) {
     dims.push_back(dim);
-    cutsOfDims.emplace_back(cuts);
-    llvm::append_range(axes, cuts);
+    splitsOfDims.emplace_back(splits);
+    llvm::append_range(axes, splits);
     extents.push_back(extent);
     elements *= extent;
   }
   SmallVector<int64_t> dims, extents;
-  SmallVector<SmallVector<AxisAttr>> cutsOfDims;
+  SmallVector<SmallVector<AxisAttr>> splitsOfDims;
   SmallVector<AxisAttr> axes;
   int64_t elements = 1;
 };
@@ -34,7 +34,7 @@ struct NormDims {
 
 /// Over what there is: padding of shards counts as 0.
 static Value computeMean(LocalBuilder &build, Value value, const NormDims &over) {
-  for (auto [dim, axes, extent] : llvm::zip_equal(over.dims, over.cutsOfDims, over.extents))
+  for (auto [dim, axes, extent] : llvm::zip_equal(over.dims, over.splitsOfDims, over.extents))
     value = build.maskPadding(value, dim, axes, extent, ReduceKind::Sum);
   Value sum = build.reduceAcross(ReduceKind::Sum, value, over.dims, over.axes);
   return build.div(sum, over.elements);
@@ -90,17 +90,17 @@ LogicalResult GroupNormOp::partition(PartitionContext &context, SmallVectorImpl<
   ArrayRef<FactorId> channels = context.rule.operands[0][1];
   SmallVector<AxisAttr> groupAxes, channelAxes;
   if (getGroups() > 1) {
-    llvm::append_range(groupAxes, context.cuts[channels.front()]);
+    llvm::append_range(groupAxes, context.splits[channels.front()]);
     channels = channels.drop_front();
   }
   for (FactorId factor : channels)
-    llvm::append_range(channelAxes, context.cuts[factor]);
+    llvm::append_range(channelAxes, context.splits[factor]);
   int64_t groups = llvm::divideCeil(getGroups(), context.getExtent(groupAxes));
   LocalBuilder build(context);
   NormDims over(build, input, /*first=*/shape.size());
   over.add(2, channelAxes, getInput().getType().getDimSize(1) / getGroups());
   for (unsigned dim = 2; dim < shape.size(); ++dim)
-    over.add(dim + 1, context.getOperandCuts(0, dim), build.getGlobalExtent(0, dim));
+    over.add(dim + 1, context.getOperandSplits(0, dim), build.getGlobalExtent(0, dim));
   if (over.axes.empty()) {
     auto clone = cast<GroupNormOp>(cloneLocal(*this, context));
     clone.setGroups(groups);

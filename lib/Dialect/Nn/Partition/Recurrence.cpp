@@ -14,7 +14,7 @@ using namespace cleave::nn;
 using namespace cleave::spmd;
 
 LogicalResult RecurrenceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, 4);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, 4);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);

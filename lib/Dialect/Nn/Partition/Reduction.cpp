@@ -47,7 +47,7 @@ static Value isWinner(LocalBuilder &build, Value mine, Value best) {
 // index is the smallest (largest) bid.
 LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   int64_t dim = getDim();
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);
@@ -76,7 +76,7 @@ LogicalResult ArgReduceOp::partition(PartitionContext &context, SmallVectorImpl<
 static LogicalResult partitionSoftmax(Operation *op, int64_t dim, PartitionContext &context,
                                       SmallVectorImpl<Value> &results,
                                       llvm::function_ref<Value(LocalBuilder &, Value shifted, Value sum)> finish) {
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(op, context, results);
   LocalBuilder build(context);
@@ -106,7 +106,7 @@ LogicalResult LogSoftmaxOp::partition(PartitionContext &context, SmallVectorImpl
 // The running sum of the shard, plus the totals of all shards before it (behind it, where reversed).
 LogicalResult CumsumOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   int64_t dim = getDim();
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);
@@ -154,7 +154,7 @@ static Value getLastChosen(LocalBuilder &build, TopKOp op, Type elementType) {
 // the one with the lowest position.
 LogicalResult TopKOp::partition(PartitionContext &context, SmallVectorImpl<Value> &results) {
   int64_t dim = getDim(), k = getK();
-  SmallVector<AxisAttr> axes = context.getOperandCuts(0, dim);
+  SmallVector<AxisAttr> axes = context.getOperandSplits(0, dim);
   if (axes.empty())
     return partitionByCloning(*this, context, results);
   LocalBuilder build(context);

@@ -25,7 +25,7 @@ bool cleave::nn::asksForStack(spmd::PinOp pin) {
   return annotation && annotation->getSharding().getDims().size() == getShape(pin.getInput()).size() + 1;
 }
 
-static bool isWholeLoad(LoadOp load) { return !load.isPart() && !load.getSharding(); }
+static bool isFullLoad(LoadOp load) { return !load.isPart() && !load.getSharding(); }
 
 /// The dim along which two slices of one value differ in their start alone; nothing if that is not all.
 static std::optional<int64_t> getMovedDim(SliceOp lhs, SliceOp rhs) {
@@ -57,7 +57,7 @@ static bool areAlike(Value lhs, Value rhs, int64_t &budget) {
       a->getNumOperands() != b->getNumOperands())
     return false;
   if (auto load = dyn_cast<LoadOp>(a))
-    return isWholeLoad(load) && isWholeLoad(cast<LoadOp>(b));
+    return isFullLoad(load) && isFullLoad(cast<LoadOp>(b));
   if (isa<ConstantOp>(a))
     return true;
   if (auto pin = dyn_cast<spmd::PinOp>(a)) {

@@ -57,7 +57,7 @@ ShardingRule AttentionOp::getShardingRule() {
   int64_t group = query[1] / key[1];
   MaybeFactor b = rule.addParallel(query[0]), k = rule.addParallel(key[1]), g = rule.addParallel(group),
               s = rule.addParallel(query[2]), t = rule.addParallel(key[2]), v = rule.addParallel(value[3]),
-              d = rule.addWhole(query[3]);
+              d = rule.addReplicated(query[3]);
   SmallVector<FactorId, 4> heads = OpRule::present({k, g});
   rule.operandDim(0, b).operandDim(0, heads).operandDim(0, s).operandDim(0, d);
   rule.operandDims(1, {b, k, t, d}).operandDims(2, {b, k, t, v});
@@ -83,9 +83,9 @@ ShardingRule RotaryEmbeddingOp::getShardingRule() {
   OpRule rule(*this);
   ArrayRef<int64_t> shape = getShape(getInput());
   FactorList dims = rule.addParallelDims(shape.drop_back());
-  dims.push_back(rule.addWhole(shape.back()));
+  dims.push_back(rule.addReplicated(shape.back()));
   rule.operandDims(0, dims).resultDims(0, dims);
-  MaybeFactor half = rule.addWhole(getRotated() / 2);
+  MaybeFactor half = rule.addReplicated(getRotated() / 2);
   for (unsigned index : {1u, 2u}) {
     MaybeFactor batch = getShape(getOperand(index))[0] > 1 ? dims[0] : std::nullopt;
     rule.operandDims(index, {batch, dims[2], half});

@@ -34,9 +34,9 @@ static ShardingRule scaledByBlocks(Operation *op, int64_t dim, int64_t block) {
       scales = factors;
     }
     if (isBlocked) {
-      llvm::append_range(factors, OpRule::present({rule.addWhole(isFull ? block : extent)}));
+      llvm::append_range(factors, OpRule::present({rule.addReplicated(isFull ? block : extent)}));
       if (!isFull)
-        scales = OpRule::present({rule.addWhole(getShape(op->getOperand(1))[dim])});
+        scales = OpRule::present({rule.addReplicated(getShape(op->getOperand(1))[dim])});
     }
     rule.operandDim(0, factors).resultDim(0, factors);
     for (unsigned operand = 1; operand < op->getNumOperands(); ++operand)

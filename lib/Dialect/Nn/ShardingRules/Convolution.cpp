@@ -96,7 +96,7 @@ ShardingRule ConvOp::getShardingRule() {
     size_t i = dim - 2;
     addSlidDim(rule, input[dim], result[dim],
                {weight[dim], getStrides()[i], getDilations()[i], getPadsLow()[i], getPadsHigh()[i]});
-    rule.operandDim(1, rule.addWhole(weight[dim]));
+    rule.operandDim(1, rule.addReplicated(weight[dim]));
   }
   addLinearInInputs(rule, hasBias);
   rule.addExchange();
@@ -123,7 +123,7 @@ ShardingRule ConvTransposeOp::getShardingRule() {
     size_t i = dim - 2;
     addSpreadDim(rule, input[dim], result[dim],
                  {weight[dim], getStrides()[i], getDilations()[i], getPadsLow()[i], getPadsHigh()[i]});
-    rule.operandDim(1, rule.addWhole(weight[dim]));
+    rule.operandDim(1, rule.addReplicated(weight[dim]));
   }
   addLinearInInputs(rule, hasBias);
   rule.addExchange();

@@ -39,10 +39,10 @@ ShardingRule GatherElementsOp::getShardingRule() {
     bool isLooked = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim());
     // Indices that cover just the first elements of a dim do not line up with its shards.
     bool isPaired = isLooked || extent == input[dim];
-    MaybeFactor id = isPaired ? rule.addParallel(extent) : rule.addWhole(extent);
+    MaybeFactor id = isPaired ? rule.addParallel(extent) : rule.addReplicated(extent);
     MaybeFactor table = isLooked   ? rule.addReduction(input[dim], getMaskKind(getElementType(getInput())))
                         : isPaired ? id
-                                   : rule.addWhole(input[dim]);
+                                   : rule.addReplicated(input[dim]);
     rule.operandDim(0, table).operandDim(1, id).resultDim(0, id);
   }
   rule.rule.reducedDim = "indexed dim";
@@ -61,7 +61,7 @@ ShardingRule GatherNdOp::getShardingRule() {
   for (int64_t extent : input.slice(numBatch, numLooked))
     rule.operandDim(0, rule.addReduction(extent, mask));
   rule.operandDims(0, rest);
-  rule.operandDims(1, tuples).operandDims(1, rule.addWhole(indices.back()));
+  rule.operandDims(1, tuples).operandDims(1, rule.addReplicated(indices.back()));
   rule.resultDims(0, tuples).resultDims(0, rest);
   rule.rule.reducedDim = "indexed dim";
   rule.addMovement(0);
@@ -74,7 +74,7 @@ ShardingRule GatherNdOp::getShardingRule() {
 
 /// A dim of updates that no dim of the input is paired with: it may be split where updates add up.
 static MaybeFactor addUpdates(OpRule &rule, int64_t extent, ScatterKind kind) {
-  return kind == ScatterKind::Add ? rule.addReduction(extent, ReductionKind::Sum, 0) : rule.addWhole(extent);
+  return kind == ScatterKind::Add ? rule.addReduction(extent, ReductionKind::Sum, 0) : rule.addReplicated(extent);
 }
 
 /// Every element of the result is an element of the input, an update, or a sum of them.
@@ -89,8 +89,10 @@ ShardingRule ScatterElementsOp::getShardingRule() {
   for (auto [dim, extent] : llvm::enumerate(getShape(getIndices()))) {
     bool isScattered = static_cast<int64_t>(dim) == static_cast<int64_t>(getDim());
     bool isPaired = !isScattered && extent == input[dim];
-    MaybeFactor held = isScattered || isPaired ? rule.addParallel(input[dim]) : rule.addWhole(input[dim]);
-    MaybeFactor update = isPaired ? held : isScattered ? addUpdates(rule, extent, getKind()) : rule.addWhole(extent);
+    MaybeFactor held = isScattered || isPaired ? rule.addParallel(input[dim]) : rule.addReplicated(input[dim]);
+    MaybeFactor update = isPaired      ? held
+                         : isScattered ? addUpdates(rule, extent, getKind())
+                                       : rule.addReplicated(extent);
     rule.operandDim(0, held).operandDim(1, update).operandDim(2, update).resultDim(0, held);
   }
   addScatterLinear(rule, getKind(), getElementType(getInput()));
@@ -106,7 +108,7 @@ ShardingRule ScatterNdOp::getShardingRule() {
   FactorList updates =
       llvm::map_to_vector<4>(indices.drop_back(), [&](int64_t extent) { return addUpdates(rule, extent, getKind()); });
   rule.operandDims(0, held).resultDims(0, held);
-  rule.operandDims(1, updates).operandDims(1, rule.addWhole(indices.back()));
+  rule.operandDims(1, updates).operandDims(1, rule.addReplicated(indices.back()));
   rule.operandDims(2, updates).operandDims(2, window);
   addScatterLinear(rule, getKind(), getElementType(getInput()));
   return rule.finish("a scatter into a scalar");
@@ -121,6 +123,6 @@ ShardingRule OneHotOp::getShardingRule() {
   FactorList dims = rule.addParallelDims(getShape(getResult()));
   FactorList ids = dims;
   ids.erase(ids.begin() + getDim());
-  rule.operandDims(0, ids).operandDims(1, rule.addWhole(2)).resultDims(0, dims);
+  rule.operandDims(0, ids).operandDims(1, rule.addReplicated(2)).resultDims(0, dims);
   return rule.finish();
 }

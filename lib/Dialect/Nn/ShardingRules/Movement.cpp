@@ -83,7 +83,7 @@ private:
         return;
       int64_t size = sides[side].left;
       products[side] *= size;
-      sides[side].take(rule.addWhole(size), size);
+      sides[side].take(rule.addReplicated(size), size);
     } while (products[0] != products[1]);
   }
 
@@ -91,7 +91,7 @@ private:
   void blockEmpty() {
     for (Side &side : sides)
       for (auto [extent, factors] : llvm::zip_equal(side.shape, side.factors))
-        if (MaybeFactor factor = rule.addWhole(extent))
+        if (MaybeFactor factor = rule.addReplicated(extent))
           factors.push_back(*factor);
   }
 
@@ -170,17 +170,17 @@ ShardingRule TriluOp::getShardingRule() {
 static void addConcatenatedDim(OpRule &rule, ConcatOp op, unsigned dim) {
   int64_t extent = getShape(op.getResult())[dim];
   auto isLonger = [&](int64_t than) { return [=](Value input) { return getShape(input)[dim] > than; }; };
-  bool isCut = llvm::all_of(op.getInputs(), isLonger(0)) && llvm::any_of(op.getInputs(), isLonger(1));
-  MaybeFactor result = rule.addWhole(extent);
+  bool isSplit = llvm::all_of(op.getInputs(), isLonger(0)) && llvm::any_of(op.getInputs(), isLonger(1));
+  MaybeFactor result = rule.addReplicated(extent);
   rule.resultDim(0, result);
   Choice together;
   for (auto [index, input] : llvm::enumerate(op.getInputs())) {
-    MaybeFactor factor = rule.addWhole(getShape(input)[dim]);
+    MaybeFactor factor = rule.addReplicated(getShape(input)[dim]);
     rule.operandDim(index, factor);
-    if (isCut && factor)
+    if (isSplit && factor)
       together.factors.push_back(*factor);
   }
-  if (!isCut)
+  if (!isSplit)
     return;
   together.factors.push_back(*result);
   rule.addChoice(together);
@@ -237,11 +237,11 @@ ShardingRule cleave::nn::SplitOp::getShardingRule() {
   SmallVector<SlidingDim> slides;
   for (auto [dim, extent] : llvm::enumerate(getShape(getInput()))) {
     bool isApart = dim == at && getParts().size() > 1;
-    MaybeFactor all = isApart ? rule.addWhole(extent) : rule.addParallel(extent);
+    MaybeFactor all = isApart ? rule.addReplicated(extent) : rule.addParallel(extent);
     rule.operandDim(0, all);
     int64_t offset = 0;
     for (auto [index, part] : llvm::enumerate(getParts())) {
-      MaybeFactor made = isApart ? rule.addWhole(part) : all;
+      MaybeFactor made = isApart ? rule.addReplicated(part) : all;
       rule.resultDim(index, made);
       SlidingDim slide;
       slide.input = all.value_or(-1);
@@ -327,14 +327,14 @@ ShardingRule PadOp::getShardingRule() {
 /// Factors of one dim of a slice: untouched; one element of every step, shard by shard; or filled in by each rank, or cut
 /// together with the result.
 static void addSlicedDim(OpRule &rule, int64_t extent, int64_t start, int64_t size, int64_t step, ReductionKind mask) {
-  bool isWhole = start == 0 && step == 1 && size == extent;
+  bool isFull = start == 0 && step == 1 && size == extent;
   bool isAligned = step > 0 && start < step && size > 0 && extent == size * step;
-  if (isWhole || isAligned) {
-    MaybeFactor position = rule.addParallel(size), skipped = rule.addWhole(isWhole ? 1 : step);
+  if (isFull || isAligned) {
+    MaybeFactor position = rule.addParallel(size), skipped = rule.addReplicated(isFull ? 1 : step);
     rule.operandDim(0, OpRule::present({position, skipped})).resultDim(0, position);
     return;
   }
-  MaybeFactor held = rule.addReduction(extent, mask), kept = rule.addWhole(size);
+  MaybeFactor held = rule.addReduction(extent, mask), kept = rule.addReplicated(size);
   rule.operandDim(0, held).resultDim(0, kept);
   if (!held || !kept)
     return;

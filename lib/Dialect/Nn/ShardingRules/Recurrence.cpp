@@ -17,8 +17,9 @@ using namespace cleave::spmd;
 
 ShardingRule RecurrenceOp::getShardingRule() {
   OpRule rule(*this);
-  MaybeFactor t = rule.addWhole(getSteps()), d = rule.addParallel(getDirections()), b = rule.addParallel(getBatch()),
-              g = rule.addWhole(getGates()), h = rule.addParallel(getHidden()), k = rule.addWhole(getHidden());
+  MaybeFactor t = rule.addReplicated(getSteps()), d = rule.addParallel(getDirections()),
+              b = rule.addParallel(getBatch()), g = rule.addReplicated(getGates()), h = rule.addParallel(getHidden()),
+              k = rule.addReplicated(getHidden());
   rule.operandDims(0, {t, d, b, g, h}).operandDims(1, {d, g, h, k});
   unsigned index = 2;
   for (size_t i = 0; i < getInitial().size(); ++i)
@@ -26,7 +27,7 @@ ShardingRule RecurrenceOp::getShardingRule() {
   if (getBias())
     rule.operandDims(index++, {d, h});
   if (getPeepholes())
-    rule.operandDims(index++, {d, rule.addWhole(3), h});
+    rule.operandDims(index++, {d, rule.addReplicated(3), h});
   if (getLengths())
     rule.operandDims(index++, {b});
   rule.resultDims(0, {t, d, b, h});

@@ -26,7 +26,7 @@ ShardingRule ReduceOp::getShardingRule() {
     bool isReduced = llvm::is_contained(getDims(), static_cast<int64_t>(dim));
     MaybeFactor factor = !isReduced ? rule.addParallel(extent)
                          : kind     ? rule.addReduction(extent, *kind)
-                                    : rule.addWhole(extent);
+                                    : rule.addReplicated(extent);
     rule.operandDim(0, factor);
     if (!isReduced || getKeepDims())
       rule.resultDim(0, isReduced ? std::nullopt : factor);
@@ -100,7 +100,7 @@ ShardingRule TopKOp::getShardingRule() {
   OpRule rule(*this);
   FactorList dims = rule.addParallelDims(getShape(getInput()));
   FactorList kept = dims;
-  kept[getDim()] = rule.addWhole(getK());
+  kept[getDim()] = rule.addReplicated(getK());
   rule.operandDims(0, dims).resultDims(0, kept).resultDims(1, kept);
   FactorList others = dropDim(dims, getDim());
   rule.addGather(dims[getDim()], others, getK(), bytesOf(getInput()));

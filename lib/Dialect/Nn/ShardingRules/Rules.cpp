@@ -26,7 +26,7 @@ FactorList OpRule::addParallelDims(ArrayRef<int64_t> shape) {
   return llvm::map_to_vector<4>(shape, [&](int64_t extent) { return addParallel(extent); });
 }
 
-MaybeFactor OpRule::addWhole(int64_t size) {
+MaybeFactor OpRule::addReplicated(int64_t size) {
   if (size < 2)
     return std::nullopt;
   return addFactor(size);
@@ -70,9 +70,9 @@ OpRule &OpRule::addOrdered(InnerCost cost) {
 }
 
 /// What is sent is a number for each element of what stays, however long the dims that are cut.
-OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> cut, int64_t times, ArrayRef<MaybeFactor> elements,
+OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> split, int64_t times, ArrayRef<MaybeFactor> elements,
                               int64_t elementBytes) {
-  SmallVector<FactorId, 4> group = present(cut);
+  SmallVector<FactorId, 4> group = present(split);
   if (group.empty())
     return *this;
   InnerCost cost;
@@ -85,12 +85,12 @@ OpRule &OpRule::addStatistics(ArrayRef<MaybeFactor> cut, int64_t times, ArrayRef
 }
 
 /// Every rank that holds a part of `cut` gives all others `scale` numbers for each element.
-OpRule &OpRule::addGather(MaybeFactor cut, ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes) {
-  if (!cut)
+OpRule &OpRule::addGather(MaybeFactor split, ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes) {
+  if (!split)
     return *this;
   InnerCost cost;
   cost.kind = InnerCost::Kind::AllGather;
-  cost.factors.push_back(*cut);
+  cost.factors.push_back(*split);
   cost.elementFactors = present(elements);
   cost.elementScale = scale;
   cost.elementBytes = elementBytes;
@@ -99,15 +99,15 @@ OpRule &OpRule::addGather(MaybeFactor cut, ArrayRef<MaybeFactor> elements, int64
 
 OpRule::Spatial OpRule::addSpatialDim(bool isLocal, int64_t coarse, int64_t fine) {
   if (!isLocal)
-    return {present(addWhole(coarse)), present(addWhole(fine))};
-  MaybeFactor position = addParallel(coarse), inner = addWhole(coarse ? fine / coarse : 0);
+    return {present(addReplicated(coarse)), present(addReplicated(fine))};
+  MaybeFactor position = addParallel(coarse), inner = addReplicated(coarse ? fine / coarse : 0);
   return {present(position), present({position, inner})};
 }
 
 OpRule::Windowed OpRule::addWindowDim(int64_t input, int64_t result, SlidingDim window) {
   if (input < 2 || result < 2) {
-    MaybeFactor made = addWhole(result);
-    return {present(addWhole(input)), present(made)};
+    MaybeFactor made = addReplicated(result);
+    return {present(addReplicated(input)), present(made)};
   }
   SlidingDim factors = addSliding(input, result);
   window.input = factors.input;

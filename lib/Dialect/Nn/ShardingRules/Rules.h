@@ -32,7 +32,7 @@ public:
   /// One parallel factor per dim of `shape`.
   FactorList addParallelDims(llvm::ArrayRef<int64_t> shape);
   /// A factor that no choice cuts; nothing for size < 2.
-  MaybeFactor addWhole(int64_t size);
+  MaybeFactor addReplicated(int64_t size);
 
   /// Appends the dims of operand / result `index`, one factor each.
   OpRule &operandDims(unsigned index, llvm::ArrayRef<MaybeFactor> factors);
@@ -43,11 +43,11 @@ public:
   /// The factors that are there.
   static llvm::SmallVector<spmd::FactorId, 4> present(llvm::ArrayRef<MaybeFactor> factors);
   /// `times` all_reduces of one number per element of `elements` where any of `cut` is cut; those become ordered.
-  OpRule &addStatistics(llvm::ArrayRef<MaybeFactor> cut, int64_t times, llvm::ArrayRef<MaybeFactor> elements,
+  OpRule &addStatistics(llvm::ArrayRef<MaybeFactor> split, int64_t times, llvm::ArrayRef<MaybeFactor> elements,
                         int64_t elementBytes);
 
   /// An all_gather of `scale` numbers per element of `elements` from each rank that cuts `cut`, which becomes ordered.
-  OpRule &addGather(MaybeFactor cut, llvm::ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes);
+  OpRule &addGather(MaybeFactor split, llvm::ArrayRef<MaybeFactor> elements, int64_t scale, int64_t elementBytes);
 
   /// Factors of one dim of a coarse tensor and of a fine one that has some positions per coarse position. If
   /// `isLocal`, a piece of the one is a piece of the other; else both stay whole.

@@ -129,15 +129,15 @@ std::optional<SmallVector<int64_t>> getOrder(const Lookup &lookup, int64_t rank)
 Value sliceTable(const Lookup &lookup, OpBuilder &builder, Location loc) {
   ArrayRef<int64_t> shape = getShape(lookup.table);
   SmallVector<int64_t> starts(shape.size(), 0), sizes(shape), steps(shape.size(), 1);
-  bool isWhole = true;
+  bool isFull = true;
   for (auto [index, run] : llvm::enumerate(lookup.runs)) {
     int64_t dim = lookup.first + index;
-    isWhole &= run.start == 0 && run.size == shape[dim] && (run.step == 1 || run.size == 1);
+    isFull &= run.start == 0 && run.size == shape[dim] && (run.step == 1 || run.size == 1);
     starts[dim] = run.start;
     sizes[dim] = run.size;
     steps[dim] = run.step;
   }
-  return isWhole ? lookup.table : Composer(builder, loc).slice(lookup.table, starts, sizes, steps);
+  return isFull ? lookup.table : Composer(builder, loc).slice(lookup.table, starts, sizes, steps);
 }
 
 /// Builds the slice, transpose, reshape and broadcast that replace the lookup.

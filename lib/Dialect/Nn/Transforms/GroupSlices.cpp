@@ -38,7 +38,7 @@ static std::optional<int64_t> getOnlyDim(SliceOp slice) {
 }
 
 /// Whether slices, sorted by where they begin, are the whole dim, each two positions or more.
-static bool areWhole(ArrayRef<SliceOp> slices, int64_t dim) {
+static bool areFull(ArrayRef<SliceOp> slices, int64_t dim) {
   int64_t end = 0;
   for (SliceOp slice : slices) {
     if (slice.getStarts()[dim] != end || slice.getSizes()[dim] < 2)
@@ -66,7 +66,7 @@ static Location makeLoc(ArrayRef<SliceOp> slices) {
 static void group(SmallVector<SliceOp> &slices, int64_t dim) {
   SliceOp first = slices.front();
   llvm::sort(slices, [&](SliceOp a, SliceOp b) { return a.getStarts()[dim] < b.getStarts()[dim]; });
-  if (slices.size() < 2 || !areWhole(slices, dim))
+  if (slices.size() < 2 || !areFull(slices, dim))
     return;
   SmallVector<Type> types;
   SmallVector<int64_t> parts;

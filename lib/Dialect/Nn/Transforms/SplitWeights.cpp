@@ -79,7 +79,8 @@ bool isWeight(Value value) {
 
 /// `weight` cut along `dim`: a part of a parameter is loaded by itself, under the parameter's pin.
 /// Other readers than `readers` keep it whole.
-Value cut(OpBuilder &builder, ArrayRef<Operation *> readers, Value weight, int64_t dim, int64_t start, int64_t size) {
+Value takePart(OpBuilder &builder, ArrayRef<Operation *> readers, Value weight, int64_t dim, int64_t start,
+               int64_t size) {
   auto load = dyn_cast_if_present<LoadOp>(getSource(weight));
   auto pin = weight.getDefiningOp<spmd::PinOp>();
   bool isReadHereOnly = llvm::all_of(weight.getUsers(), [&](Operation *op) { return llvm::is_contained(readers, op); });
@@ -88,7 +89,7 @@ Value cut(OpBuilder &builder, ArrayRef<Operation *> readers, Value weight, int64
   SmallVector<int64_t> sizes(getShape(weight)), starts(sizes.size(), 0);
   starts[dim] = start;
   sizes[dim] = size;
-  Value part = load.cutPart(builder, starts, sizes);
+  Value part = load.takePart(builder, starts, sizes);
   return pin ? spmd::PinOp::create(builder, pin.getLoc(), part, pin.getNameAttr(), pin.getAnnotationAttr()) : part;
 }
 
@@ -127,9 +128,9 @@ private:
     auto pin = reshape ? reshape.getInput().getDefiningOp<spmd::PinOp>() : spmd::PinOp();
     if (!pin || !pin.getAnnotationAttr() || !isFree(weight) || getShape(weight).size() != 4 || getShape(weight)[1] == 1)
       return;
-    bool isWhole = isa_and_present<LoadOp>(getSource(pin)) && getShape(pin).size() == 3 &&
-                   getShape(pin)[1] == getShape(weight)[1] * getShape(weight)[2] && pin.getResult().hasOneUse();
-    if (isWhole && !pin.getAnnotationAttr().getSharding().getDims()[1].getAxes().empty())
+    bool isFull = isa_and_present<LoadOp>(getSource(pin)) && getShape(pin).size() == 3 &&
+                  getShape(pin)[1] == getShape(weight)[1] * getShape(weight)[2] && pin.getResult().hasOneUse();
+    if (isFull && !pin.getAnnotationAttr().getSharding().getDims()[1].getAxes().empty())
       gates.push_back(reshape);
   }
 
@@ -142,7 +143,7 @@ private:
     SmallVector<Value> parts;
     Value weight = reshape.getInput();
     for (int64_t gate = 0; gate < count; ++gate) {
-      Value part = cut(builder, {reshape}, weight, 1, gate * units, units);
+      Value part = takePart(builder, {reshape}, weight, 1, gate * units, units);
       parts.push_back(f.reshape(part, one));
     }
     Operation *pin = weight.getDefiningOp();
@@ -238,7 +239,7 @@ private:
         EinsumTerms terms = *parseEinsum(einsum.getEquation());
         SmallVector<Value> operands(einsum.getInputs());
         int64_t weightDim = terms.inputs[step.operand].find(terms.result[step.dim]);
-        operands[step.operand] = cut(builder, step.op, operands[step.operand], weightDim, start, size);
+        operands[step.operand] = takePart(builder, step.op, operands[step.operand], weightDim, start, size);
         value = Composer(builder, inner).einsum(operands, einsum.getEquation());
         continue;
       }
@@ -247,21 +248,21 @@ private:
       piece->setOperand(step.operand, value);
       piece->getResult(0).setType(pieceType);
       if (!isa<ReshapeOp>(piece))
-        cutBias(builder, piece, step, start, size);
+        splitBias(builder, piece, step, start, size);
       value = piece->getResult(0);
     }
     return value;
   }
 
   /// The other operand of an addition, cut where it varies along the dim.
-  static void cutBias(OpBuilder &builder, Operation *piece, const Step &step, int64_t start, int64_t size) {
+  static void splitBias(OpBuilder &builder, Operation *piece, const Step &step, int64_t start, int64_t size) {
     Value bias = piece->getOperand(1 - step.operand);
     int64_t rank = getShape(piece->getResult(0)).size(), own = getShape(bias).size(), dim = step.dim - (rank - own);
     if (dim < 0 || getShape(bias)[dim] == 1)
       return;
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(piece);
-    piece->setOperand(1 - step.operand, cut(builder, {step.op, piece}, bias, dim, start, size));
+    piece->setOperand(1 - step.operand, takePart(builder, {step.op, piece}, bias, dim, start, size));
   }
 };
 } // namespace

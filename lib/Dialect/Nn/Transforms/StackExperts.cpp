@@ -129,8 +129,8 @@ void ExpertStacker::joinSum(AddOp root) {
   SmallVector<Value> terms, sums, others;
   collectTerms(root, terms);
   for (const SmallVector<Value> &group : groupAlike(terms)) {
-    bool isWhole = group.front().getType() == root.getType() && isOf(group.front());
-    Value stacked = isWhole ? stack(group, root) : Value();
+    bool isFull = group.front().getType() == root.getType() && isOf(group.front());
+    Value stacked = isFull ? stack(group, root) : Value();
     if (!stacked) {
       llvm::append_range(others, group);
       continue;

@@ -49,12 +49,12 @@ spmd::ShardingRule AccumulateOp::getShardingRule() {
 /// The dim that is cut in time stays whole here: its pieces would have to be dealt out again.
 spmd::ShardingRule PartOp::getShardingRule() {
   spmd::RuleBuilder builder(1, 1);
-  auto addWhole = [&](int64_t extent) {
+  auto addReplicated = [&](int64_t extent) {
     return extent < 2 ? std::optional<spmd::FactorId>() : builder.addFactor(extent);
   };
   for (auto [dim, extent] : llvm::enumerate(getResult().getType().getShape())) {
     if (dim == getDim()) {
-      builder.operandDim(0, addWhole(getInput().getType().getDimSize(dim))).resultDim(0, addWhole(extent));
+      builder.operandDim(0, addReplicated(getInput().getType().getDimSize(dim))).resultDim(0, addReplicated(extent));
       continue;
     }
     std::optional<spmd::FactorId> factor = builder.addParallel(extent);
@@ -167,7 +167,7 @@ static LogicalResult checkPiece(MicrobatchesOp op, PieceAttr piece, Type outer, 
     wrong = "has another type inside";
   else if (std::optional<spmd::ReductionKind> kind = piece.getKind())
     wrong = spmd::isLegalReduction(*kind, part.getElementType()) ? "" : "cannot be combined so";
-  else if (!piece.isWhole())
+  else if (!piece.isReplicated())
     wrong = ("'" + piece.getWord() + "' is none of split, whole, sum, prod, max, min").str();
   return wrong.empty() ? success() : op.emitOpError() << what << " " << index << ": " << wrong;
 }

@@ -137,7 +137,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kAxisAttr)
     return verifyAxis(op, attribute.getValue());
   bool isRight = name == kMeshAttr           ? isa<spmd::MeshAttr>(attribute.getValue())
-                 : name == kCutsAttr         ? isa<DictionaryAttr>(attribute.getValue())
+                 : name == kBoundariesAttr   ? isa<DictionaryAttr>(attribute.getValue())
                  : name == kNodesAttr        ? isa<ArrayAttr>(attribute.getValue())
                  : name == kMicrobatchesAttr ? isNumber(attribute.getValue(), 1)
                  : name == kSamplesAttr      ? isNumber(attribute.getValue(), 1)
@@ -147,18 +147,18 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                                              : false;
   if (isRight)
     return success();
-  if (!llvm::is_contained(
-          {kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr, kCutsAttr, kNodesAttr},
-          name))
+  if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr,
+                           kBoundariesAttr, kNodesAttr},
+                          name))
     return op->emitError() << "'" << name << "' is not an attribute of pipe for an op; there are " << kStageAttr << ", "
                            << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
-                           << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kCutsAttr << ", "
-                           << kNodesAttr;
+                           << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kBoundariesAttr
+                           << ", " << kNodesAttr;
   return op->emitOpError() << "has " << attribute.getValue() << " as " << name << ", which is "
-                           << (name == kMeshAttr    ? "a mesh"
-                               : name == kCutsAttr  ? "a dictionary"
-                               : name == kNodesAttr ? "an array"
-                                                    : "an integer of 64 bits");
+                           << (name == kMeshAttr         ? "a mesh"
+                               : name == kBoundariesAttr ? "a dictionary"
+                               : name == kNodesAttr      ? "an array"
+                                                         : "an integer of 64 bits");
 }
 
 /// Of an argument or result: a dim it has, a number.

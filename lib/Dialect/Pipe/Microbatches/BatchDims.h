@@ -1,7 +1,7 @@
 //===- BatchDims.h - where inputs have the batch ----------------*- C++ -*-===//
 //
 // Which dim of which input is cut into microbatches, and into how many. A wrong answer costs nothing but an error: that no
-// op mixes samples is proved op by op (CutInTime.h), whatever dims are cut.
+// op mixes samples is proved op by op (SplitInTime.h), whatever dims are cut.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_BATCHDIMS_H

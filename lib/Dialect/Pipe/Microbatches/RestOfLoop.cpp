@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "RestOfLoop.h"
 
-#include "CutInTime.h"
+#include "SplitInTime.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -51,7 +51,7 @@ static LogicalResult makeBody(MicrobatchesOp loop, Block &body, Block &made, int
     own.setName((stage.getName() + suffix).str());
     stage->getBlock()->getOperations().insert(stage->getIterator(), own);
     auto operandDims = llvm::map_to_vector(call.getOperands(), [&](Value operand) { return dims.lookup(operand); });
-    auto resultDims = cutStage(own, operandDims, perShard, deal.getSize(microbatch));
+    auto resultDims = splitStage(own, operandDims, perShard, deal.getSize(microbatch));
     if (failed(resultDims))
       return failure();
     auto operands = llvm::map_to_vector(call.getOperands(), [&](Value operand) { return mapping.lookup(operand); });

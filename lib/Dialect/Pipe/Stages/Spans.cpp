@@ -15,10 +15,10 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
 
-Spans::Spans(func::FuncOp func) : func(func), isCut(getMicrobatches(func->getParentOp()).value_or(1) > 1) {
+Spans::Spans(func::FuncOp func) : func(func), isSplit(getMicrobatches(func->getParentOp()).value_or(1) > 1) {
   assert(func.getBody().hasOneBlock() && "a program has one block");
   for (Operation &op : func.getBody().front()) {
-    Span span = isCut && !isa<PartOp>(op) ? Span::Whole : Span::Each;
+    Span span = isSplit && !isa<PartOp>(op) ? Span::Invariant : Span::Each;
     for (Value operand : op.getOperands())
       span = std::max(span, get(operand));
     spans[&op] = isa<AccumulateOp>(op) ? Span::After : span;
@@ -28,5 +28,5 @@ Spans::Spans(func::FuncOp func) : func(func), isCut(getMicrobatches(func->getPar
 Span Spans::get(Value value) const {
   if (Operation *op = value.getDefiningOp())
     return spans.lookup(op);
-  return getArgSplit(func, cast<BlockArgument>(value).getArgNumber()) ? Span::Each : Span::Whole;
+  return getArgSplit(func, cast<BlockArgument>(value).getArgNumber()) ? Span::Each : Span::Invariant;
 }

@@ -35,7 +35,7 @@ void cleave::pipe::tellOfShared(func::FuncOp func, const ModelParts &parts, Arra
                                       << llvm::interleaved(use.second) << ": each of their ranks holds it";
 }
 
-void cleave::pipe::tell(StringRef what, const SharedWhole &value) {
+void cleave::pipe::tell(StringRef what, const SharedInvariant &value) {
   auto names = spmd::getTensorNames(value.op->getResult(0));
   std::string node = spmd::describeNode(value.op);
   StringRef name = !names.empty() ? names[0] : !node.empty() ? StringRef(node) : value.op->getName().getStringRef();
@@ -60,7 +60,7 @@ void cleave::pipe::tellOfCheap(func::FuncOp func, const ModelParts &parts, const
     auto own = makers.find(&op);
     if (own == makers.end() || own->second.size() < 2)
       continue;
-    SharedWhole cheap{&op, {}};
+    SharedInvariant cheap{&op, {}};
     // What is only on the way to another cheap value is no news: of a chain, the end is told.
     for (int64_t stage : own->second)
       if (llvm::any_of(op.getUsers(), [&, stage = stage](Operation *user) {

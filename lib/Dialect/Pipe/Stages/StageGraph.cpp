@@ -125,7 +125,7 @@ bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
   for (Value operand : op.getOperands()) {
     Operation *producer = operand.getDefiningOp();
     if (!producer || isa<nn::ConstantOp, PartOp>(producer) ||
-        (spans.get(producer) == Span::Whole && !isa<nn::LoadOp>(producer)))
+        (spans.get(producer) == Span::Invariant && !isa<nn::LoadOp>(producer)))
       continue;
     auto found = nsFromArguments.find(producer);
     if (found == nsFromArguments.end())

@@ -8,7 +8,7 @@
 //            a ───────▶ a ───────▶ c        relayed: 1 receives it, and gives it on
 //
 //===----------------------------------------------------------------------===//
-#include "SharedWholes.h"
+#include "SharedInvariants.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -108,8 +108,8 @@ void PartFinder::need(int64_t stage, Value value) {
   } else if (auto part = dyn_cast_or_null<PartOp>(producer)) {
     own.parts.insert(value);
     needBefore(stage, part.getInput());
-  } else if (spans.get(value) == Span::Whole) {
-    own.wholes.insert(value);
+  } else if (spans.get(value) == Span::Invariant) {
+    own.invariants.insert(value);
     needBefore(stage, value);
   } else if (!producer) {
     own.parts.insert(value);
@@ -155,7 +155,7 @@ Values PartFinder::findReadBehind() {
   for (Operation &op : func.getBody().front())
     if (spans.get(&op) == Span::After || op.hasTrait<OpTrait::IsTerminator>())
       for (Value operand : op.getOperands())
-        if (spans.get(operand) == Span::Whole && operand.getDefiningOp())
+        if (spans.get(operand) == Span::Invariant && operand.getDefiningOp())
           read.insert(operand);
   return read;
 }
@@ -166,7 +166,7 @@ void PartFinder::share(FindShared findShared) {
   auto wanted = llvm::map_to_vector(parts.stages, [](const StageParts &stage) { return stage.before; });
   Values behind = findReadBehind();
   wanted.back().insert(behind.begin(), behind.end());
-  for (const SharedWhole &whole : findShared(wanted))
+  for (const SharedInvariant &whole : findShared(wanted))
     if (whole.isSent)
       parts.makers[whole.op] = whole.stages.front();
   auto fetch = [&](int64_t stage, SmallVector<Value> todo) {

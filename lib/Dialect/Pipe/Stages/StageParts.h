@@ -19,7 +19,7 @@ struct StageParts {
   /// Its own, what it computes again because sending is more expensive, its parameters and constants; not in order.
   llvm::SetVector<mlir::Operation *> ops;
   /// What it reads: parts of arguments and of whole values; whole values; what earlier stages made.
-  Values parts, wholes, received;
+  Values parts, invariants, received;
   /// What later stages, or the caller, get of it. A value that is passed on is among `received` too.
   Values given;
   /// Whole values to be made before the loop: those that it reads whole, or in parts, and does not get; and what others get of it.
@@ -47,9 +47,9 @@ struct ModelParts {
   }
 };
 
-struct SharedWhole;
-/// Of the whole values that each stage reads, those that several need (SharedWholes.h).
-using FindShared = llvm::function_ref<std::vector<SharedWhole>(llvm::ArrayRef<Values> wanted)>;
+struct SharedInvariant;
+/// Of the whole values that each stage reads, those that several need (SharedInvariants.h).
+using FindShared = llvm::function_ref<std::vector<SharedInvariant>(llvm::ArrayRef<Values> wanted)>;
 
 /// True for what every stage has by itself.
 inline bool isOfEveryStage(mlir::Operation *op) { return nn::isData(op); }

@@ -198,7 +198,7 @@ llvm::Error Lines::checkFound(const StageGraph &graph, StageFault &fault) const 
   return llvm::Error::success();
 }
 
-static llvm::Error makeCutsLoop(StringRef node, Operation *loop, int64_t stage, bool isStart) {
+static llvm::Error makeLoopIsSplit(StringRef node, Operation *loop, int64_t stage, bool isStart) {
   return makeError("node {0}, at which stage {1} is to {2}, is in the body of loop {3}, which is whole in one stage",
                    quote(node), stage, isStart ? "start" : "be", quote(spmd::describeNode(loop)));
 }
@@ -211,7 +211,7 @@ llvm::Error Lines::checkLoop(Operation *op, int32_t stage, StageFault &fault) {
       if (!patterns[line] || !isOfNode(inner, *patterns[line]) || (isStart ? isFound[line] : int32_t(line) == stage))
         continue;
       fault = {op, said.pattern.place};
-      return makeCutsLoop(spmd::describeNode(inner), op, int64_t(line), isStart);
+      return makeLoopIsSplit(spmd::describeNode(inner), op, int64_t(line), isStart);
     }
   return llvm::Error::success();
 }
@@ -252,7 +252,7 @@ static llvm::Error checkSaid(Operation *op, const spmd::StageNames &said, int32_
     for (const spmd::NodeInfo &info : spmd::getNodeInfos(inner))
       if (int64_t other = findSaid(info, said); other >= 0 && other != stage) {
         fault.loop = op;
-        return makeCutsLoop(spmd::describeNode(inner), op, other, /*isStart=*/false);
+        return makeLoopIsSplit(spmd::describeNode(inner), op, other, /*isStart=*/false);
       }
   return llvm::Error::success();
 }
@@ -412,9 +412,10 @@ static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph
   return stageOf;
 }
 
-llvm::Expected<schedule::StageSplit> cleave::pipe::cutStages(const StageGraph &graph, ArrayRef<spmd::PlanStage> lines,
-                                                             const schedule::SplitOptions &options,
-                                                             const spmd::StageNames &said, StageFault *fault) {
+llvm::Expected<schedule::StageSplit> cleave::pipe::findStageSplit(const StageGraph &graph,
+                                                                  ArrayRef<spmd::PlanStage> lines,
+                                                                  const schedule::SplitOptions &options,
+                                                                  const spmd::StageNames &said, StageFault *fault) {
   if (lines.empty())
     return schedule::splitStages(graph.problem, options);
   assert(lines.size() == options.placement.size() && "a line per stage");

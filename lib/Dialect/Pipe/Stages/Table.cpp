@@ -74,7 +74,7 @@ std::vector<schedule::Channel> cleave::pipe::findChannels(MicrobatchesOp loop) {
 
 /// A table that somebody wrote, as CSV or as a report.
 static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
-  auto buffer = readWhole(path);
+  auto buffer = readBuffer(path);
   if (!buffer)
     return makeError("cannot read schedule '{0}': {1}", path, buffer.getError().message());
   if (path.ends_with(".csv"))

@@ -2,14 +2,14 @@
 //
 //   %a   %b   %c │ %d   %e │ %f        the function as a row of ops, cut where stages are best, or start by hand
 //
-// The decision is `splitStages`, on what a StageCutter knows; here is what options say instead of a plan, and what is said about the answer.
+// The decision is `splitStages`, on what a StageSplitter knows; here is what options say instead of a plan, and what is said about the answer.
 //
 //===----------------------------------------------------------------------===//
 #include "../Microbatches/BatchDims.h"
 #include "../Stages/Table.h"
 
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
-#include "cleave/Dialect/Pipe/Stages/StageCutter.h"
+#include "cleave/Dialect/Pipe/Stages/StageSplitter.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Schedule/Schedule.h"
@@ -41,7 +41,7 @@ private:
   DeviceRates getRates() const;
   FailureOr<std::vector<int32_t>> placeStages();
   FailureOr<std::vector<int32_t>> followPlan();
-  LogicalResult followOptions(StageCutter &cutter, Location loc);
+  LogicalResult followOptions(StageSplitter &splitter, Location loc);
   LogicalResult assign(func::FuncOp func, ArrayRef<int32_t> placement);
 
   /// Instead of options; null without one.
@@ -104,21 +104,21 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
 }
 
 /// A stage starts with the function, each further one at the first op of a node. Nothing by hand: no lines.
-LogicalResult AssignStages::followOptions(StageCutter &cutter, Location loc) {
-  cutter.options.objective =
+LogicalResult AssignStages::followOptions(StageSplitter &splitter, Location loc) {
+  splitter.options.objective =
       objective == "latency" ? schedule::SplitObjective::Latency : schedule::SplitObjective::Throughput;
-  cutter.options.microbatches = microbatches;
-  cutter.options.relays = relay;
-  cutter.options.memoryLimit = memoryLimit;
+  splitter.options.microbatches = microbatches;
+  splitter.options.relays = relay;
+  splitter.options.memoryLimit = memoryLimit;
   if (starts.empty())
     return success();
   int64_t stages = this->stages;
   if (starts.size() + 1 != static_cast<size_t>(stages))
     return mlir::emitError(loc) << stages << " stages have " << stages - 1 << " starts behind the first, got "
                                 << starts.size();
-  cutter.lines.emplace_back();
+  splitter.lines.emplace_back();
   for (const std::string &start : starts)
-    cutter.lines.push_back({spmd::PlanStage::Kind::First, {start, {}}, {}});
+    splitter.lines.push_back({spmd::PlanStage::Kind::First, {start, {}}, {}});
   return success();
 }
 
@@ -133,8 +133,9 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 }
 
 /// The same for programs that read reports, in their words (docs/report.md).
-static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph, const schedule::StageSplit &split,
-                                   ArrayRef<int32_t> placement, const DeviceRates &rates) {
+static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph &graph,
+                                         const schedule::StageSplit &split, ArrayRef<int32_t> placement,
+                                         const DeviceRates &rates) {
   Builder builder(context);
   auto number = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
@@ -161,21 +162,21 @@ static DictionaryAttr describeCuts(MLIRContext *context, const StageGraph &graph
 /// Nothing is written before the whole answer is known.
 LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placement) {
   DeviceRates rates = getRates();
-  llvm::Expected<StageCutter> cutter = StageCutter::create(func, rates, given ? &*given->pipeline : nullptr);
-  if (!cutter)
-    return mlir::emitError(func.getLoc()) << llvm::toString(cutter.takeError());
-  const StageGraph &graph = cutter->graph;
-  cutter->options.overlapsSends = overlapSends;
-  cutter->options.microbatches = getMicrobatches(getOperation()).value_or(1);
-  if (!given && failed(followOptions(*cutter, func.getLoc())))
+  llvm::Expected<StageSplitter> splitter = StageSplitter::create(func, rates, given ? &*given->pipeline : nullptr);
+  if (!splitter)
+    return mlir::emitError(func.getLoc()) << llvm::toString(splitter.takeError());
+  const StageGraph &graph = splitter->graph;
+  splitter->options.overlapsSends = overlapSends;
+  splitter->options.microbatches = getMicrobatches(getOperation()).value_or(1);
+  if (!given && failed(followOptions(*splitter, func.getLoc())))
     return failure();
-  if (std::vector<std::string> unknown = findUnknown(graph, cutter->said); !unknown.empty())
+  if (std::vector<std::string> unknown = findUnknown(graph, splitter->said); !unknown.empty())
     mlir::emitWarning(func.getLoc()) << "the model says in which stage '" << unknown.front() << "' is"
                                      << (unknown.size() > 1 ? ", and " + std::to_string(unknown.size() - 1) + " more"
                                                             : "")
                                      << ", and no op is called so: stages follow from nodes";
   StageFault fault;
-  llvm::Expected<schedule::StageSplit> answer = cutter->cut(placement, &fault);
+  llvm::Expected<schedule::StageSplit> answer = splitter->splitStages(placement, &fault);
   if (!answer) {
     InFlightDiagnostic error = mlir::emitError(toLoc(fault.place, fault.loop ? fault.loop->getLoc() : func.getLoc()))
                                << llvm::toString(answer.takeError());
@@ -189,7 +190,8 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
   }
   numOps += graph.ops.size();
   numStages += answer->stages.size();
-  getOperation()->setAttr(PipeDialect::kCutsAttr, describeCuts(&getContext(), graph, *answer, placement, rates));
+  getOperation()->setAttr(PipeDialect::kBoundariesAttr,
+                          describeBoundaries(&getContext(), graph, *answer, placement, rates));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no cuts are faster than " << answer->boundNs << " ns";

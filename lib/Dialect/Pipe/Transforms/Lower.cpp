@@ -49,8 +49,8 @@ private:
   Value getOuter(Value value);
   Value getPart(unsigned input, int32_t microbatch);
   void joinResults();
-  void shareWholes();
-  void shareWhole(Operation *call, int32_t reader);
+  void shareInvariants();
+  void shareInvariant(Operation *call, int32_t reader);
   void runAfter();
   void finish(Operation *ret);
 
@@ -99,7 +99,7 @@ Value RankMaker::getOuter(Value value) {
 Value RankMaker::getPart(unsigned input, int32_t microbatch) {
   Value whole = getOuter(staged.loop.getInputs()[input]);
   auto take = cast<PieceAttr>(staged.loop.getTakes()[input]);
-  if (take.isWhole())
+  if (take.isReplicated())
     return whole;
   Value &part = parts[{input, microbatch}];
   if (part)
@@ -199,7 +199,7 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
 
 /// What the rank of `reader` reads of a call goes there in one message, if another rank makes it and no earlier stage there
 /// has asked.
-void RankMaker::shareWhole(Operation *call, int32_t reader) {
+void RankMaker::shareInvariant(Operation *call, int32_t reader) {
   int32_t maker = staged.getMaker(call), from = staged.getRank(maker), to = staged.getRank(reader);
   if (from == to || (rank != from && rank != to))
     return;
@@ -227,13 +227,13 @@ void RankMaker::shareWhole(Operation *call, int32_t reader) {
 }
 
 /// In one order on all ranks, that of the calls, so that none wait for each other.
-void RankMaker::shareWholes() {
+void RankMaker::shareInvariants() {
   for (Operation &op : staged.func.getBody().front()) {
     if (&op == staged.loop)
       return;
     for (int32_t stage = 0; isa<func::CallOp>(op) && stage < staged.table.numStages; ++stage)
       if (staged.getMaker(&op) >= 0)
-        shareWhole(&op, stage);
+        shareInvariant(&op, stage);
   }
 }
 
@@ -339,7 +339,7 @@ LogicalResult RankMaker::run() {
   for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments()))
     outer[old] = argument;
   gathered.resize(staged.loop.getNumResults());
-  shareWholes();
+  shareInvariants();
   for (const schedule::Action &action : staged.table.programs[rank])
     if (failed(act(action)))
       return failure();

@@ -3,14 +3,14 @@
 //   before   func.func @main(%x: tensor<16x4xf32>)                             16 samples
 //   after    func.func @main(%x: tensor<2x4xf32> {pipe.split = 0 : i64})       2 of them, in 8 microbatches
 //
-// Where microbatches are of two sizes it is written for one of these, or another one (CutInTime.cpp).
+// Where microbatches are of two sizes it is written for one of these, or another one (SplitInTime.cpp).
 //
-// Which dims are the batch is found first (BatchDims.h), then the body is cut (CutInTime.h). A module stays in the phase that
+// Which dims are the batch is found first (BatchDims.h), then the body is cut (SplitInTime.h). A module stays in the phase that
 // it is in: the form is the same, of a smaller batch.
 //
 //===----------------------------------------------------------------------===//
 #include "../Microbatches/BatchDims.h"
-#include "../Microbatches/CutInTime.h"
+#include "../Microbatches/SplitInTime.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
@@ -37,7 +37,7 @@ struct Microbatch : pipe::impl::MicrobatchBase<Microbatch> {
 private:
   FailureOr<spmd::PlanPipeline> readOptions();
   int64_t countDevices();
-  LogicalResult cut(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches);
+  LogicalResult split(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches);
 
   spmd::PlanRef given;
 };
@@ -78,7 +78,7 @@ int64_t Microbatch::countDevices() {
   return devices;
 }
 
-LogicalResult Microbatch::cut(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches) {
+LogicalResult Microbatch::split(func::FuncOp func, const spmd::PlanPipeline &pipeline, int64_t &microbatches) {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError() << "has control flow: only functions of one block can be split into microbatches";
   bool isSharded = false;
@@ -94,7 +94,7 @@ LogicalResult Microbatch::cut(func::FuncOp func, const spmd::PlanPipeline &pipel
     return failure();
   microbatches = found->microbatches;
   found->devices = countDevices();
-  return microbatches == 1 ? success() : cutInTime(func, *found);
+  return microbatches == 1 ? success() : splitInTime(func, *found);
 }
 
 void Microbatch::runOnOperation() {
@@ -112,7 +112,7 @@ void Microbatch::runOnOperation() {
   std::optional<int64_t> all;
   for (func::FuncOp func : spmd::getFunctions(module)) {
     int64_t microbatches = 1;
-    if (failed(cut(func, *pipeline, microbatches)))
+    if (failed(split(func, *pipeline, microbatches)))
       return signalPassFailure();
     if (all && *all != microbatches) {
       func.emitError() << "has " << microbatches << " microbatches, but another function has " << *all;

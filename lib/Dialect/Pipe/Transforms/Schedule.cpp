@@ -39,16 +39,16 @@ private:
 };
 } // namespace
 
-/// What the schedule takes with the times of stages that `pipe.cuts` has, for reports: added to these.
+/// What the schedule takes with the times of stages that `pipe.boundaries` has, for reports: added to these.
 static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
-  auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
-  auto stages = cuts ? cuts.getAs<ArrayAttr>("stages") : ArrayAttr();
+  auto boundaries = module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr);
+  auto stages = boundaries ? boundaries.getAs<ArrayAttr>("stages") : ArrayAttr();
   if (!stages || stages.size() != static_cast<size_t>(table.numStages))
     return success();
   // As when stages were chosen: what is said of them then is what the schedule is made of.
   DeviceRates rates;
   auto readRate = [&](StringRef key, double otherwise) {
-    auto number = cuts.getAs<FloatAttr>(key);
+    auto number = boundaries.getAs<FloatAttr>(key);
     return number ? number.getValueAsDouble() : otherwise;
   };
   schedule::Schedule timed = table;
@@ -74,13 +74,13 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
   if (!simulation)
     return mlir::emitError(module.getLoc()) << llvm::toString(simulation.takeError());
   Builder builder(module.getContext());
-  NamedAttrList summary, all(cuts);
+  NamedAttrList summary, all(boundaries);
   summary.set("schedule", builder.getStringAttr(table.name));
   summary.set("ranks", builder.getI64IntegerAttr(table.numRanks));
   summary.set("makespan_ns", builder.getF64FloatAttr(simulation->makespan));
   summary.set("bubble", builder.getF64FloatAttr(simulation->bubbleMakespan));
   all.set("schedule", summary.getDictionary(module.getContext()));
-  module->setAttr(PipeDialect::kCutsAttr, all.getDictionary(module.getContext()));
+  module->setAttr(PipeDialect::kBoundariesAttr, all.getDictionary(module.getContext()));
   return success();
 }
 

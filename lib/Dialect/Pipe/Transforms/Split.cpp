@@ -71,7 +71,7 @@ private:
   void widenSignature();
   void addLoopInputs(int64_t stage);
   void addInput(Key key, Value operand, PieceAttr take);
-  Value getWhole(int64_t stage, Value value);
+  Value getInvariant(int64_t stage, Value value);
   PieceAttr getPiece(unsigned result);
   LogicalResult addLoop();
   void addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made, Block *body);
@@ -88,7 +88,7 @@ private:
   OpBuilder builder;
   /// The new body, and what stands there for values of the old one.
   Block *body = nullptr;
-  llvm::DenseMap<Key, Value> wholes;
+  llvm::DenseMap<Key, Value> invariants;
   llvm::DenseMap<Value, Value> results;
   /// Results of the function, by number, that the loop makes.
   llvm::DenseMap<size_t, Value> returned;
@@ -207,10 +207,10 @@ void StageMaker::widenSignature() {
 //===----------------------------------------------------------------------===//
 
 /// What a whole value is in the new body: an argument, or what the stage made of it.
-Value StageMaker::getWhole(int64_t stage, Value value) {
+Value StageMaker::getInvariant(int64_t stage, Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return body->getArgument(argument.getArgNumber());
-  return wholes.lookup(getKey(stage, value));
+  return invariants.lookup(getKey(stage, value));
 }
 
 /// All that the whole values of a stage are made of, from whole arguments and what earlier stages make for it.
@@ -230,10 +230,10 @@ void StageMaker::addBefore(int64_t stage) {
       llvm::append_range(todo, producer->getOperands());
   }
   func::FuncOp made = addFunction("before" + Twine(stage), reads.getArrayRef(), ops, wanted.getArrayRef());
-  auto operands = llvm::map_to_vector(reads, [&](Value value) { return getWhole(stage, value); });
+  auto operands = llvm::map_to_vector(reads, [&](Value value) { return getInvariant(stage, value); });
   auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
   for (auto [value, result] : llvm::zip_equal(wanted, call.getResults()))
-    wholes[{stage, value}] = result;
+    invariants[{stage, value}] = result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,7 +253,7 @@ void StageMaker::addLoopInputs(int64_t stage) {
   MLIRContext *context = func.getContext();
   for (Value value : parts.stages[stage].parts) {
     if (auto part = value.getDefiningOp<PartOp>()) {
-      addInput({stage, value}, getWhole(stage, part.getInput()),
+      addInput({stage, value}, getInvariant(stage, part.getInput()),
                PieceAttr::getSplit(context, part.getDim(), std::lcm(blocks, static_cast<int64_t>(part.getBlocks()))));
       continue;
     }
@@ -262,15 +262,15 @@ void StageMaker::addLoopInputs(int64_t stage) {
     int64_t shards = getShards(func.getArgAttr(number, spmd::SpmdDialect::kGlobalTypeAttr), dim);
     addInput({-1, value}, body->getArgument(number), PieceAttr::getSplit(context, dim, blocks / shards));
   }
-  for (Value value : parts.stages[stage].wholes)
-    addInput(getKey(stage, value), getWhole(stage, value), PieceAttr::getWhole(context));
+  for (Value value : parts.stages[stage].invariants)
+    addInput(getKey(stage, value), getInvariant(stage, value), PieceAttr::getReplicated(context));
 }
 
 /// `made`: what earlier stages handed on, in the loop.
 void StageMaker::addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made, Block *loop) {
   const StageParts &own = parts.stages[stage];
   SmallVector<Value> reads, operands;
-  for (const Values *list : {&own.parts, &own.wholes})
+  for (const Values *list : {&own.parts, &own.invariants})
     for (Value value : *list) {
       reads.push_back(value);
       operands.push_back(loop->getArgument(inputOf.lookup(getKey(stage, value))));
@@ -289,7 +289,7 @@ void StageMaker::addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made,
 PieceAttr StageMaker::getPiece(unsigned result) {
   std::optional<int64_t> dim = getResultSplit(func, result);
   if (!dim)
-    return PieceAttr::getWhole(func.getContext());
+    return PieceAttr::getReplicated(func.getContext());
   Attribute global = func.getResultAttr(result, spmd::SpmdDialect::kGlobalTypeAttr);
   return PieceAttr::getSplit(func.getContext(), *dim, blocks / getShards(global, *dim));
 }
@@ -358,7 +358,7 @@ void StageMaker::addAfter() {
   func::FuncOp made = addFunction("after", parts.afterReads.getArrayRef(), parts.after, parts.afterGives.getArrayRef());
   auto operands = llvm::map_to_vector(parts.afterReads, [&](Value value) {
     bool isMade = value.getDefiningOp() && !parts.makers.contains(value.getDefiningOp());
-    return isMade ? results.lookup(value) : getWhole(-1, value);
+    return isMade ? results.lookup(value) : getInvariant(-1, value);
   });
   auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
   for (auto [value, result] : llvm::zip_equal(parts.afterGives, call.getResults()))
@@ -404,8 +404,8 @@ LogicalResult StageMaker::run() {
 /// Where stages were placed; each on a rank of its own where nobody said it.
 static SmallVector<int64_t> getRanks(ModuleOp module, size_t count) {
   auto ranks = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(count)));
-  auto cuts = module->getAttrOfType<DictionaryAttr>(PipeDialect::kCutsAttr);
-  auto stages = cuts ? cuts.getAs<ArrayAttr>("stages") : ArrayAttr();
+  auto boundaries = module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr);
+  auto stages = boundaries ? boundaries.getAs<ArrayAttr>("stages") : ArrayAttr();
   if (stages && stages.size() == count)
     for (auto [stage, entry] : llvm::enumerate(stages.getAsRange<DictionaryAttr>()))
       if (auto rank = entry.getAs<IntegerAttr>("rank"))
@@ -427,8 +427,8 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   SmallVector<int64_t> ranks;
   FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay, [&](ArrayRef<Values> wanted) {
     ranks = getRanks(getOperation(), wanted.size());
-    std::vector<SharedWhole> shared = findSharedWholes(func, wanted, ranks, rates, sendCheap);
-    for (const SharedWhole &whole : shared)
+    std::vector<SharedInvariant> shared = findSharedInvariants(func, wanted, ranks, rates, sendCheap);
+    for (const SharedInvariant &whole : shared)
       tell("whole value", whole);
     return shared;
   });

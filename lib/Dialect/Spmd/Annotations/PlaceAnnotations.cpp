@@ -263,7 +263,7 @@ void AnnotationPlacer::pin(Value value, ArrayRef<const Placed *> annotations) {
 
 void AnnotationPlacer::write() {
   module->setAttr(SpmdDialect::kMeshAttr, mesh);
-  if (plan.attention != AttentionForm::Auto)
+  if (plan.attention != AttentionMethod::Auto)
     setAttentionRequest(module, plan.attention);
   SmallVector<StringRef> free;
   for (const MeshAxis &axis : plan.mesh)

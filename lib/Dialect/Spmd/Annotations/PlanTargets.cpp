@@ -94,7 +94,7 @@ void PlanTargets::addUnused(ModuleOp module) {
     for (const NodeInfo &info : getNodeInfos(Location(node))) {
       if (!info.node.empty()) {
         nodes[info.node].push_back(info);
-        wholeNodes[info.node].push_back(info);
+        fullNodes[info.node].push_back(info);
       }
       SmallVector<StringRef> names(info.operands);
       for (ArrayRef<StringRef> result : info.results)
@@ -183,9 +183,9 @@ bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &rea
   bool isOperand = rule.target == PlanRule::Target::Operand;
   return nodeIndex->forEachMatch(pattern, [&](size_t number) {
     const auto &[name, infos] = nodes.begin()[number];
-    auto whole = isOperand ? wholeNodes.end() : wholeNodes.find(name);
+    auto whole = isOperand ? fullNodes.end() : fullNodes.find(name);
     SmallVector<StringRef, 2> names =
-        getTensors(whole == wholeNodes.end() ? ArrayRef<NodeInfo>(infos) : ArrayRef<NodeInfo>(whole->second), isOperand,
+        getTensors(whole == fullNodes.end() ? ArrayRef<NodeInfo>(infos) : ArrayRef<NodeInfo>(whole->second), isOperand,
                    rule.index);
     std::string what = (isOperand ? "operand " : "result ") + std::to_string(rule.index);
     if (names.empty()) {

@@ -61,7 +61,7 @@ private:
   /// What is known of each node, once per op that was made for it.
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> nodes;
   /// Nodes that the module tells of (`nn.unused`), as the model has them: which output is which is said there alone.
-  llvm::DenseMap<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> wholeNodes;
+  llvm::DenseMap<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> fullNodes;
   /// Of the names in both, in the same order.
   std::optional<NameIndex> tensorIndex, nodeIndex;
   /// Tensors of the model that are not in the program.

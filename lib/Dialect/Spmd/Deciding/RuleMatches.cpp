@@ -32,8 +32,8 @@ std::unique_ptr<RuleMatches::Entry> RuleMatches::build(ShardingRuleOpInterface o
     entry->match = matchRule(atoms.getAtoms(), entry->rule, operands, results, entry->error);
   if (!entry->match)
     return entry;
-  for (const AtomList &cut : entry->match->cuts)
-    entry->cuts.push_back(atoms.toAxes(cut));
+  for (const AtomList &split : entry->match->splits)
+    entry->splits.push_back(atoms.toAxes(split));
   for (Type type : op->getResultTypes())
     entry->localResults.push_back(getLocalType(cast<RankedTensorType>(type)));
   return entry;

@@ -21,7 +21,7 @@ public:
     std::optional<RuleMatch> match;
     std::string error;
     /// Per factor the axes that cut it.
-    llvm::SmallVector<llvm::SmallVector<AxisAttr, 2>> cuts;
+    llvm::SmallVector<llvm::SmallVector<AxisAttr, 2>> splits;
     llvm::SmallVector<mlir::RankedTensorType> localResults;
   };
 

@@ -236,11 +236,11 @@ static LogicalResult verifyMissing(WindowOp op, RankedTensorType from, MeshAttr 
       return op.emitOpError() << "says " << name << " of " << (list ? list->size() : 0) << " dims, but operand has "
                               << from.getRank() << " (C6)";
   for (auto [dim, missing] : llvm::enumerate(*op.getMissing())) {
-    bool isCut = !cast<ArrayAttr>(op.getDims()[dim]).empty();
+    bool isSplit = !cast<ArrayAttr>(op.getDims()[dim]).empty();
     int64_t room = from.getDimSize(dim) * getExtent(mesh, op.getDims()[dim]);
-    if (missing < 0 || missing > room || (!isCut && missing))
-      return op.emitOpError() << "misses " << missing << " positions along dim " << dim << ", of " << (isCut ? room : 0)
-                              << " in shards (C6)";
+    if (missing < 0 || missing > room || (!isSplit && missing))
+      return op.emitOpError() << "misses " << missing << " positions along dim " << dim << ", of "
+                              << (isSplit ? room : 0) << " in shards (C6)";
   }
   return success();
 }

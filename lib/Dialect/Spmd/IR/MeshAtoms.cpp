@@ -198,9 +198,9 @@ const State &MeshAtoms::toState(ShardingAttr sharding) {
 SmallVector<AxisAttr, 2> MeshAtoms::toAxes(ArrayRef<AtomId> list) const {
   SmallVector<AxisAttr, 2> axes;
   for (const SubAxis &axis : atoms.subAxesOf(list)) {
-    bool isWhole = axis.size == atoms.axisSize(axis.axis);
-    axes.push_back(AxisAttr::get(mesh.getContext(), mesh.getNames()[axis.axis], isWhole ? 1 : axis.preSize,
-                                 isWhole ? 0 : axis.size));
+    bool isFull = axis.size == atoms.axisSize(axis.axis);
+    axes.push_back(AxisAttr::get(mesh.getContext(), mesh.getNames()[axis.axis], isFull ? 1 : axis.preSize,
+                                 isFull ? 0 : axis.size));
   }
   return axes;
 }

@@ -16,19 +16,19 @@ int64_t PartitionContext::getExtent(ArrayRef<AxisAttr> axes) const {
   return extent;
 }
 
-static SmallVector<AxisAttr> concatCuts(const PartitionContext &context, const DimFactors &factors) {
+static SmallVector<AxisAttr> concatSplits(const PartitionContext &context, const DimFactors &factors) {
   SmallVector<AxisAttr> axes;
   for (FactorId factor : factors)
-    llvm::append_range(axes, context.cuts[factor]);
+    llvm::append_range(axes, context.splits[factor]);
   return axes;
 }
 
-SmallVector<AxisAttr> PartitionContext::getOperandCuts(unsigned index, unsigned dim) const {
-  return concatCuts(*this, rule.operands[index][dim]);
+SmallVector<AxisAttr> PartitionContext::getOperandSplits(unsigned index, unsigned dim) const {
+  return concatSplits(*this, rule.operands[index][dim]);
 }
 
-SmallVector<AxisAttr> PartitionContext::getResultCuts(unsigned index, unsigned dim) const {
-  return concatCuts(*this, rule.results[index][dim]);
+SmallVector<AxisAttr> PartitionContext::getResultSplits(unsigned index, unsigned dim) const {
+  return concatSplits(*this, rule.results[index][dim]);
 }
 
 static ArrayAttr toArray(OpBuilder &builder, ArrayRef<AxisAttr> axes) {

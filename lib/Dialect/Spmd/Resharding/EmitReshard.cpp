@@ -32,8 +32,8 @@ std::optional<StringRef> ReshardEmitter::getReducedDim(Operation *producer, Arra
   if (!op)
     return std::nullopt;
   const RuleMatches::Entry &entry = rules.get(op);
-  auto isCut = [&](AtomId atom) { return !entry.rule.choices[entry.match->choices[atom]].factors.empty(); };
-  if (!entry.match || !llvm::all_of(list, isCut))
+  auto isSplit = [&](AtomId atom) { return !entry.rule.choices[entry.match->choices[atom]].factors.empty(); };
+  if (!entry.match || !llvm::all_of(list, isSplit))
     return std::nullopt;
   return entry.rule.reducedDim;
 }

@@ -97,14 +97,14 @@ void AnnotationDissolver::dissolveSignature(func::FuncOp func) {
 //===----------------------------------------------------------------------===//
 
 /// True if what is wanted of a parameter can be had of this part of it; else says that and why.
-static bool canCut(ParameterOpInterface part, AnnotationAttr annotation) {
+static bool canSplit(ParameterOpInterface part, AnnotationAttr annotation) {
   std::string what = llvm::formatv("the part of '{0}' at [{1:$[, ]}]", part.getParameterName(),
                                    llvm::make_range(part.getPartOffset()->begin(), part.getPartOffset()->end()));
   MeshAttr mesh = annotation.getSharding().getMesh();
   bool isUneven = annotation.getSharding().getUneven();
   auto type = cast<RankedTensorType>(part->getResult(0).getType());
   for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
-    SmallVector<CutAxis> axes;
+    SmallVector<SplitAxis> axes;
     for (AxisAttr axis : annotation.getSharding().getDims()[dim].getAxes())
       axes.push_back({formatAxis(axis), axis.getExtent(mesh)});
     std::string reason = describeUndivided(dim, extent, axes);
@@ -140,7 +140,7 @@ void AnnotationDissolver::dissolve(PinOp pin) {
   ParameterOpInterface part = annotation ? getPart(pin.getResult()) : ParameterOpInterface();
   if (part)
     handedDown.insert({annotation->getPlace(), pin.getNameAttr()});
-  if (part && !canCut(part, *annotation))
+  if (part && !canSplit(part, *annotation))
     annotation.reset();
   if (annotation) {
     RankedTensorType wanted = withSharding(cast<RankedTensorType>(input.getType()), annotation->getSharding());

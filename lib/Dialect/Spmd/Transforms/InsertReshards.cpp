@@ -38,8 +38,8 @@ namespace {
 /// Rewrites one function.
 class ReshardInserter {
 public:
-  ReshardInserter(func::FuncOp func, MeshAtoms &atoms, const CostModel &prices)
-      : func(func), atoms(atoms), planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), costs(planner, states),
+  ReshardInserter(func::FuncOp func, MeshAtoms &atoms, const CostModel &model)
+      : func(func), atoms(atoms), planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, model}), costs(planner, states),
         builder(func.getContext()) {}
 
   LogicalResult run();

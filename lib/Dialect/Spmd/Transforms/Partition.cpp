@@ -146,8 +146,8 @@ LogicalResult FunctionPartitioner::partitionByInterface(PartitionOpInterface op)
   if (!entry.match)
     return op.emitOpError() << "cannot be partitioned: " << entry.error;
   flops += double(getTimes(op)) * entry.rule.flops;
-  PartitionContext context{builder,    op.getLoc(),         atoms.getMesh(), {}, entry.localResults,
-                           entry.rule, ArrayRef(entry.cuts)};
+  PartitionContext context{builder,    op.getLoc(),           atoms.getMesh(), {}, entry.localResults,
+                           entry.rule, ArrayRef(entry.splits)};
   llvm::append_range(context.operands, getLocals(op->getOperands()));
   Block *block = builder.getInsertionBlock();
   Operation *last = block->empty() ? nullptr : &block->back();

@@ -45,17 +45,17 @@ struct Replication {
   StringAttr reason;
   bool isReplicated = false; ///< not just resharded
   SmallVector<AxisAttr, 2> axes;
-  int64_t price = 0; ///< bytes sent around the op
+  int64_t cost = 0; ///< bytes sent around the op
 };
 
 /// Writes the decision about one function.
 class DecisionWriter {
 public:
-  DecisionWriter(const FunctionProblem &source, MeshAtoms &atoms, const CostModel &prices)
-      : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms), prices(prices),
+  DecisionWriter(const FunctionProblem &source, MeshAtoms &atoms, const CostModel &model)
+      : source(source), problem(source.getProblem()), decision(source.getDecision()), atoms(atoms), model(model),
         builder(source.getFunction().getContext()),
         shardings{std::vector<ShardingAttr>(decision.states.size()), std::vector<ShardingAttr>(decision.states.size())},
-        planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, prices}), states(decision.states), costs(planner, states) {}
+        planner(atoms.getAtoms(), {/*useIdleAtoms=*/false, model}), states(decision.states), costs(planner, states) {}
 
   void writeTypes();
   LogicalResult writeAnnotations();
@@ -75,7 +75,7 @@ private:
   int64_t getCost(ValueId value, StateId from, StateId to);
   /// What is sent of a value for all who want it, `outputs` of the function among them, wanted as told. Costs by time are no bytes.
   int64_t countBytes(ValueId value, ArrayRef<ValueId> outputs, ArrayRef<StateId> wanted);
-  int64_t getPrice(OpId id);
+  int64_t getReplicationCost(OpId id);
   /// The dearest first.
   std::vector<Replication> getReplications();
 
@@ -83,7 +83,7 @@ private:
   const Problem &problem;
   const Decision &decision;
   MeshAtoms &atoms;
-  const CostModel &prices;
+  const CostModel &model;
   Builder builder;
   /// By state, where it divides and where it does not.
   std::array<std::vector<ShardingAttr>, 2> shardings;
@@ -258,8 +258,8 @@ std::string DecisionWriter::getReason(const ForcedReplication &forced) const {
   case ForcedReplication::Reason::Dearer:
     if (forced.extraBytes == 0)
       return "splitting it would save nothing";
-    if (prices.isTime())
-      return "splitting it would take " + std::to_string(prices.toNs(forced.extraBytes)) + " ns more";
+    if (model.isTime())
+      return "splitting it would take " + std::to_string(model.toNs(forced.extraBytes)) + " ns more";
     return "splitting it would send " + std::to_string(forced.extraBytes) + " bytes more";
   case ForcedReplication::Reason::Moved:
     return "it cannot be split along the dim that the axis comes along, and is split along another";
@@ -284,10 +284,11 @@ std::vector<Replication> DecisionWriter::getReplications() {
   for (auto &[key, list] : atomsOf) {
     auto [op, reason, isReplicated] = key;
     llvm::sort(list);
-    replications.push_back({op, cast<StringAttr>(reason), isReplicated != 0, atoms.toAxes(list), getPrice(op)});
+    replications.push_back(
+        {op, cast<StringAttr>(reason), isReplicated != 0, atoms.toAxes(list), getReplicationCost(op)});
   }
   llvm::sort(replications, [](const Replication &a, const Replication &b) {
-    return std::make_tuple(-a.price, a.op, a.reason.getValue()) < std::make_tuple(-b.price, b.op, b.reason.getValue());
+    return std::make_tuple(-a.cost, a.op, a.reason.getValue()) < std::make_tuple(-b.cost, b.op, b.reason.getValue());
   });
   return replications;
 }
@@ -328,7 +329,7 @@ int64_t DecisionWriter::countBytes(ValueId value, ArrayRef<ValueId> outputs, Arr
 }
 
 /// Bytes sent to bring the operands of `id` into the form that it wants, and its results into the one that is shared.
-int64_t DecisionWriter::getPrice(OpId id) {
+int64_t DecisionWriter::getReplicationCost(OpId id) {
   int64_t cost = 0;
   auto add = [&](ValueId value, StateId from, StateId to) {
     cost = std::min(cost + getCost(value, from, to), kImpossibleCost);
@@ -337,7 +338,7 @@ int64_t DecisionWriter::getPrice(OpId id) {
     add(value, decision.valueStates[value], decision.operandStates[problem.firstOperand(id) + index]);
   for (auto [index, value] : llvm::enumerate(problem.results(id)))
     add(value, decision.resultStates[problem.firstResult(id) + index], decision.valueStates[value]);
-  return prices.toBytes(cost);
+  return model.toBytes(cost);
 }
 
 /// One remark per op and reason, the dearest first, and those below a hundredth of the bytes counted; all of them as an
@@ -349,7 +350,7 @@ void DecisionWriter::writeReplications() {
   std::vector<Replication> replications = getReplications();
   for (const Replication &replication : replications) {
     Operation *op = source.getOps()[replication.op];
-    if (replication.price < decision.wireBytes / 100)
+    if (replication.cost < decision.wireBytes / 100)
       ++small;
     else
       op->emitRemark() << "'" << op->getName() << "' op is " << (replication.isReplicated ? "replicated" : "resharded")
@@ -404,7 +405,7 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
   FailureOr<AtomList> free = getFreeAtoms(getOperation(), atoms);
   if (failed(free))
     return nullptr;
-  bool holdsQueries = getAttentionRequest(getOperation(), attention) != AttentionForm::Auto;
+  bool holdsQueries = getAttentionRequest(getOperation(), attention) != AttentionMethod::Auto;
   std::unique_ptr<FunctionProblem> problem =
       FunctionProblem::create(func, atoms, {holdsQueries, options.perStoredByte > 0, std::move(*free)});
   if (!problem || failed(problem->solve(options)))

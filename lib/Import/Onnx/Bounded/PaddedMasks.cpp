@@ -92,7 +92,7 @@ void PaddedRows::prepareAlong(NodeContext &at, Padding padding, Step &step) {
     return;
   at.replaceOperand(0, mask(at, x, padding, makeExtreme(at, NodeContext::elementType(x), isLargest)));
   step.results = padding;
-  step.isCut = isSort;
+  step.isSplit = isSort;
 }
 
 /// Rows are read by their places. An index from the end counts from the last one that counts: `room - count` further.

@@ -45,10 +45,10 @@ void PaddedRows::note(NodeContext &at, ArrayRef<unsigned> ofResults, Value count
     }
 }
 
-unsigned PaddedRows::cut(NodeContext &at, unsigned source, int64_t size) {
+unsigned PaddedRows::addSlice(NodeContext &at, unsigned source, int64_t size) {
   if (size >= sources[source].room || at.failed())
     return source;
-  auto [it, isNew] = cuts.try_emplace({source, size}, 0);
+  auto [it, isNew] = slices.try_emplace({source, size}, 0);
   if (isNew)
     it->second = addSource(at, 0, at.min(sources[source].count, double(size)), size);
   return it->second;
@@ -80,11 +80,11 @@ void PaddedRows::follow(NodeContext &at, const Step &step) {
     return at.check(isSame, "mixes rows of " + quote(at.operandName(operand)) + ", of which only the first count (" +
                                 quote(source.name) + " says how many): the others are padding");
   };
-  auto cutTo = [&](Padding padding) {
-    return Padding{padding.dim, cut(at, padding.source, NodeContext::shape(at.getResults().front())[padding.dim])};
+  auto sliceTo = [&](Padding padding) {
+    return Padding{padding.dim, addSlice(at, padding.source, NodeContext::shape(at.getResults().front())[padding.dim])};
   };
   if (step.results)
-    ofResults = step.isCut ? cutTo(*step.results) : *step.results;
+    ofResults = step.isSplit ? sliceTo(*step.results) : *step.results;
   for (auto [index, operand] : llvm::enumerate(at.getOperands())) {
     std::optional<Padding> padding = find(operand);
     if (!padding || llvm::is_contained(step.settled, index))
@@ -92,8 +92,8 @@ void PaddedRows::follow(NodeContext &at, const Step &step) {
     bool isFollowed = row && row->findRows && at.getResults().front();
     std::optional<int64_t> dim = isFollowed ? row->findRows(at, index, padding->dim) : std::nullopt;
     std::optional<Padding> rows = dim ? std::optional(Padding{*dim, padding->source}) : std::nullopt;
-    if (rows && row->cutsRows)
-      rows = cutTo(*rows);
+    if (rows && row->slicesRows)
+      rows = sliceTo(*rows);
     if (!agree(rows, index, sources[padding->source]))
       return;
   }

@@ -38,9 +38,9 @@ public:
   struct Step {
     /// Operands whose padding the node does not see.
     llvm::SmallVector<unsigned, 2> settled;
-    /// Padding in the results, of operands that were replaced. `isCut`: the results may have fewer rows.
+    /// Padding in the results, of operands that were replaced. `isSplit`: the results may have fewer rows.
     std::optional<Padding> results;
-    bool isCut = false;
+    bool isSplit = false;
     /// The mean of as many rows as count, and not as there is room for.
     std::optional<Padding> mean;
   };
@@ -75,7 +75,7 @@ private:
 
   unsigned addSource(NodeContext &at, unsigned result, Value count, int64_t room);
   /// The first `size` rows of a source.
-  unsigned cut(NodeContext &at, unsigned source, int64_t size);
+  unsigned addSlice(NodeContext &at, unsigned source, int64_t size);
   std::optional<Padding> find(Value value) const;
 
   // PaddedMasks.cpp.
@@ -101,7 +101,7 @@ private:
   llvm::DenseMap<Value, Padding> padded;
   llvm::SmallVector<Source> sources;
   llvm::DenseMap<Value, unsigned> sourceOfCount;
-  llvm::DenseMap<std::pair<unsigned, int64_t>, unsigned> cuts;
+  llvm::DenseMap<std::pair<unsigned, int64_t>, unsigned> slices;
   /// Of the node at hand.
   llvm::SmallVector<Sized> sized;
 };

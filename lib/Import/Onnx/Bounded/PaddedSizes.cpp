@@ -83,7 +83,7 @@ bool PaddedRows::addSizes(NodeContext &at, unsigned index, unsigned source, cons
                                quote(sources[source].name) +
                                ", but is neither that nor the smaller of it and a number"))
       return false;
-    sized.push_back({index, element, cut(at, source, size)});
+    sized.push_back({index, element, addSlice(at, source, size)});
   }
   return true;
 }

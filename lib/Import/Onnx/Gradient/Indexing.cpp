@@ -32,7 +32,7 @@ static bool differentiateGather(Derivative &d, nn::GatherOp gather) {
 }
 
 /// Places of the paired dims in front of the tuples: [b, q, t] becomes [b, q, 1 + t].
-static Value makeWholeTuples(Derivative &d, nn::GatherNdOp gather) {
+static Value makeFullTuples(Derivative &d, nn::GatherNdOp gather) {
   Value indices = gather.getIndices();
   Ints one(NodeContext::shape(indices));
   one.back() = 1;
@@ -45,7 +45,7 @@ static Value makeWholeTuples(Derivative &d, nn::GatherNdOp gather) {
 
 static bool differentiateGatherNd(Derivative &d, nn::GatherNdOp gather) {
   Value zeros = d.zerosLike(d.operand(0));
-  d.give(0, d.node.create<nn::ScatterNdOp>(nn::ScatterKind::Add, zeros, makeWholeTuples(d, gather), d.gradient()));
+  d.give(0, d.node.create<nn::ScatterNdOp>(nn::ScatterKind::Add, zeros, makeFullTuples(d, gather), d.gradient()));
   return true;
 }
 

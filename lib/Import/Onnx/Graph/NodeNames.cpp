@@ -88,7 +88,7 @@ llvm::StringSet<> GraphImporter::findKept() {
 }
 
 /// The location of a whole node, of which no op may tell all.
-static Location locateWhole(MLIRContext *context, const NodeProto &node) {
+static Location locateNode(MLIRContext *context, const NodeProto &node) {
   auto results = llvm::map_to_vector<1>(node.output, [](const StringRef &name) { return ArrayRef(name); });
   return nn::makeNodeLoc(context, {node.name, node.opType, node.input, results});
 }
@@ -118,7 +118,7 @@ static SmallVector<const NodeProto *> findSpread(const GraphProto &graph, func::
 void GraphImporter::noteUnused(Scope &scope, llvm::StringSet<> present) {
   SmallVector<Attribute> unused;
   for (const NodeProto *node : findSpread(file.model.graph, func))
-    unused.push_back(locateWhole(context, *node));
+    unused.push_back(locateNode(context, *node));
   for (const ValueInfoProto &output : file.model.graph.output)
     present.insert(output.name);
   for (BlockArgument argument : func.getArguments())
@@ -129,7 +129,7 @@ void GraphImporter::noteUnused(Scope &scope, llvm::StringSet<> present) {
   if (!llvm::all_of(options.kept.keys(), [&](StringRef name) { return present.contains(name); })) {
     for (const NodeProto &node : file.model.graph.node)
       if (llvm::any_of(node.input, isUnused) || llvm::any_of(node.output, isUnused))
-        unused.push_back(locateWhole(context, node));
+        unused.push_back(locateNode(context, node));
     for (const TensorProto &tensor : file.model.graph.initializer)
       if (isUnused(tensor.name))
         unused.push_back(nn::makeNodeLoc(context, {"", "Initializer", {}, {ArrayRef(tensor.name)}}));

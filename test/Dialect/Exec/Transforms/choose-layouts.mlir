@@ -1,7 +1,7 @@
 // Channels last, from the first convolution on.
 //
 // RUN: cleave-opt %s --exec-choose-layouts | FileCheck %s
-// RUN: cleave-opt %s --exec-choose-layouts --exec-form-kernels --exec-outline --exec-verify-form=form=outlined | FileCheck %s --check-prefix=KERNELS
+// RUN: cleave-opt %s --exec-choose-layouts --exec-fuse-kernels --exec-outline --exec-verify-form=form=outlined | FileCheck %s --check-prefix=KERNELS
 // RUN: cleave-opt %s --exec-choose-layouts --exec-lower=last=outlined -o %t.mlir
 // RUN: cleave run %t.mlir --against %s | FileCheck %s --check-prefix=RAN
 // RAN-COUNT-6: ok

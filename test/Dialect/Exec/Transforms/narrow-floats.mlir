@@ -1,6 +1,6 @@
 // bf16 between kernels, f32 inside of them; what a number may be lost of stays f32.
 //
-// RUN: cleave-opt %s --split-input-file --exec-flatten-loops --exec-form-kernels --exec-narrow-floats --exec-pack-weights=width=8 --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --exec-flatten-loops --exec-fuse-kernels --exec-narrow-floats --exec-pack-weights=width=8 --exec-verify-form | FileCheck %s
 
 // The weight is cast as it is packed, in pairs; what is between the kernels is bf16; arguments, biases and results are not.
 // What is multiplied has been rounded even where it comes as f32.

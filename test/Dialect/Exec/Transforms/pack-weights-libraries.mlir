@@ -1,6 +1,6 @@
 // Filters with channels last, for libraries of devices.
 //
-// RUN: cleave-opt %s --exec-form-kernels --exec-use-libraries --exec-pack-weights=libraries=true --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-use-libraries --exec-pack-weights=libraries=true --exec-verify-form | FileCheck %s
 
 nn.param @w : tensor<8x4x3x3xf32> = dense<1.0> : tensor<8x4x3x3xf32>
 nn.param @m : tensor<16x8xf32> = dense<1.0> : tensor<16x8xf32>

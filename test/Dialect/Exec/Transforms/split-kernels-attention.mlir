@@ -1,6 +1,6 @@
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels=for-libraries | FileCheck %s --check-prefix=LIBRARIES
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels="for-libraries=true narrows-floats=true" | FileCheck %s --check-prefix=NARROWED
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels=for-libraries | FileCheck %s --check-prefix=LIBRARIES
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels="for-libraries=true narrows-floats=true" | FileCheck %s --check-prefix=NARROWED
 // RUN: sed -n '/^func.func @floats(/,/^}/p' %s | sed 's/@floats/@main/' > %t.floats.mlir
 // RUN: cleave run %t.floats.mlir --mesh one=1 --device cuda-emulated --check | FileCheck %s --check-prefix=RAN
 // RAN: check {{.*}}: ok

@@ -1,13 +1,13 @@
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-outline -o %t.mlir
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
 // RAN: 24 passed, 0 failed
 // RUN: sed -n '/^func.func @attention_to_parts(/,/^}/p' %s | sed 's/@attention_to_parts/@main/' > %t.parts.mlir
-// RUN: cleave-opt %t.parts.mlir --exec-form-kernels --exec-split-kernels --exec-outline -o %t.outlined.mlir
+// RUN: cleave-opt %t.parts.mlir --exec-fuse-kernels --exec-split-kernels --exec-outline -o %t.outlined.mlir
 // RUN: cleave run %t.outlined.mlir --against %t.parts.mlir | FileCheck %s --check-prefix=SAME
 // RUN: cleave run %t.parts.mlir --mesh one=1 --device cuda-emulated --check | FileCheck %s --check-prefix=SAME
 // SAME: ok
-// RUN: cleave-opt %t.parts.mlir --exec-form-kernels --exec-split-kernels --exec-narrow-floats --exec-verify-form | FileCheck %s --check-prefix=NARROW
+// RUN: cleave-opt %t.parts.mlir --exec-fuse-kernels --exec-split-kernels --exec-narrow-floats --exec-verify-form | FileCheck %s --check-prefix=NARROW
 // NARROW-LABEL: @main
 // NARROW: exec.partial_attention
 // NARROW-NEXT: exec.yield %{{.*}} : tensor<1x4x1x8x40xf32>, tensor<1x4x1x8xf32>

@@ -1,6 +1,6 @@
 // Beside a result in bf16, a bias is in bf16, too.
 //
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-narrow-floats --exec-use-libraries --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels --exec-narrow-floats --exec-use-libraries --exec-verify-form | FileCheck %s
 
 nn.param @w : tensor<64x64xf32> = dense<1.0> : tensor<64x64xf32>
 nn.param @b : tensor<64xf32> = dense<1.0> : tensor<64xf32>

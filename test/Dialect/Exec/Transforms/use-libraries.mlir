@@ -1,7 +1,7 @@
 // What a device's libraries have is a kernel of its own, its arguments in the order of a command's.
 //
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
-// RUN: cleave-opt %s --exec-form-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels --exec-use-libraries --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-split-kernels --exec-use-libraries --exec-outline -o %t.mlir
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
 // RAN: 29 passed, 0 failed
 

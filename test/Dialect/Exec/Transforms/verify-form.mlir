@@ -1,6 +1,6 @@
 // A gate writes the phase, and changes nothing else.
 //
-// RUN: cleave-opt %s --exec-form-kernels --exec-verify-form=form=clustered --exec-outline --exec-verify-form=form=outlined \
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-verify-form=form=clustered --exec-outline --exec-verify-form=form=outlined \
 // RUN: | cleave-opt --exec-verify-form=form=outlined | FileCheck %s
 //
 // One device needs no mesh to run what it was given.

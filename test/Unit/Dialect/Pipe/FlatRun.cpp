@@ -16,7 +16,7 @@ using reference::Tensor;
 using Tensors = SmallVector<Tensor>;
 
 /// Piece `index` of `count` along `dim`, element by element.
-static Tensor cut(const Tensor &whole, int64_t dim, int64_t count, int64_t index) {
+static Tensor split(const Tensor &whole, int64_t dim, int64_t count, int64_t index) {
   SmallVector<int64_t> shape(whole.getShape());
   shape[dim] /= count;
   Tensor part = Tensor::zeros(whole.getType().clone(shape));
@@ -49,7 +49,7 @@ static Tensor join(ArrayRef<Tensor> parts, int64_t dim) {
 }
 
 /// `sizes` positions from `starts` on.
-static Tensor cutBox(const Tensor &whole, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
+static Tensor splitBox(const Tensor &whole, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes) {
   Tensor box = Tensor::zeros(whole.getType().clone(sizes));
   int64_t bytes = reference::getElementBytes(whole.getElementType());
   for (int64_t at = 0; at < box.getNumElements(); ++at) {
@@ -142,7 +142,7 @@ bool FlatRunner::run(Operation *op) {
       return false;
     Tensors parts;
     for (int64_t i = 0; i < count; ++i)
-      parts.push_back(cut(values[part.getInput()][0], part.getDim(), count, i));
+      parts.push_back(split(values[part.getInput()][0], part.getDim(), count, i));
     values[part] = parts;
     return true;
   }
@@ -155,7 +155,7 @@ bool FlatRunner::run(Operation *op) {
   if (auto load = dyn_cast<nn::LoadOp>(op)) {
     FailureOr<Tensor> whole = params.get(load.getParam());
     if (succeeded(whole))
-      values[load] = {load.isPart() ? cutBox(*whole, *load.getStarts(), *load.getSizes()) : *whole};
+      values[load] = {load.isPart() ? splitBox(*whole, *load.getStarts(), *load.getSizes()) : *whole};
     return succeeded(whole);
   }
   bool isSplit = llvm::any_of(op->getOperands(), [&](Value operand) { return values[operand].size() > 1; });
@@ -180,7 +180,7 @@ std::optional<SmallVector<Tensor>> cleave::pipe::testing::runFlat(func::FuncOp f
     Tensors &list = runner.values[func.getArgument(index)];
     std::optional<int64_t> dim = getArgSplit(func, index);
     for (int64_t i = 0; i < (dim ? *count : 1); ++i)
-      list.push_back(dim ? cut(input, *dim, *count, i) : input);
+      list.push_back(dim ? split(input, *dim, *count, i) : input);
     if (list.front().getType() != func.getArgumentTypes()[index])
       return std::nullopt;
   }

@@ -26,7 +26,7 @@ using reference::Tensor;
 namespace {
 
 /// False after an error: the module cannot be cut.
-bool cutBatch(ModuleOp module, int64_t microbatches) {
+bool splitBatch(ModuleOp module, int64_t microbatches) {
   spmd::PlanPipeline pipeline;
   pipeline.microbatches = microbatches;
   PassManager manager(module.getContext());
@@ -122,7 +122,7 @@ TEST_P(MicrobatchedNetwork, makesWhatIsRecorded) {
     llvm::Expected<SmallVector<Tensor>> inputs = readInputs(func, options.inputs);
     ASSERT_TRUE(static_cast<bool>(inputs)) << llvm::toString(inputs.takeError());
     SmallVector<Tensor> recorded = readOutputs(func, options.inputs);
-    ASSERT_TRUE(cutBatch(compilation.getModule(), microbatches));
+    ASSERT_TRUE(splitBatch(compilation.getModule(), microbatches));
     for (unsigned index = 0; index < func.getNumResults(); ++index)
       EXPECT_EQ(pipe::getResultSplit(func, index), 0) << "output " << index;
     std::optional<SmallVector<Tensor>> outputs = runFlat(func, *inputs);
@@ -150,9 +150,9 @@ TEST_P(MicrobatchedNetwork, makesWhatALargeBatchMakes) {
   ASSERT_TRUE(succeeded(reference::runGlobal(whole, inputs, want)));
   int64_t batch = inputs.front().getShape().front();
   for (int64_t microbatches = 2; microbatches <= batch; microbatches *= 2) {
-    OwningOpRef<ModuleOp> cut = compilation.getModule().clone();
-    ASSERT_TRUE(cutBatch(*cut, microbatches));
-    std::optional<SmallVector<Tensor>> got = runFlat(getEntry(*cut), inputs);
+    OwningOpRef<ModuleOp> microbatched = compilation.getModule().clone();
+    ASSERT_TRUE(splitBatch(*microbatched, microbatches));
+    std::optional<SmallVector<Tensor>> got = runFlat(getEntry(*microbatched), inputs);
     ASSERT_TRUE(got && got->size() == want.size());
     for (auto [a, b] : llvm::zip_equal(*got, want)) {
       EXPECT_EQ(a.getType(), b.getType());
@@ -214,12 +214,12 @@ struct MicrobatchTest : ::testing::Test {
 };
 
 bool MicrobatchTest::agrees(int64_t microbatches, llvm::function_ref<void(func::FuncOp)> change) {
-  OwningOpRef<ModuleOp> whole = parse(), cut = parse();
-  EXPECT_TRUE(whole && cut && cutBatch(*cut, microbatches));
+  OwningOpRef<ModuleOp> whole = parse(), microbatched = parse();
+  EXPECT_TRUE(whole && microbatched && splitBatch(*microbatched, microbatches));
   SmallVector<Tensor> inputs = drawInputs(getEntry(*whole), 7), expected;
   EXPECT_TRUE(succeeded(reference::runGlobal(getEntry(*whole), inputs, expected)));
-  change(getEntry(*cut));
-  std::optional<SmallVector<Tensor>> outputs = runFlat(getEntry(*cut), inputs);
+  change(getEntry(*microbatched));
+  std::optional<SmallVector<Tensor>> outputs = runFlat(getEntry(*microbatched), inputs);
   if (!outputs || outputs->size() != expected.size())
     return false;
   return llvm::all_of_zip(*outputs, expected, [](const Tensor &a, const Tensor &b) {

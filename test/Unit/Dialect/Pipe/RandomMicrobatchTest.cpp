@@ -32,7 +32,7 @@ namespace {
 constexpr Tolerance kTolerance{1e-3, 1e-4};
 
 struct Counts {
-  int64_t cut = 0, refused = 0, parts = 0, sums = 0, elements = 0, uneven = 0;
+  int64_t microbatched = 0, refused = 0, parts = 0, sums = 0, elements = 0, uneven = 0;
   /// Loops that run on samples of a microbatch.
   int64_t loops = 0;
 };
@@ -67,26 +67,27 @@ std::string checkSeed(MLIRContext &context, uint64_t seed, Counts &counts) {
   if (failed(reference::runGlobal(func, inputs, want)))
     return "cannot be run";
   for (int attempt = 0; attempt < 4; ++attempt) {
-    OwningOpRef<ModuleOp> cut = whole->clone();
+    OwningOpRef<ModuleOp> microbatched = whole->clone();
     PassManager manager(&context);
     manager.addPass(pipe::createMicrobatch(pipe::testing::makePlan(pipe::testing::drawBatch(func, random))));
     {
       ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
-      if (failed(manager.run(*cut))) {
+      if (failed(manager.run(*microbatched))) {
         ++counts.refused;
         continue;
       }
     }
-    auto flat = *cut->getOps<func::FuncOp>().begin();
+    auto flat = *microbatched->getOps<func::FuncOp>().begin();
     bool isUneven = flat->hasAttr(pipe::PipeDialect::kShardsAttr);
-    ++counts.cut;
+    ++counts.microbatched;
     counts.uneven += isUneven;
     counts.parts += llvm::range_size(flat.getOps<pipe::PartOp>());
     counts.sums += llvm::range_size(flat.getOps<pipe::AccumulateOp>());
     const pipe::Spans spans(flat);
     for (nn::LoopOp loop : flat.getOps<nn::LoopOp>())
       counts.loops += spans.get(loop.getOperation()) == pipe::Span::Each;
-    std::optional<SmallVector<Tensor>> got = isUneven ? runLoop(*cut, inputs) : pipe::testing::runFlat(flat, inputs);
+    std::optional<SmallVector<Tensor>> got =
+        isUneven ? runLoop(*microbatched, inputs) : pipe::testing::runFlat(flat, inputs);
     if (!got)
       return "cannot be run in microbatches";
     if (got->empty())
@@ -113,10 +114,10 @@ TEST(RandomMicrobatchTest, whatIsNotRefusedIsRight) {
     EXPECT_EQ(wrong, "") << "seed " << seed << ":\n" << test::generateModule(seed);
   }
   std::printf("%lld cut (%lld uneven), %lld refused, %lld parts, %lld sums, %lld loops, %lld elements\n",
-              (long long)counts.cut, (long long)counts.uneven, (long long)counts.refused, (long long)counts.parts,
-              (long long)counts.sums, (long long)counts.loops, (long long)counts.elements);
+              (long long)counts.microbatched, (long long)counts.uneven, (long long)counts.refused,
+              (long long)counts.parts, (long long)counts.sums, (long long)counts.loops, (long long)counts.elements);
   // A test in which nothing is cut shows nothing.
-  EXPECT_GE(counts.cut, static_cast<int64_t>(seeds * 9 / 10));
+  EXPECT_GE(counts.microbatched, static_cast<int64_t>(seeds * 9 / 10));
   EXPECT_GE(counts.parts, static_cast<int64_t>(seeds / 10));
   EXPECT_GE(counts.sums, static_cast<int64_t>(seeds / 10));
   EXPECT_GE(counts.loops, static_cast<int64_t>(seeds / 50));

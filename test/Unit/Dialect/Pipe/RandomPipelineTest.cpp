@@ -35,7 +35,7 @@ using reference::Tensor;
 namespace {
 
 struct Counts {
-  int64_t run = 0, refused = 0, messages = 0, elements = 0, tables = 0, blocks = 0, collectives = 0, wholes = 0;
+  int64_t run = 0, refused = 0, messages = 0, elements = 0, tables = 0, blocks = 0, collectives = 0, invariants = 0;
   /// With microbatches of two sizes: run; and of these with blocks, with collectives in stages, and with sums over all microbatches.
   int64_t uneven = 0, unevenBlocks = 0, unevenCollectives = 0, unevenSums = 0, tooSmall = 0;
 };
@@ -57,7 +57,7 @@ public:
 private:
   int64_t draw(int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); }
   bool runPasses(llvm::function_ref<void(OpPassManager &)> add);
-  bool isCut();
+  bool isSplit();
   void drawMesh();
   void drawShardings();
   bool isPartitioned();
@@ -78,21 +78,21 @@ private:
 };
 
 /// Messages before the first microbatch of their rank.
-static int64_t countWholes(ModuleOp module) {
-  int64_t wholes = 0;
+static int64_t countInvariants(ModuleOp module) {
+  int64_t invariants = 0;
   for (auto rank : module.getOps<func::FuncOp>())
     for (Operation &op : rank.getBody().front()) {
       auto call = dyn_cast<func::CallOp>(op);
       auto send = dyn_cast<pipe::SendOp>(op);
       if (call && call.getCallee().contains(".stage"))
         break;
-      wholes += send && static_cast<int64_t>(send.getMicrobatch()) == -1;
+      invariants += send && static_cast<int64_t>(send.getMicrobatch()) == -1;
     }
-  return wholes;
+  return invariants;
 }
 
 /// A value that no batch is in, read in several places.
-static void addWhole(func::FuncOp func, std::mt19937_64 &random) {
+static void addInvariant(func::FuncOp func, std::mt19937_64 &random) {
   MLIRContext *context = func.getContext();
   unsigned number = func.getNumArguments();
   NamedAttrList attributes;
@@ -122,7 +122,7 @@ bool Pipeline::runPasses(llvm::function_ref<void(OpPassManager &)> add) {
   return succeeded(manager.run(*module));
 }
 
-bool Pipeline::isCut() {
+bool Pipeline::isSplit() {
   spmd::PlanPipeline batch = pipe::testing::drawBatch(func, random);
   microbatches = *batch.microbatches;
   ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
@@ -271,7 +271,7 @@ void Pipeline::count() {
   });
   ++counts.run;
   counts.blocks += blocks;
-  counts.wholes += countWholes(*module);
+  counts.invariants += countInvariants(*module);
   counts.collectives += collectives;
   pipe::MicrobatchesOp loop = *func.getOps<pipe::MicrobatchesOp>().begin();
   if (loop.getRest().empty())
@@ -289,7 +289,7 @@ std::string Pipeline::run() {
     return "cannot be read";
   func = *whole->getOps<func::FuncOp>().begin();
   if (draw(2))
-    addWhole(func, random);
+    addInvariant(func, random);
   SmallVector<Tensor> inputs = drawInputs(func, seed), want;
   if (failed(reference::runGlobal(func, inputs, want)))
     return "cannot be run";
@@ -299,7 +299,7 @@ std::string Pipeline::run() {
   chunks = 1 + draw(2);
   drawMesh();
   drawShardings();
-  if (!isCut()) {
+  if (!isSplit()) {
     ++counts.refused;
     return "";
   }
@@ -327,7 +327,7 @@ std::string Pipeline::run() {
   return compareWith(inputs, want, "on ranks");
 }
 
-TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
+TEST(RandomPipelineTest, ranksGiveWhatOneDeviceGives) {
   DialectRegistry registry;
   registerDialects(registry);
   const char *one = std::getenv("CLEAVE_PIPELINE"), *many = std::getenv("CLEAVE_PIPELINES");
@@ -350,7 +350,7 @@ TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
       "%lld collectives, %lld whole values sent, %lld elements; %lld uneven (%lld in blocks, %lld with collectives, "
       "%lld with sums)\n",
       (long long)counts.run, (long long)counts.tables, (long long)counts.refused, (long long)counts.tooSmall,
-      (long long)counts.messages, (long long)counts.blocks, (long long)counts.collectives, (long long)counts.wholes,
+      (long long)counts.messages, (long long)counts.blocks, (long long)counts.collectives, (long long)counts.invariants,
       (long long)counts.elements, (long long)counts.uneven, (long long)counts.unevenBlocks,
       (long long)counts.unevenCollectives, (long long)counts.unevenSums);
   // A test in which nothing is sent shows nothing.
@@ -359,7 +359,7 @@ TEST(RandomPipelineTest, ranksGiveWhatTheWholeGives) {
     EXPECT_GE(counts.messages, wanted);
     EXPECT_GE(counts.blocks, wanted / 100);
     EXPECT_GE(counts.collectives, wanted / 10);
-    EXPECT_GE(counts.wholes, wanted / 20);
+    EXPECT_GE(counts.invariants, wanted / 20);
     EXPECT_GE(counts.uneven, wanted / 10);
     EXPECT_GE(counts.unevenBlocks, wanted / 500);
     EXPECT_GE(counts.unevenCollectives, wanted / 50);

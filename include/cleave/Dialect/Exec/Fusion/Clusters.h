@@ -125,7 +125,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
 };
 
-/// The first op of each kernel that exec-form-kernels would make of the block as it is now, by these costs. Linear. What passes before it
+/// The first op of each kernel that exec-fuse-kernels would make of the block as it is now, by these costs. Linear. What passes before it
 /// do (attention that is recognized, masks that are written out) makes fewer of some and more of others.
 llvm::DenseSet<mlir::Operation *> findKernelStarts(mlir::Block &block, const FusionCosts &costs);
 

@@ -18,10 +18,10 @@ using program::CollectiveKind;
 /// The dims of one kind stand in one order in all three lists. `rows` are none of the second operand's, `columns` none of
 /// the first's, `depth` none of the result's.
 struct MatmulDims {
-  struct Places {
+  struct OperandDims {
     llvm::SmallVector<int64_t, 2> lhs, rhs, result;
   };
-  Places batch, rows, columns, depth;
+  OperandDims batch, rows, columns, depth;
 
   /// Those of an einsum; nothing if it is no contraction of two operands of floats, dim by dim of one size.
   static std::optional<MatmulDims> get(llvm::StringRef equation, mlir::TypeRange operands);

@@ -14,7 +14,7 @@
 
 namespace cleave::pipe {
 
-enum class Span { Whole, Each, After };
+enum class Span { Invariant, Each, After };
 
 class Spans {
 public:
@@ -22,14 +22,14 @@ public:
   explicit Spans(mlir::func::FuncOp func);
 
   /// There are several microbatches.
-  bool areSeveral() const { return isCut; }
+  bool areSeveral() const { return isSplit; }
   Span get(mlir::Value value) const;
   /// That of its results.
   Span get(mlir::Operation *op) const { return spans.lookup(op); }
 
 private:
   mlir::func::FuncOp func;
-  bool isCut;
+  bool isSplit;
   llvm::DenseMap<mlir::Operation *, Span> spans;
 };
 

@@ -62,11 +62,11 @@ struct StageFault {
 /// Error: those of `splitStages` and `describeStages`; a line that no node has; a node in the body of a loop that is to be, or
 /// to start, another stage than the loop's: `fault` says where.
 /// Precondition: as many lines as stages, or none.
-llvm::Expected<schedule::StageSplit> cutStages(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines,
-                                               const schedule::SplitOptions &options, const spmd::StageNames &said = {},
-                                               StageFault *fault = nullptr);
+llvm::Expected<schedule::StageSplit> findStageSplit(const StageGraph &graph, llvm::ArrayRef<spmd::PlanStage> lines,
+                                                    const schedule::SplitOptions &options,
+                                                    const spmd::StageNames &said = {}, StageFault *fault = nullptr);
 
-/// The ops of which `said` has to say it by themselves, with their stages, for `cutStages` to put all where `wanted` has them.
+/// The ops of which `said` has to say it by themselves, with their stages, for `findStageSplit` to put all where `wanted` has them.
 /// Precondition: it says nothing of single ops; one stage per op of the graph.
 std::map<std::string, int64_t> findOthers(const StageGraph &graph, const spmd::StageNames &said,
                                           llvm::ArrayRef<int32_t> wanted);

@@ -1,4 +1,4 @@
-//===- AttentionRequest.h - the form of attention that is asked for --*- C++ -*-===//
+//===- AttentionRequest.h - the form of attention that is asked for -*- C++ -*-===//
 //
 // A plan's word stands on the module from where the plan is placed on, so that a file written between two phases keeps it.
 //
@@ -6,7 +6,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_IR_ATTENTIONREQUEST_H
 #define CLEAVE_DIALECT_SPMD_IR_ATTENTIONREQUEST_H
 
-#include "cleave/Sharding/AttentionForm.h"
+#include "cleave/Sharding/AttentionMethod.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -15,7 +15,7 @@ namespace cleave::spmd {
 /// Of a module: one of kAttentionWords.
 inline constexpr llvm::StringLiteral kAttentionAttr = "spmd.attention";
 
-inline void setAttentionRequest(mlir::ModuleOp module, AttentionForm form) {
+inline void setAttentionRequest(mlir::ModuleOp module, AttentionMethod form) {
   module->setAttr(kAttentionAttr,
                   mlir::StringAttr::get(module.getContext(), kAttentionWords[static_cast<unsigned>(form)]));
 }
@@ -32,13 +32,13 @@ inline llvm::LogicalResult checkAttentionRequest(mlir::ModuleOp module) {
 }
 
 /// The option's, or where that says nothing the module's.
-inline AttentionForm getAttentionRequest(mlir::ModuleOp module, AttentionForm option) {
+inline AttentionMethod getAttentionRequest(mlir::ModuleOp module, AttentionMethod option) {
   auto word = module->getAttrOfType<mlir::StringAttr>(kAttentionAttr);
-  if (option != AttentionForm::Auto || !word)
+  if (option != AttentionMethod::Auto || !word)
     return option;
   const auto *found = llvm::find(kAttentionWords, word.getValue());
-  return found == std::end(kAttentionWords) ? AttentionForm::Auto
-                                            : static_cast<AttentionForm>(found - std::begin(kAttentionWords));
+  return found == std::end(kAttentionWords) ? AttentionMethod::Auto
+                                            : static_cast<AttentionMethod>(found - std::begin(kAttentionWords));
 }
 
 } // namespace cleave::spmd

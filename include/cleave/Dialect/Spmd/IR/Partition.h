@@ -24,7 +24,7 @@ struct PartitionContext {
   llvm::SmallVector<mlir::RankedTensorType> resultTypes;
   /// The op's rule, and per factor of it the axes that cut it, major to minor.
   const ShardingRule &rule;
-  llvm::ArrayRef<llvm::SmallVector<AxisAttr, 2>> cuts;
+  llvm::ArrayRef<llvm::SmallVector<AxisAttr, 2>> splits;
   /// False where pieces may be of other sizes than shards are (microbatches), and none is padded.
   bool padsShards = true;
 
@@ -35,8 +35,8 @@ struct PartitionContext {
   /// Number of ranks along `axes` (1 for none).
   int64_t getExtent(llvm::ArrayRef<AxisAttr> axes) const;
   /// Axes that cut any factor of dim `dim` of operand / result `index`, major to minor.
-  llvm::SmallVector<AxisAttr> getOperandCuts(unsigned index, unsigned dim) const;
-  llvm::SmallVector<AxisAttr> getResultCuts(unsigned index, unsigned dim) const;
+  llvm::SmallVector<AxisAttr> getOperandSplits(unsigned index, unsigned dim) const;
+  llvm::SmallVector<AxisAttr> getResultSplits(unsigned index, unsigned dim) const;
   /// Emits `spmd.all_reduce`; the value itself if `axes` is empty.
   mlir::Value allReduce(mlir::Value value, ReductionKind kind, llvm::ArrayRef<AxisAttr> axes) const;
   /// Emits `spmd.axis_index`: a tensor<i64>; a zero constant is the caller's business if `axes` is empty.

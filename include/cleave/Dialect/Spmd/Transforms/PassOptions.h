@@ -7,7 +7,7 @@
 #define CLEAVE_DIALECT_SPMD_TRANSFORMS_PASSOPTIONS_H
 
 #include "cleave/Dialect/Spmd/IR/Phase.h"
-#include "cleave/Sharding/AttentionForm.h"
+#include "cleave/Sharding/AttentionMethod.h"
 #include "cleave/Sharding/CostModel.h"
 #include "llvm/ADT/SmallVector.h"
 #include <memory>

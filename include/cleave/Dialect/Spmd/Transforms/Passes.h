@@ -21,9 +21,9 @@ inline llvm::cl::ValuesClass getOptimizeValues() {
 
 /// The words of `attention`.
 inline llvm::cl::ValuesClass getAttentionValues() {
-  return llvm::cl::values(clEnumValN(AttentionForm::Auto, kAttentionWords[0], "by price, or as the plan says"),
-                          clEnumValN(AttentionForm::Gather, kAttentionWords[1], "keys and values gathered"),
-                          clEnumValN(AttentionForm::Ring, kAttentionWords[2], "keys and values in blocks, round"));
+  return llvm::cl::values(clEnumValN(AttentionMethod::Auto, kAttentionWords[0], "by price, or as the plan says"),
+                          clEnumValN(AttentionMethod::Gather, kAttentionWords[1], "keys and values gathered"),
+                          clEnumValN(AttentionMethod::Ring, kAttentionWords[2], "keys and values in blocks, round"));
 }
 
 #define GEN_PASS_REGISTRATION

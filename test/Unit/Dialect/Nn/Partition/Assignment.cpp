@@ -20,7 +20,7 @@ static bool divides(const ShardingRule &rule, FactorId factor, int64_t pieces) {
 static bool nests(const ShardingRule &rule, const Assignment &assignment, const DimFactors &factors) {
   bool areMajorsFull = true;
   for (FactorId factor : factors) {
-    int64_t extent = assignment.getExtent(assignment.getCuts(rule, factor));
+    int64_t extent = assignment.getExtent(assignment.getSplits(rule, factor));
     if (extent > 1 && !areMajorsFull)
       return false;
     areMajorsFull &= extent == rule.factorSizes[factor];
@@ -30,7 +30,7 @@ static bool nests(const ShardingRule &rule, const Assignment &assignment, const 
 
 /// Whether the result of a slide is cut by a choice of its own, over axes that do not cut the input: then nothing moves.
 static bool isApart(const ShardingRule &rule, const Assignment &assignment, const SlidingDim &slide) {
-  auto input = assignment.getCuts(rule, slide.input), result = assignment.getCuts(rule, slide.result);
+  auto input = assignment.getSplits(rule, slide.input), result = assignment.getSplits(rule, slide.result);
   return llvm::any_of(rule.choices, [&](const Choice &choice) { return choice.factors == ArrayRef(slide.result); }) &&
          llvm::none_of(result, [&](unsigned axis) { return llvm::is_contained(input, axis); });
 }
@@ -44,15 +44,15 @@ bool Assignment::isValid(const ShardingRule &rule) const {
     kind = other ? other : kind;
   }
   for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
-    if (!divides(rule, factor, getExtent(getCuts(rule, factor))) && !rule.allowsUneven(factor))
+    if (!divides(rule, factor, getExtent(getSplits(rule, factor))) && !rule.allowsUneven(factor))
       return false;
   unsigned regrouped = 0;
   for (const Regroup &regroup : rule.regroups) {
-    SmallVector<unsigned> cuts = llvm::to_vector(getCuts(rule, regroup.factor));
-    if (divides(rule, regroup.factor, getExtent(cuts)))
+    SmallVector<unsigned> splits = llvm::to_vector(getSplits(rule, regroup.factor));
+    if (divides(rule, regroup.factor, getExtent(splits)))
       continue;
     SmallVector<int64_t> primes;
-    for (unsigned axis : cuts)
+    for (unsigned axis : splits)
       for (int64_t left = mesh[axis], prime = 2; left > 1; left % prime ? ++prime : left /= prime)
         if (left % prime == 0)
           primes.push_back(prime);
@@ -61,11 +61,11 @@ bool Assignment::isValid(const ShardingRule &rule) const {
   }
   for (const InnerCost &cost : rule.inner)
     for (const SlidingDim &slide : cost.slides)
-      if (int64_t pieces = getExtent(getCuts(rule, slide.result));
+      if (int64_t pieces = getExtent(getSplits(rule, slide.result));
           pieces > 1 && slide.input >= 0 && !isApart(rule, *this, slide) &&
           ((!slide.isTabled &&
             llvm::divideCeil(rule.factorSizes[slide.result], pieces) * slide.stride % slide.share != 0) ||
-           getCuts(rule, slide.input) != getCuts(rule, slide.result)))
+           getSplits(rule, slide.input) != getSplits(rule, slide.result)))
         return false;
   auto dimsNest = [&](const TensorFactors &dims) {
     return llvm::all_of(dims, [&](const DimFactors &factors) { return nests(rule, *this, factors); });
@@ -132,10 +132,11 @@ static void countExchanged(const ShardingRule &rule, const Assignment &assignmen
     return;
   }
   const SlidingDim &slide = slides.front();
-  int64_t whole = rule.factorSizes[slide.input], pieces = assignment.getExtent(assignment.getCuts(rule, slide.result));
+  int64_t whole = rule.factorSizes[slide.input],
+          pieces = assignment.getExtent(assignment.getSplits(rule, slide.result));
   if (pieces == 1 || isApart(rule, assignment, slide)) { // nothing moves along it
     whole = slide.picks ? rule.factorSizes[slide.result]
-                        : llvm::divideCeil(whole, assignment.getExtent(assignment.getCuts(rule, slide.input)));
+                        : llvm::divideCeil(whole, assignment.getExtent(assignment.getSplits(rule, slide.input)));
     for (int64_t position = 0; position < whole; ++position)
       countExchanged(rule, assignment, slides.drop_front(), source, target, sent);
     return;
@@ -154,7 +155,7 @@ static void countExchanged(const ShardingRule &rule, const Assignment &assignmen
 /// other.
 static int64_t countRegrouped(const ShardingRule &rule, const Assignment &assignment, const Regroup &regroup) {
   int64_t size = rule.factorSizes[regroup.factor],
-          pieces = assignment.getExtent(assignment.getCuts(rule, regroup.factor));
+          pieces = assignment.getExtent(assignment.getSplits(rule, regroup.factor));
   if (size % pieces == 0)
     return 0;
   int64_t all = size * regroup.grain, own = llvm::divideCeil(all, pieces),
@@ -167,7 +168,7 @@ static int64_t countRegrouped(const ShardingRule &rule, const Assignment &assign
       ++sent[source];
   int64_t bytes = regroup.elementBytes * *llvm::max_element(sent);
   for (FactorId factor : regroup.elementFactors)
-    bytes *= llvm::divideCeil(rule.factorSizes[factor], assignment.getExtent(assignment.getCuts(rule, factor)));
+    bytes *= llvm::divideCeil(rule.factorSizes[factor], assignment.getExtent(assignment.getSplits(rule, factor)));
   return bytes;
 }
 
@@ -179,14 +180,14 @@ int64_t Assignment::getInnerBytes(const ShardingRule &rule) const {
     int64_t bytes = cost.elementScale * cost.elementBytes;
     SmallVector<unsigned> group;
     for (FactorId factor : cost.factors)
-      for (unsigned axis : getCuts(rule, factor))
+      for (unsigned axis : getSplits(rule, factor))
         if (!llvm::is_contained(group, axis))
           group.push_back(axis);
     int64_t ranks = getExtent(group);
-    if (cost.unless >= 0 && ranks > 1 && llvm::equal(getCuts(rule, cost.unless), group))
+    if (cost.unless >= 0 && ranks > 1 && llvm::equal(getSplits(rule, cost.unless), group))
       continue;
     for (FactorId factor : cost.elementFactors)
-      bytes *= llvm::divideCeil(rule.factorSizes[factor], getExtent(getCuts(rule, factor)));
+      bytes *= llvm::divideCeil(rule.factorSizes[factor], getExtent(getSplits(rule, factor)));
     if (!cost.slides.empty()) {
       std::vector<int64_t> sent(1);
       if (cost.kind == InnerCost::Kind::Exchange)

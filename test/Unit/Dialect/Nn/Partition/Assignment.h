@@ -13,7 +13,7 @@ struct Assignment {
   llvm::SmallVector<unsigned> choices;
 
   /// Axes that cut `factor`, in mesh order.
-  llvm::SmallVector<unsigned> getCuts(const ShardingRule &rule, FactorId factor) const {
+  llvm::SmallVector<unsigned> getSplits(const ShardingRule &rule, FactorId factor) const {
     llvm::SmallVector<unsigned> axes;
     for (auto [axis, choice] : llvm::enumerate(choices))
       if (llvm::is_contained(rule.choices[choice].factors, factor))

@@ -173,7 +173,7 @@ RankedTensorType ChoiceModule::shard(RankedTensorType type, const TensorFactors 
   for (const DimFactors &factors : dims) {
     SmallVector<AxisAttr> &axes = lists.emplace_back();
     for (FactorId factor : factors)
-      for (unsigned axis : assignment.getCuts(rule, factor))
+      for (unsigned axis : assignment.getSplits(rule, factor))
         axes.push_back(getAxis(axis));
   }
   return shard(type, lists, partial);
@@ -234,18 +234,18 @@ Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value origina
 
 /// What is in the body is whole; what comes and goes is as the choices want it.
 void ChoiceModule::shardBody(nn::LoopOp loop) {
-  auto getWhole = [&](Value value) {
+  auto getGlobal = [&](Value value) {
     auto type = cast<RankedTensorType>(value.getType());
     return withSharding(type, ShardingAttr::getReplicated(mesh, type.getRank()));
   };
   Operation *yield = loop.getYield();
   for (Operation &op : loop.getBody().front())
     for (Value result : op.getResults())
-      result.setType(getWhole(result));
+      result.setType(getGlobal(result));
   unsigned numConditions = loop.getCondition() ? 1 : 0;
   builder.setInsertionPointToStart(&loop.getBody().front());
   for (BlockArgument argument : loop.getBody().getArguments()) {
-    RankedTensorType whole = getWhole(argument);
+    RankedTensorType whole = getGlobal(argument);
     argument.setType(shard(whole, rule.operands[numConditions + argument.getArgNumber()], {}));
     auto reshard = ReshardOp::create(builder, loop.getLoc(), whole, argument);
     argument.replaceAllUsesExcept(reshard.getResult(), reshard);
@@ -253,7 +253,7 @@ void ChoiceModule::shardBody(nn::LoopOp loop) {
   builder.setInsertionPoint(yield);
   for (OpOperand &next : yield->getOpOperands())
     next.set(ReshardOp::create(builder, loop.getLoc(),
-                               shard(getWhole(next.get()), rule.operands[next.getOperandNumber()], {}), next.get()));
+                               shard(getGlobal(next.get()), rule.operands[next.getOperandNumber()], {}), next.get()));
   loop->setAttr(kTimesAttr, builder.getI64IntegerAttr(loop.getCountedTimes()));
 }
 
@@ -334,8 +334,8 @@ std::string ChoiceModule::check(std::mt19937 &random) {
   if (failed(reference::runGlobal(func, inputs, wanted)))
     return "the unsharded function does not run";
   std::optional<int64_t> sent = countInnerBytes();
-  if (int64_t priced = assignment.getInnerBytes(rule); sent != priced)
-    return "sends " + (sent ? std::to_string(*sent) : "?") + " bytes inside, priced at " + std::to_string(priced);
+  if (int64_t costed = assignment.getInnerBytes(rule); sent != costed)
+    return "sends " + (sent ? std::to_string(*sent) : "?") + " bytes inside, priced at " + std::to_string(costed);
   if (failed(partition(*module)))
     return "the function cannot be partitioned";
   func = *module->getOps<func::FuncOp>().begin();
@@ -416,7 +416,7 @@ static std::string describe(const ShardingRule &rule, const Assignment &assignme
 }
 
 /// True if the choice cuts a factor that follows another in a dim: one axis cannot do that alone.
-static bool cutsMinor(const ShardingRule &rule, const Choice &choice) {
+static bool splitsMinor(const ShardingRule &rule, const Choice &choice) {
   auto hasMinor = [&](const TensorFactors &dims) {
     return llvm::any_of(dims, [&](const DimFactors &factors) {
       return llvm::any_of(choice.factors, [&](FactorId factor) {
@@ -477,7 +477,7 @@ void cleave::checkEveryChoice(llvm::StringRef text) {
   if (testing::Test::HasFailure())
     return;
   for (unsigned choice = 0; choice < rule.choices.size(); ++choice) {
-    EXPECT_TRUE(isTried[0][choice] || cutsMinor(rule, rule.choices[choice]))
+    EXPECT_TRUE(isTried[0][choice] || splitsMinor(rule, rule.choices[choice]))
         << "on one axis: " << choice << " of " << describe(rule, {});
     EXPECT_TRUE(isTried[1][choice]) << "on two axes: " << choice << " of " << describe(rule, {});
   }

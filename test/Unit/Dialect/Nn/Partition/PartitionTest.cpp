@@ -327,7 +327,7 @@ TEST(Partition, Reshape) {
   check("%x: tensor<4x1x6xi1>", "%0 = nn.reshape %x : (tensor<4x1x6xi1>) -> tensor<24xi1>");
 }
 
-TEST(Partition, OtherWholeMovement) {
+TEST(Partition, OtherReplicatedMovement) {
   check("%x: tensor<4x12x2xf32>", "%0 = nn.transpose %x [2, 0, 1] : (tensor<4x12x2xf32>) -> tensor<2x4x12xf32>");
   check("%x: tensor<4x1xf32>", "%0 = nn.broadcast %x : (tensor<4x1xf32>) -> tensor<2x4x12xf32>");
   check("%x: tensor<4x6xf32>, %y: tensor<2x6xf32>",
@@ -336,7 +336,7 @@ TEST(Partition, OtherWholeMovement) {
 }
 
 // Parts go where their rows belong; what leaves at one end comes back at the other.
-TEST(Partition, MovementAlongCutDims) {
+TEST(Partition, MovementAlongSplitDims) {
   check("%x: tensor<8x4xf32>, %y: tensor<12x4xf32>, %z: tensor<4x4xf32>",
         "%0 = nn.concat %x, %y, %z dim 0 : (tensor<8x4xf32>, tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<24x4xf32>");
   check("%x: tensor<4xi1>, %y: tensor<4xi1>",

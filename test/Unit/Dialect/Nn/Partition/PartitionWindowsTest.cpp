@@ -33,7 +33,7 @@ TEST(PartitionWindows, PatchwiseConvolution) {
 }
 
 // Windows that overlap: with edges of neighbors, also over several of them (12 rows on 12 ranks).
-TEST(PartitionWindows, ConvolutionOverCutRows) {
+TEST(PartitionWindows, ConvolutionOverSplitRows) {
   check("%x: tensor<1x2x12x8xf32>, %w: tensor<4x2x3x3xf32>, %b: tensor<4xf32>",
         "%0 = nn.conv %x, %w, %b strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : "
         "(tensor<1x2x12x8xf32>, tensor<4x2x3x3xf32>, tensor<4xf32>) -> tensor<1x4x12x8xf32>");
@@ -55,7 +55,7 @@ TEST(PartitionWindows, ConvolutionOverCutRows) {
         "(tensor<1x1x12xf32>, tensor<1x1x2xf32>) -> tensor<1x1x4xf32>");
 }
 
-TEST(PartitionWindows, TransposedConvolutionOverCutRows) {
+TEST(PartitionWindows, TransposedConvolutionOverSplitRows) {
   check("%x: tensor<1x2x12x4xf32>, %w: tensor<2x1x4x3xf32>, %b: tensor<2xf32>",
         "%0 = nn.conv_transpose %x, %w, %b strides [2, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] "
         "output_pads [0, 0] groups 2 : (tensor<1x2x12x4xf32>, tensor<2x1x4x3xf32>, tensor<2xf32>) -> "
@@ -73,7 +73,7 @@ TEST(PartitionWindows, TransposedConvolutionOverCutRows) {
         "(tensor<1x1x6xf32>, tensor<1x1x3xf32>) -> tensor<1x1x16xf32>");
 }
 
-TEST(PartitionWindows, PoolingOverCutRows) {
+TEST(PartitionWindows, PoolingOverSplitRows) {
   check("%x: tensor<1x2x12x8xf32>",
         "%0 = nn.pool max %x kernel [3, 3] strides [2, 2] pads_low [1, 0] pads_high [0, 1] dilations [1, 1] : "
         "(tensor<1x2x12x8xf32>) -> tensor<1x2x6x4xf32>");
@@ -119,7 +119,7 @@ TEST(PartitionWindows, Pooling) {
 }
 
 // Samples across the borders of shards.
-TEST(PartitionWindows, ResizeOverCutRows) {
+TEST(PartitionWindows, ResizeOverSplitRows) {
   for (const char *mode : {"linear", "cubic"})
     for (const char *coordinates : {"half_pixel", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric"}) {
       check("%x: tensor<2x8x4xf32>", llvm::Twine("%0 = nn.resize ") + mode + " %x coordinates " + coordinates +

@@ -35,7 +35,7 @@ protected:
   MLIRContext context;
 };
 
-TEST_F(ShardingAttrTest, EachDimIsCutByItsAxis) {
+TEST_F(ShardingAttrTest, EachDimIsSplitByItsAxis) {
   ShardingAttr sharding = on2x4("[{\"data\"}, {\"model\"}]");
   EXPECT_EQ(sharding.getNumShards(0), 2);
   EXPECT_EQ(sharding.getNumShards(1), 4);
@@ -91,7 +91,7 @@ TEST_F(ShardingAttrTest, UnevenShardsAreRoundedUp) {
   EXPECT_EQ(sharding.getOffset({3}, 7), Extents({3}));
 }
 
-TEST_F(ShardingAttrTest, PartialAndReplicatedAxesCutNothing) {
+TEST_F(ShardingAttrTest, PartialAndReplicatedAxesSplitNothing) {
   ShardingAttr sharding = on2x4("[{}, {\"data\"}], partial = {\"model\":(1)2: sum}, replicated = {\"model\":(2)2}");
   EXPECT_EQ(sharding.getLocalShape({3, 6}), Extents({3, 3}));
   EXPECT_EQ(sharding.getOffset({3, 6}, 7), Extents({0, 3}));
@@ -105,7 +105,7 @@ TEST_F(ShardingAttrTest, ScalarsHaveOneShard) {
   EXPECT_TRUE(sharding.isReplicated());
 }
 
-TEST_F(ShardingAttrTest, ReplicatedMeansWholeOnEveryRank) {
+TEST_F(ShardingAttrTest, ReplicatedMeansAllOnEveryRank) {
   MeshAttr mesh = on2x4("[]").getMesh();
   ShardingAttr whole = ShardingAttr::getReplicated(mesh, 2);
   EXPECT_EQ(whole, on2x4("[{}, {}]"));

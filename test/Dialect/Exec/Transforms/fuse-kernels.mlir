@@ -1,6 +1,6 @@
 // Which ops become one kernel.
 //
-// RUN: cleave-opt %s --exec-form-kernels | FileCheck %s
+// RUN: cleave-opt %s --exec-fuse-kernels | FileCheck %s
 
 // The sum is read again later, so the kernel gives it, too: both have the rows of the sum.
 // CHECK-LABEL: @a_norm_takes_what_stands_before_and_behind

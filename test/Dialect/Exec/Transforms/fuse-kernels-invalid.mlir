@@ -1,6 +1,6 @@
 // What is too early or too late for kernels.
 //
-// RUN: cleave-opt %s --split-input-file --exec-form-kernels --verify-diagnostics
+// RUN: cleave-opt %s --split-input-file --exec-fuse-kernels --verify-diagnostics
 
 // expected-error @below {{the module is clustered already, and cannot become clustered}}
 module attributes {spmd.phase = "clustered"} {

@@ -1,6 +1,6 @@
 // What kernels around a contraction, convolution, attention or window hold.
 //
-// RUN: cleave-opt %s --exec-form-kernels --exec-verify-form | FileCheck %s
+// RUN: cleave-opt %s --exec-fuse-kernels --exec-verify-form | FileCheck %s
 // RUN: sed -n '/@boxes(/,/^}/p' %s | sed 's/@boxes/@main/' > %t.boxes.mlir
 // RUN: cleave-opt %t.boxes.mlir --exec-lower=last=outlined -o %t.mlir
 // RUN: cleave run %t.mlir --against %t.boxes.mlir | FileCheck %s --check-prefix=RAN

@@ -1,4 +1,4 @@
-//===- Placement.cpp - which links each axis of a mesh has ----------------===//
+//===- DeviceAssignment.cpp - which links each axis of a mesh has ---------===//
 //
 // A level takes a digit of each axis, from the minor end: its ranks are those that the level connects. All combinations
 // of divisors are tried whose product is the largest that divides the level's devices; what is left goes to the next
@@ -8,7 +8,7 @@
 //                                            digits (2, 4), (1, 2)       device = model % 4 + 4 data + 8 (model / 4)
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Sharding/Placement.h"
+#include "cleave/Sharding/DeviceAssignment.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -51,19 +51,19 @@ class Placer {
 public:
   Placer(const Cluster &cluster, const ClusterMesh &mesh) : cluster(cluster), mesh(mesh) {}
 
-  std::vector<Placement> run() {
+  std::vector<DeviceAssignment> run() {
     place(0, Digits(mesh.sizes.begin(), mesh.sizes.end()));
-    return std::move(placements);
+    return std::move(assignments);
   }
 
 private:
   void place(size_t level, Digits left);
-  Placement make() const;
+  DeviceAssignment make() const;
 
   const Cluster &cluster;
   const ClusterMesh &mesh;
   SmallVector<Digits> byLevel;
-  std::vector<Placement> placements;
+  std::vector<DeviceAssignment> assignments;
 };
 } // namespace
 
@@ -80,7 +80,7 @@ void Placer::place(size_t level, Digits left) {
       size /= digit;
     byLevel.push_back(digits);
     if (isLast)
-      placements.push_back(make());
+      assignments.push_back(make());
     else
       place(level + 1, next);
     byLevel.pop_back();
@@ -88,8 +88,8 @@ void Placer::place(size_t level, Digits left) {
 }
 
 /// Device numbers and words of the digits that each level has now.
-Placement Placer::make() const {
-  Placement placement;
+DeviceAssignment Placer::make() const {
+  DeviceAssignment assignment;
   size_t numAxes = mesh.sizes.size();
   int64_t ranks = getProduct(mesh.sizes);
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -103,7 +103,7 @@ Placement Placer::make() const {
         stride *= digits[axis];
         place[axis] /= digits[axis];
       }
-    placement.devices.push_back(device);
+    assignment.devices.push_back(device);
   }
   for (size_t axis = 0; axis < numAxes; ++axis) {
     SmallVector<std::string> links;
@@ -112,12 +112,12 @@ Placement Placer::make() const {
       if (digits[axis] > 1)
         links.push_back(level.name + (isSplit ? " (" + std::to_string(digits[axis]) + ")" : ""));
     if (!links.empty())
-      placement.axes.push_back(mesh.names[axis] + " over " + join(links, " and "));
+      assignment.axes.push_back(mesh.names[axis] + " over " + join(links, " and "));
   }
-  return placement;
+  return assignment;
 }
 
-std::vector<Placement> cleave::spmd::findPlacements(const Cluster &cluster, const ClusterMesh &mesh) {
+std::vector<DeviceAssignment> cleave::spmd::findDeviceAssignments(const Cluster &cluster, const ClusterMesh &mesh) {
   assert(!errorToBool(checkFit(cluster, mesh)) && "a mesh of another machine");
   return Placer(cluster, mesh).run();
 }

@@ -1,15 +1,15 @@
-//===- Sweep.h - one axis at a time, exactly --------------------*- C++ -*-===//
+//===- CoordinateDescent.h - one axis at a time, exactly --------*- C++ -*-===//
 //
-// Every node has a present strategy. A sweep gives each node a *domain*: its present strategy, and those that differ in what the
+// Every node has a present strategy. A pass gives each node a *domain*: its present strategy, and those that differ in what the
 // atoms of one axis do; then the best combination of the whole graph is found by elimination, and becomes the present
 // if it is better. All costs are taken relative to the present, so a sum below 0 is an improvement.
 //
-// Domains and the tables of edges between two domains are interned: equal layers share them, and a sweep is a few look-ups
+// Domains and the tables of edges between two domains are interned: equal layers share them, and a pass is a few look-ups
 // per node.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_SOLVER_SWEEP_H
-#define CLEAVE_LIB_SOLVER_SWEEP_H
+#ifndef CLEAVE_LIB_SOLVER_COORDINATEDESCENT_H
+#define CLEAVE_LIB_SOLVER_COORDINATEDESCENT_H
 
 #include "Launches.h"
 #include "Objective.h"
@@ -17,8 +17,8 @@
 
 namespace cleave::spmd {
 
-/// What is swept together: the atoms of an axis, of two axes, or some of one.
-struct SweepUnit {
+/// What is decided together: the atoms of an axis, of two axes, or some of one.
+struct DescentUnit {
   /// One group per axis; atoms of one group prefer to do the same.
   llvm::SmallVector<AtomList, 2> groups;
   /// Offer fallbacks too.
@@ -29,7 +29,7 @@ using DomainId = uint32_t;
 struct Domain {
   /// The present strategy first.
   llvm::SmallVector<StrategyId, 8> strategies;
-  llvm::SmallVector<NodeCost, 8> prices;
+  llvm::SmallVector<NodeCost, 8> nodeCosts;
   /// Costs above that of the present strategy.
   llvm::SmallVector<int64_t, 8> costs;
 };
@@ -74,24 +74,25 @@ inline EdgeTraits traitsOf(EdgeId edge, const SearchGraph &graph, const Candidat
           launches.joinsFirst(edge),       launches.sharesKernel(edge), launches.isKept(graph.edge(edge).producer)};
 }
 
-class Sweeper {
+class CoordinateDescent {
 public:
   /// `profiles` and `present`, per node, and all else must outlive this. Domains are remembered, so a new sweeper is due
   /// when profiles change.
-  Sweeper(const SearchGraph &graph, const Candidates &candidates, const Launches &launches, Strategies &strategies,
-          Objective &objective, llvm::ArrayRef<ProfileId> profiles, std::vector<StrategyId> &present)
+  CoordinateDescent(const SearchGraph &graph, const Candidates &candidates, const Launches &launches,
+                    Strategies &strategies, Objective &objective, llvm::ArrayRef<ProfileId> profiles,
+                    std::vector<StrategyId> &present)
       : graph(graph), candidates(candidates), launches(launches), strategies(strategies), objective(objective),
         profiles(profiles), present(present) {}
 
-  /// Sweeps once. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
-  int64_t sweep(const SweepUnit &unit);
+  /// Makes one pass. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
+  int64_t descend(const DescentUnit &unit);
   /// The best strategy of `node` that is not the `same`, if all others follow suit, and how much the objective then rises;
   /// nothing if it has none.
-  std::optional<Alternative> costOfChange(const SweepUnit &unit, NodeId node,
+  std::optional<Alternative> costOfChange(const DescentUnit &unit, NodeId node,
                                           llvm::function_ref<bool(StrategyId)> same);
   /// The same if only `node` changes, to a valid strategy.
   int64_t costAlone(NodeId node, StrategyId strategy) const;
-  /// The domain that the last sweep gave to `node`, counted beside what its neighbors have at present; the least first.
+  /// The domain that the last pass gave to `node`, counted beside what its neighbors have at present; the least first.
   std::vector<CostedStrategy> listCandidates(NodeId node) const;
   StrategyId getPresent(NodeId node) const { return present[node]; }
   /// The objective at present, at most `kForbidden`.
@@ -100,7 +101,7 @@ public:
 private:
   /// (profile, present strategy) -> domain.
   using DomainIndex = llvm::DenseMap<uint64_t, DomainId>;
-  /// What sweeps of the same atoms remember.
+  /// What passes of the same atoms remember.
   struct UnitDomains {
     llvm::SmallVector<AtomList, 2> groups;
     AtomMask atoms = 0;
@@ -109,12 +110,12 @@ private:
     std::vector<DomainId> settled;
   };
 
-  UnitDomains &domainsFor(const SweepUnit &unit);
-  void chooseDomains(const SweepUnit &unit, UnitDomains &ofUnit);
+  UnitDomains &domainsFor(const DescentUnit &unit);
+  void chooseDomains(const DescentUnit &unit, UnitDomains &ofUnit);
   void prepare();
   void addTie(NodeId input, NodeId output);
-  DomainId domainOf(NodeId node, const SweepUnit &unit, UnitDomains &ofUnit);
-  Domain makeDomain(ProfileId profile, StrategyId current, const SweepUnit &unit);
+  DomainId domainOf(NodeId node, const DescentUnit &unit, UnitDomains &ofUnit);
+  Domain makeDomain(ProfileId profile, StrategyId current, const DescentUnit &unit);
   void addVectors(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
                   bool withFallbacks, ChoiceVectors &vectors) const;
   void addSpreads(const Profile &profile, llvm::ArrayRef<ChoiceId> current, llvm::ArrayRef<AtomId> group,
@@ -141,7 +142,7 @@ private:
   llvm::DenseMap<std::pair<DomainId, DomainId>, const int64_t *> tieTables;
   llvm::BumpPtrAllocator arena;
 
-  // The sweep being prepared: per node its domain and variable, and the problem handed to elimination.
+  // The pass being prepared: per node its domain and variable, and the problem handed to elimination.
   std::vector<DomainId> domainIds;
   std::vector<uint32_t> variables;
   std::vector<NodeId> nodesOfVariables;
@@ -151,4 +152,4 @@ private:
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_LIB_SOLVER_SWEEP_H
+#endif // CLEAVE_LIB_SOLVER_COORDINATEDESCENT_H

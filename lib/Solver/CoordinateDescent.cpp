@@ -1,10 +1,10 @@
-//===- Sweep.cpp - one axis at a time, exactly ----------------------------===//
+//===- CoordinateDescent.cpp - one axis at a time, exactly ----------------===//
 //
 // A domain has at most 8 strategies per axis, in this order of importance: the present one, what propagation reaches, "none",
 // partial results, fallbacks, and the atoms of the axis spread over a dim of several factors.
 //
 //===----------------------------------------------------------------------===//
-#include "Sweep.h"
+#include "CoordinateDescent.h"
 #include "Domination.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -47,8 +47,8 @@ static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const Shar
 
 /// The atoms of `group` laid over the factors of each dim that has several, major first, as far as the other atoms
 /// leave room.
-void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group,
-                         ChoiceVectors &vectors) const {
+void CoordinateDescent::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group,
+                                   ChoiceVectors &vectors) const {
   const RuleInfo &info = *strategies.signature(profile.signature).info;
   if (!info.hasDimOfSeveral || profile.held & maskOf(group))
     return;
@@ -72,9 +72,9 @@ void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, Arr
       while (place < factors.size() && room == 1)
         room = ++place < factors.size() ? roomOf(factors[place]) : 1;
       vector[atom] = 0;
-      if (place == factors.size() || room % mesh.size(atom) != 0 || info.singleCut[factors[place]] < 0)
+      if (place == factors.size() || room % mesh.size(atom) != 0 || info.singleSplit[factors[place]] < 0)
         continue;
-      vector[atom] = info.singleCut[factors[place]];
+      vector[atom] = info.singleSplit[factors[place]];
       room /= mesh.size(atom);
     }
   };
@@ -85,8 +85,8 @@ void Sweeper::addSpreads(const Profile &profile, ArrayRef<ChoiceId> current, Arr
 }
 
 /// Adds the choice vectors offered for one group, the present one not among them.
-void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group, bool withFallbacks,
-                         ChoiceVectors &vectors) const {
+void CoordinateDescent::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, ArrayRef<AtomId> group,
+                                   bool withFallbacks, ChoiceVectors &vectors) const {
   AtomList movable;
   for (AtomId atom : group)
     if (!(profile.stays & maskOf(atom)))
@@ -105,7 +105,7 @@ void Sweeper::addVectors(const Profile &profile, ArrayRef<ChoiceId> current, Arr
 }
 
 /// The present strategy comes first: an option of 0 changes nothing, which elimination and freezing rely on.
-Domain Sweeper::makeDomain(ProfileId profileId, StrategyId current, const SweepUnit &unit) {
+Domain CoordinateDescent::makeDomain(ProfileId profileId, StrategyId current, const DescentUnit &unit) {
   const Profile &profile = objective.profile(profileId);
   size_t limit = unit.groups.size() > 1 ? kMaxPairDomain : kMaxDomain + 4;
   ChoiceVectors vectors(strategies.choices(current));
@@ -118,15 +118,15 @@ Domain Sweeper::makeDomain(ProfileId profileId, StrategyId current, const SweepU
     if (!strategies[strategy].isValid || is_contained(domain.strategies, strategy))
       continue;
     domain.strategies.push_back(strategy);
-    domain.prices.push_back(objective.costOfNode(profileId, strategy));
-    domain.costs.push_back(domain.prices.back().cost - domain.prices.front().cost);
+    domain.nodeCosts.push_back(objective.costOfNode(profileId, strategy));
+    domain.costs.push_back(domain.nodeCosts.back().cost - domain.nodeCosts.front().cost);
   }
   return domain;
 }
 
 /// Nodes of one profile and strategy have one domain: a deep model has few, so the cost is that of one layer. Where no atom of the unit has
-/// a fallback, it is that of the sweeps without.
-DomainId Sweeper::domainOf(NodeId node, const SweepUnit &unit, UnitDomains &ofUnit) {
+/// a fallback, it is that of the passes without.
+DomainId CoordinateDescent::domainOf(NodeId node, const DescentUnit &unit, UnitDomains &ofUnit) {
   bool withFallbacks = unit.withFallbacks && objective.profile(profiles[node]).fallbacks & ofUnit.atoms;
   DomainIndex &known = withFallbacks ? ofUnit.withFallbacks : ofUnit.plain;
   auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node], domains.size());
@@ -139,8 +139,8 @@ DomainId Sweeper::domainOf(NodeId node, const SweepUnit &unit, UnitDomains &ofUn
 // Edges
 //===----------------------------------------------------------------------===//
 
-int64_t Sweeper::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
-                            EdgeTraits traits) const {
+int64_t CoordinateDescent::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs,
+                                      Surcharge rhs, EdgeTraits traits) const {
   ShapeId shape = strategies.signatureOf(to).operands[edge.operand];
   StateId wanted = strategies.operandState(to, edge.operand);
   if (edge.twin != edge.operand && strategies.operandState(to, edge.twin) == wanted)
@@ -148,7 +148,7 @@ int64_t Sweeper::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId 
   return objective.costOfEdge(shape, strategies.resultState(from, edge.result), wanted, lhs, rhs, traits);
 }
 
-int64_t Sweeper::costOfEdge(EdgeId id, StrategyId from, StrategyId to) const {
+int64_t CoordinateDescent::costOfEdge(EdgeId id, StrategyId from, StrategyId to) const {
   const SearchEdge &edge = graph.edge(id);
   Surcharge lhs = objective.costOfNode(profiles[edge.producer], from).surcharge;
   Surcharge rhs = objective.costOfNode(profiles[edge.consumer], to).surcharge;
@@ -156,7 +156,7 @@ int64_t Sweeper::costOfEdge(EdgeId id, StrategyId from, StrategyId to) const {
 }
 
 /// The costs of an edge for all strategies in the domains at its ends, less what it costs at present.
-const int64_t *Sweeper::edgeTable(EdgeId id) {
+const int64_t *CoordinateDescent::edgeTable(EdgeId id) {
   const SearchEdge &edge = graph.edge(id);
   DomainId from = domainIds[edge.producer], to = domainIds[edge.consumer];
   EdgeTraits traits = traitsOf(id);
@@ -169,9 +169,9 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
   const Domain &producer = domains[from], &consumer = domains[to];
   int64_t *cells = arena.Allocate<int64_t>(producer.strategies.size() * consumer.strategies.size());
   int64_t *cell = cells;
-  for (auto [strategy, price] : zip(producer.strategies, producer.prices))
-    for (auto [otherStrategy, otherPrice] : zip(consumer.strategies, consumer.prices))
-      *cell++ = costOfEdge(edge, strategy, otherStrategy, price.surcharge, otherPrice.surcharge, traits);
+  for (auto [strategy, nodeCost] : zip(producer.strategies, producer.nodeCosts))
+    for (auto [otherStrategy, otherCost] : zip(consumer.strategies, consumer.nodeCosts))
+      *cell++ = costOfEdge(edge, strategy, otherStrategy, nodeCost.surcharge, otherCost.surcharge, traits);
   int64_t now = cells[0] == kForbidden ? 0 : cells[0];
   for (int64_t &cost : MutableArrayRef<int64_t>(cells, cell))
     cost = cost == kForbidden ? kForbidden : cost - now;
@@ -179,10 +179,10 @@ const int64_t *Sweeper::edgeTable(EdgeId id) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sweeps
+// Passes
 //===----------------------------------------------------------------------===//
 
-Sweeper::UnitDomains &Sweeper::domainsFor(const SweepUnit &unit) {
+CoordinateDescent::UnitDomains &CoordinateDescent::domainsFor(const DescentUnit &unit) {
   for (UnitDomains &known : units)
     if (known.groups == unit.groups)
       return known;
@@ -193,14 +193,14 @@ Sweeper::UnitDomains &Sweeper::domainsFor(const SweepUnit &unit) {
   return made;
 }
 
-void Sweeper::chooseDomains(const SweepUnit &unit, UnitDomains &ofUnit) {
+void CoordinateDescent::chooseDomains(const DescentUnit &unit, UnitDomains &ofUnit) {
   domainIds.resize(graph.numNodes());
   for (NodeId node = 0; node < graph.numNodes(); ++node)
     domainIds[node] = domainOf(node, unit, ofUnit);
 }
 
-/// Writes down the problem of one sweep: a variable per node with two strategies or more.
-void Sweeper::prepare() {
+/// Writes down the problem of one pass: a variable per node with two strategies or more.
+void CoordinateDescent::prepare() {
   variables.assign(graph.numNodes(), kNoVariable);
   nodesOfVariables.clear();
   domainSizes.clear();
@@ -229,7 +229,7 @@ void Sweeper::prepare() {
 }
 
 /// What the next call finds as an input is in the state in which this one returns it.
-void Sweeper::addTie(NodeId input, NodeId output) {
+void CoordinateDescent::addTie(NodeId input, NodeId output) {
   if (input == kNone || output == kNone)
     return;
   uint32_t from = variables[input], to = variables[output];
@@ -251,7 +251,7 @@ void Sweeper::addTie(NodeId input, NodeId output) {
     terms.push_back({from, to, entry->second});
 }
 
-int64_t Sweeper::sweep(const SweepUnit &unit) {
+int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   UnitDomains &ofUnit = domainsFor(unit);
   chooseDomains(unit, ofUnit);
   if (domainIds == ofUnit.settled)
@@ -273,17 +273,17 @@ int64_t Sweeper::sweep(const SweepUnit &unit) {
 }
 
 /// For the trace: each strategy of the domain with all neighbors as they are.
-std::vector<CostedStrategy> Sweeper::listCandidates(NodeId node) const {
+std::vector<CostedStrategy> CoordinateDescent::listCandidates(NodeId node) const {
   const Domain &domain = domains[domainIds[node]];
   std::vector<CostedStrategy> candidates;
-  for (auto [strategy, price] : zip(domain.strategies, domain.prices)) {
+  for (auto [strategy, nodeCost] : zip(domain.strategies, domain.nodeCosts)) {
     int64_t reshards = 0, inside = strategies[strategy].innerUnits;
     auto add = [&](int64_t cost) { reshards = std::min(reshards + cost, kForbidden); };
     for (auto [index, edge] : enumerate(graph.inEdges(node)))
       add(costOfEdge(graph.node(node).firstIn + index, present[edge.producer], strategy));
     for (EdgeId id : graph.outEdges(node))
       add(costOfEdge(id, strategy, present[graph.edge(id).consumer]));
-    candidates.push_back({strategy, price.cost - inside, inside, reshards});
+    candidates.push_back({strategy, nodeCost.cost - inside, inside, reshards});
   }
   // Of equal ones the present strategy comes first.
   auto key = [&](const CostedStrategy &candidate) {
@@ -293,8 +293,8 @@ std::vector<CostedStrategy> Sweeper::listCandidates(NodeId node) const {
   return candidates;
 }
 
-std::optional<Alternative> Sweeper::costOfChange(const SweepUnit &unit, NodeId node,
-                                                 llvm::function_ref<bool(StrategyId)> same) {
+std::optional<Alternative> CoordinateDescent::costOfChange(const DescentUnit &unit, NodeId node,
+                                                           llvm::function_ref<bool(StrategyId)> same) {
   chooseDomains(unit, domainsFor(unit));
   prepare();
   if (variables[node] == kNoVariable)
@@ -310,38 +310,39 @@ std::optional<Alternative> Sweeper::costOfChange(const SweepUnit &unit, NodeId n
   return Alternative{minimum.total, domains[domainIds[node]].strategies[minimum.options[variables[node]]]};
 }
 
-int64_t Sweeper::costAlone(NodeId node, StrategyId strategy) const {
+int64_t CoordinateDescent::costAlone(NodeId node, StrategyId strategy) const {
   StrategyId now = present[node];
-  int64_t price = objective.costOfNode(profiles[node], strategy).cost - objective.costOfNode(profiles[node], now).cost;
+  int64_t nodeCost =
+      objective.costOfNode(profiles[node], strategy).cost - objective.costOfNode(profiles[node], now).cost;
   auto addEdge = [&](EdgeId id, bool isProducer) {
     StrategyId other = present[isProducer ? graph.edge(id).consumer : graph.edge(id).producer];
     int64_t more = isProducer ? costOfEdge(id, strategy, other) - costOfEdge(id, now, other)
                               : costOfEdge(id, other, strategy) - costOfEdge(id, other, now);
-    price = std::clamp(price + more, -kForbidden, kForbidden);
+    nodeCost = std::clamp(nodeCost + more, -kForbidden, kForbidden);
   };
   for (size_t index = 0; index < graph.inEdges(node).size(); ++index)
     addEdge(graph.node(node).firstIn + index, /*isProducer=*/false);
   for (EdgeId id : graph.outEdges(node))
     addEdge(id, /*isProducer=*/true);
-  return price;
+  return nodeCost;
 }
 
-int64_t Sweeper::total() const {
+int64_t CoordinateDescent::total() const {
   llvm::DenseMap<uint64_t, NodeCost> known;
-  std::vector<NodeCost> prices(graph.numNodes());
+  std::vector<NodeCost> nodeCosts(graph.numNodes());
   int64_t sum = 0;
   auto add = [&](int64_t cost) { sum = std::min(sum + cost, kForbidden); };
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     auto [entry, isNew] = known.try_emplace(uint64_t(profiles[node]) << 32 | present[node]);
     if (isNew)
       entry->second = objective.costOfNode(profiles[node], present[node]);
-    prices[node] = entry->second;
-    add(prices[node].cost);
+    nodeCosts[node] = entry->second;
+    add(nodeCosts[node].cost);
   }
   for (EdgeId id = 0; id < graph.numEdges(); ++id) {
     const SearchEdge &edge = graph.edge(id);
-    add(costOfEdge(edge, present[edge.producer], present[edge.consumer], prices[edge.producer].surcharge,
-                   prices[edge.consumer].surcharge, traitsOf(id)));
+    add(costOfEdge(edge, present[edge.producer], present[edge.consumer], nodeCosts[edge.producer].surcharge,
+                   nodeCosts[edge.consumer].surcharge, traitsOf(id)));
   }
   return sum;
 }

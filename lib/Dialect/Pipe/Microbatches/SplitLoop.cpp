@@ -1,4 +1,4 @@
-//===- CutLoop.cpp - a loop for other samples -----------------------------===//
+//===- SplitLoop.cpp - a loop for other samples ---------------------------===//
 //
 // A loop is whole in one microbatch: each one runs the body on its own samples, as often as the loop says. What it carries is cut if what
 // goes in is, or what comes back, or if the body reads it beside something that is. So the body is made again until nothing that is
@@ -14,7 +14,7 @@
 // are none: a second loop, without samples, makes it.
 //
 //===----------------------------------------------------------------------===//
-#include "TimeCutter.h"
+#include "TimeSplitter.h"
 
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
@@ -27,11 +27,11 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
 
-struct TimeCutter::LoopCut {
+struct TimeSplitter::LoopSplit {
   nn::LoopOp loop;
   /// Of what goes in, whose batch is that of all that is cut in the loop.
   const InTime &source;
-  LoopCut *around;
+  LoopSplit *around;
   Block *outer;
   /// Per value that is carried, as far as is known; it only ever becomes cut.
   SmallVector<InTime> carried;
@@ -42,7 +42,7 @@ struct TimeCutter::LoopCut {
   bool isAgain;
 };
 
-LogicalResult TimeCutter::accumulates(nn::LoopOp loop, const Twine &what, const InTime &time, const InTime &source) {
+LogicalResult TimeSplitter::accumulates(nn::LoopOp loop, const Twine &what, const InTime &time, const InTime &source) {
   return mixes(loop, what + " is made of all of them, by '" + time.accumulated->getName().getStringRef() + "'", source,
                time.accumulated);
 }
@@ -53,8 +53,8 @@ LogicalResult TimeCutter::accumulates(nn::LoopOp loop, const Twine &what, const 
 
 /// The part that a microbatch has of a whole argument of the body that is being made: of what is captured, from outside; of what
 /// is carried, by cutting it from the first iteration on, for which the body is made anew.
-Value TimeCutter::getPartOfArgument(BlockArgument argument, unsigned dim) {
-  LoopCut &own = *loopCut;
+Value TimeSplitter::getPartOfArgument(BlockArgument argument, unsigned dim) {
+  LoopSplit &own = *loopSplit;
   unsigned number = argument.getArgNumber(), numCarried = own.carried.size();
   if (number < numCarried) {
     own.carried[number] = {InTime::Kind::Split, dim, own.source.argument, nullptr};
@@ -65,9 +65,9 @@ Value TimeCutter::getPartOfArgument(BlockArgument argument, unsigned dim) {
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(own.outer);
-    loopCut = own.around;
+    loopSplit = own.around;
     part = getPart(own.loop.getCaptured()[number - numCarried], dim);
-    loopCut = &own;
+    loopSplit = &own;
   }
   if (!part)
     return {};
@@ -76,7 +76,7 @@ Value TimeCutter::getPartOfArgument(BlockArgument argument, unsigned dim) {
 }
 
 /// Parts are of a body that is made anew: those of the one before are gone with it.
-void TimeCutter::forgetParts(Block &block) {
+void TimeSplitter::forgetParts(Block &block) {
   for (auto *known : {&parts, &smalls})
     for (auto it = known->begin(), end = known->end(); it != end; ++it)
       if (it->first.first.getParentBlock() == &block)
@@ -88,8 +88,8 @@ void TimeCutter::forgetParts(Block &block) {
 //===----------------------------------------------------------------------===//
 
 /// What is yielded for value `index`; what is carried whole and comes back cut has to be cut from the beginning.
-FailureOr<Value> TimeCutter::cutNext(unsigned index, Value next) {
-  LoopCut &own = *loopCut;
+FailureOr<Value> TimeSplitter::splitNextOf(unsigned index, Value next) {
+  LoopSplit &own = *loopSplit;
   InTime now = times.lookup(next);
   std::string what = "value " + std::to_string(index) + " that it carries";
   if (now.kind == InTime::Kind::Accumulated)
@@ -112,14 +112,14 @@ FailureOr<Value> TimeCutter::cutNext(unsigned index, Value next) {
   return part;
 }
 
-LogicalResult TimeCutter::cutYield(nn::YieldOp yield) {
-  LoopCut &own = *loopCut;
+LogicalResult TimeSplitter::splitYield(nn::YieldOp yield) {
+  LoopSplit &own = *loopSplit;
   Value condition = yield.getCondition();
   if (condition && times.lookup(condition).kind == InTime::Kind::Accumulated)
     return accumulates(own.loop, "its condition", times.lookup(condition), own.source);
   SmallVector<Value> next;
   for (auto [index, value] : llvm::enumerate(yield.getNext())) {
-    FailureOr<Value> part = cutNext(index, value);
+    FailureOr<Value> part = splitNextOf(index, value);
     if (failed(part))
       return failure();
     next.push_back(*part);
@@ -131,8 +131,8 @@ LogicalResult TimeCutter::cutYield(nn::YieldOp yield) {
 }
 
 /// Once, with what is known of carried values by now.
-LogicalResult TimeCutter::cutBody() {
-  LoopCut &own = *loopCut;
+LogicalResult TimeSplitter::splitBody() {
+  LoopSplit &own = *loopSplit;
   Block &body = own.loop.getBody().front();
   forgetParts(body);
   own.isAgain = false;
@@ -152,9 +152,9 @@ LogicalResult TimeCutter::cutBody() {
   }
   builder.setInsertionPointToEnd(own.body);
   for (Operation &op : body.without_terminator())
-    if (failed(cut(&op)))
+    if (failed(split(&op)))
       return failure();
-  return cutYield(own.loop.getYield());
+  return splitYield(own.loop.getYield());
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,7 +162,7 @@ LogicalResult TimeCutter::cutBody() {
 //===----------------------------------------------------------------------===//
 
 /// What goes in: parts of what is cut.
-LogicalResult TimeCutter::takeInitial(LoopCut &own, SmallVectorImpl<Value> &initial) {
+LogicalResult TimeSplitter::takeInitial(LoopSplit &own, SmallVectorImpl<Value> &initial) {
   for (auto [index, value, time] : llvm::enumerate(own.loop.getInitial(), own.carried)) {
     InTime before = times.lookup(value);
     if (before.isSplit() && before.dim != time.dim)
@@ -179,8 +179,8 @@ LogicalResult TimeCutter::takeInitial(LoopCut &own, SmallVectorImpl<Value> &init
   return success();
 }
 
-LogicalResult TimeCutter::cutLoop(nn::LoopOp loop, const InTime &source) {
-  LoopCut own{loop, source, loopCut, builder.getInsertionBlock(), {}, {}, nullptr, false};
+LogicalResult TimeSplitter::splitLoop(nn::LoopOp loop, const InTime &source) {
+  LoopSplit own{loop, source, loopSplit, builder.getInsertionBlock(), {}, {}, nullptr, false};
   for (Value value : loop->getOperands())
     if (InTime time = times.lookup(value); time.kind == InTime::Kind::Accumulated)
       return accumulates(loop, value == loop.getCondition() ? "its condition" : "what it takes", time, source);
@@ -191,10 +191,10 @@ LogicalResult TimeCutter::cutLoop(nn::LoopOp loop, const InTime &source) {
     region.getBlocks().clear();
     own.body = &region.emplaceBlock();
     OpBuilder::InsertionGuard guard(builder);
-    loopCut = &own;
-    LogicalResult isCut = cutBody();
-    loopCut = own.around;
-    if (failed(isCut))
+    loopSplit = &own;
+    LogicalResult isSplitBody = splitBody();
+    loopSplit = own.around;
+    if (failed(isSplitBody))
       return failure();
   } while (own.isAgain);
   SmallVector<Value> initial;
@@ -206,15 +206,15 @@ LogicalResult TimeCutter::cutLoop(nn::LoopOp loop, const InTime &source) {
   made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   made.getBody().takeBody(region);
   mergeEqual(made.getBody().front());
-  bool readsWhole = false;
+  bool readsInvariant = false;
   for (auto [old, result, time] : llvm::zip_equal(loop.getResults(), made.getResults(), own.carried)) {
     locals.map(old, result);
     times[old] = time;
-    readsWhole |= !time.isSplit() && !old.use_empty();
+    readsInvariant |= !time.isSplit() && !old.use_empty();
   }
   // Within a body, and within a stage, all is of one microbatch.
-  if (readsWhole && !loopCut && !sizes.isOfStage)
-    makeWholeLoop(loop, locals);
+  if (readsInvariant && !loopSplit && !sizes.isOfStage)
+    makeInvariantLoop(loop, locals);
   return success();
 }
 
@@ -234,8 +234,8 @@ static Location keepNames(nn::LoopOp loop, ArrayRef<unsigned> kept) {
 
 /// A loop of what `loop` carries whole, and of ops of its body that are made of whole values alone; its results take the place of
 /// those of the other one in `mapping`, which has whole values that it takes.
-void TimeCutter::makeWholeLoop(nn::LoopOp loop, IRMapping &mapping) {
-  auto isWhole = [&](Value value) { return times.lookup(value).kind == InTime::Kind::Whole; };
+void TimeSplitter::makeInvariantLoop(nn::LoopOp loop, IRMapping &mapping) {
+  auto isInvariant = [&](Value value) { return times.lookup(value).kind == InTime::Kind::Invariant; };
   SmallVector<unsigned> kept;
   SmallVector<Value> initial, captured, next;
   SmallVector<Type> types;
@@ -247,13 +247,13 @@ void TimeCutter::makeWholeLoop(nn::LoopOp loop, IRMapping &mapping) {
     inner.map(argument, body.addArgument(argument.getType(), argument.getLoc()));
   };
   for (auto [value, argument] : llvm::zip_equal(loop.getInitial(), loop.getCarried()))
-    if (isWhole(argument)) {
+    if (isInvariant(argument)) {
       kept.push_back(argument.getArgNumber());
       types.push_back(argument.getType());
       take(value, argument, initial);
     }
   for (auto [value, argument] : llvm::zip_equal(loop.getCaptured(), loop.getTaken()))
-    if (isWhole(argument))
+    if (isInvariant(argument))
       take(value, argument, captured);
   nn::YieldOp yield = loop.getYield();
   {
@@ -261,10 +261,10 @@ void TimeCutter::makeWholeLoop(nn::LoopOp loop, IRMapping &mapping) {
     builder.setInsertionPointToEnd(&body);
     for (Operation &op : loop.getBody().front().without_terminator()) {
       auto within = dyn_cast<nn::LoopOp>(op);
-      if (llvm::all_of(op.getOperands(), isWhole))
+      if (llvm::all_of(op.getOperands(), isInvariant))
         builder.clone(op, inner);
-      else if (within && llvm::any_of(within.getResults(), isWhole))
-        makeWholeLoop(within, inner);
+      else if (within && llvm::any_of(within.getResults(), isInvariant))
+        makeInvariantLoop(within, inner);
     }
     for (unsigned index : kept)
       next.push_back(inner.lookup(yield.getNext()[index]));

@@ -1,4 +1,4 @@
-//===- PlacementLoops.cpp - how long a loop needs its values --------------===//
+//===- BufferAssignmentLoops.cpp - how long a loop needs its values -------===//
 //
 //   step      3       4      5          6       7
 //             enter   reads %x   reads %a       leave
@@ -19,7 +19,7 @@
 //   %next                                   ───────▶        in the bytes of %a, which it is in the next iteration
 //
 //===----------------------------------------------------------------------===//
-#include "Placement.h"
+#include "BufferAssignment.h"
 
 #include "cleave/Dialect/Exec/IR/Control.h"
 
@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-void Placement::pairMarks() {
+void BufferAssignment::pairMarks() {
   SmallVector<int64_t> open;
   for (auto [step, op] : llvm::enumerate(steps))
     if (isa<EnterOp>(op))
@@ -36,7 +36,7 @@ void Placement::pairMarks() {
       loops.push_back({open.pop_back_val(), int64_t(step)});
 }
 
-int64_t Placement::getEnd(Value root, int64_t step) const {
+int64_t BufferAssignment::getEnd(Value root, int64_t step) const {
   int64_t made = root.getDefiningOp() ? numbers.lookup(root.getDefiningOp()) : -1, end = step;
   // What a loop carries is made where it is entered, and wanted again in the next iteration.
   for (auto [enter, leave] : loops)
@@ -46,7 +46,7 @@ int64_t Placement::getEnd(Value root, int64_t step) const {
 }
 
 /// Who only sees a value in another shape reads nothing; a mark does.
-bool Placement::isSeenThrough(Operation *op) const {
+bool BufferAssignment::isSeenThrough(Operation *op) const {
   return !isMark(op) && op->getNumResults() == 1 && getRoot(op->getResult(0)).value != op->getResult(0);
 }
 
@@ -55,7 +55,7 @@ bool Placement::isSeenThrough(Operation *op) const {
 //===----------------------------------------------------------------------===//
 
 /// An inner loop reads until it ends. What is copied where the body ends is read there.
-void Placement::findCarried() {
+void BufferAssignment::findCarried() {
   for (auto [enterStep, leaveStep] : loops) {
     auto enter = cast<EnterOp>(steps[enterStep]);
     auto leave = cast<LeaveOp>(steps[leaveStep]);
@@ -79,7 +79,7 @@ void Placement::findCarried() {
   }
 }
 
-bool Placement::makesInPlace(Operation *op, Value root, Value old) const {
+bool BufferAssignment::makesInPlace(Operation *op, Value root, Value old) const {
   auto isOld = [&](Value value) { return getRoot(value).value == old; };
   if (llvm::count_if(op->getOperands(), isOld) != 1)
     return false;
@@ -95,7 +95,7 @@ bool Placement::makesInPlace(Operation *op, Value root, Value old) const {
   return operand && isOld(operand) && isAllOf(operand, getRoot(operand));
 }
 
-bool Placement::isReplaced(OpOperand &operand, Value result) const {
+bool BufferAssignment::isReplaced(OpOperand &operand, Value result) const {
   Root root = getRoot(operand.get());
   auto known = carriedAs.find(root.value);
   auto isSame = [&](Value value) { return getRoot(value).value == root.value; };
@@ -104,8 +104,8 @@ bool Placement::isReplaced(OpOperand &operand, Value result) const {
          llvm::count_if(operand.getOwner()->getOperands(), isSame) == 1;
 }
 
-Place Placement::getInPlace(Value result, Value operand) const {
-  Place at = getPlace(result);
+BufferPlace BufferAssignment::getInPlace(Value result, Value operand) const {
+  BufferPlace at = getPlace(result);
   Value root = getRoot(operand).value;
   if (!carriedAs.contains(root))
     at.tensor = root;
@@ -113,7 +113,7 @@ Place Placement::getInPlace(Value result, Value operand) const {
 }
 
 /// No command makes what a loop carries of what is there: it is the same tensor.
-bool Placement::mayFollow(Value root, const Place &at) const {
+bool BufferAssignment::mayFollow(Value root, const BufferPlace &at) const {
   auto others = carriedIn.find(at.storage);
   if (others == carriedIn.end())
     return true;
@@ -129,24 +129,24 @@ bool Placement::mayFollow(Value root, const Place &at) const {
 }
 
 /// From the back, so that a loop's place is known before what is made in its body asks for one.
-void Placement::placeCarried(int64_t leave) {
+void BufferAssignment::placeCarried(int64_t leave) {
   for (auto [index, value] : llvm::enumerate(carried))
     if (value.leave == leave) {
-      Place at = placeAnywhere(value.root);
+      BufferPlace at = placeAnywhere(value.root);
       carriedIn[at.storage].push_back(index);
     }
   for (const Carried &value : carried)
     if (value.leave == leave && value.next)
-      if (Place at = getPlace(value.root); mayLie(value.next, at, steps[leave]))
+      if (BufferPlace at = getPlace(value.root); mayLie(value.next, at, steps[leave]))
         place(value.next, at, leave);
 }
 
-void Placement::placeInitial(EnterOp enter) {
+void BufferAssignment::placeInitial(EnterOp enter) {
   for (auto [operand, value] : llvm::zip(enter.getInitialMutable(), enter.getValues()))
-    share(operand, Place(getPlace(value)), numbers[enter]);
+    share(operand, BufferPlace(getPlace(value)), numbers[enter]);
 }
 
-bool Placement::liesAt(Value value, Value other) const {
+bool BufferAssignment::liesAt(Value value, Value other) const {
   Root root = getRoot(value), at = getRoot(other);
   auto place = places.find(root.value), there = places.find(at.value);
   return root.value == at.value ||

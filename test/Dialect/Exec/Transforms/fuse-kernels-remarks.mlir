@@ -1,6 +1,6 @@
 // Each kind of op that is left to a slow kernel is told once.
 //
-// RUN: cleave-opt %s --exec-form-kernels --verify-diagnostics
+// RUN: cleave-opt %s --exec-fuse-kernels --verify-diagnostics
 
 func.func @slow(%x: tensor<2x8x8xf32>, %a: tensor<4x8xi32>, %b: tensor<8x4xi32>, %i: tensor<2x8x1xi64>, %u: tensor<2x8x1xf32>, %w: tensor<8x4x3xf32>)
     -> (tensor<2x8x4xf32>, tensor<2x8x2xf32>, tensor<2x8x2xi64>, tensor<4x4xi32>, tensor<2x8x8xf32>, tensor<8xf32>, tensor<2x4x10xf32>) {

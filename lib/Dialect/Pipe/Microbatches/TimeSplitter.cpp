@@ -1,4 +1,4 @@
-//===- TimeCutter.cpp - a function for other samples ----------------------===//
+//===- TimeSplitter.cpp - a function for other samples --------------------===//
 //
 // A partition over one axis, along which devices do not stand side by side: the axis is time. Nothing can be sent from a
 // later microbatch to an earlier one, so there is nothing to decide: what an op's operands are says what its results are.
@@ -19,7 +19,7 @@
 // batch is what a shard has of it, collectives move shorter or longer pieces, and terms stay terms.
 //
 //===----------------------------------------------------------------------===//
-#include "TimeCutter.h"
+#include "TimeSplitter.h"
 
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/ElementBytes.h"
@@ -35,7 +35,7 @@ using namespace cleave::pipe;
 using spmd::FactorId;
 using spmd::ShardingRule;
 
-RankedTensorType TimeCutter::getPartType(Type type, unsigned dim) const {
+RankedTensorType TimeSplitter::getPartType(Type type, unsigned dim) const {
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape(tensor.getShape());
   shape[dim] = shape[dim] / sizes.from * sizes.to;
@@ -43,7 +43,7 @@ RankedTensorType TimeCutter::getPartType(Type type, unsigned dim) const {
 }
 
 /// Of a stage no op mixes samples: it may be sharded so that it cannot have fewer of them.
-LogicalResult TimeCutter::mixes(Operation *op, const Twine &why, const InTime &source, Operation *maker) {
+LogicalResult TimeSplitter::mixes(Operation *op, const Twine &why, const InTime &source, Operation *maker) {
   if (sizes.isOfStage)
     return op->emitError() << "'" << op->getName() << "' cannot be made for microbatches of " << sizes.to
                            << " samples of a shard, from " << sizes.from << ": " << why << " (P4)";
@@ -74,7 +74,7 @@ static std::optional<unsigned> findDim(const spmd::TensorFactors &tensor, Factor
   return found;
 }
 
-FactorId TimeCutter::findFactor(Operation *op, const ShardingRule &rule) {
+FactorId TimeSplitter::findFactor(Operation *op, const ShardingRule &rule) {
   FactorId found = -1;
   unsigned first = 0;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
@@ -88,7 +88,7 @@ FactorId TimeCutter::findFactor(Operation *op, const ShardingRule &rule) {
       return -1;
     }
     // Where the first cannot be cut, that is what is wrong.
-    if (found >= 0 && factors.front() != found && rule.findSingleCut(found) >= 0) {
+    if (found >= 0 && factors.front() != found && rule.findSingleSplit(found) >= 0) {
       (void)mixes(op, dim + "does not go with the batch of operand " + Twine(first), time);
       return -1;
     }
@@ -100,22 +100,22 @@ FactorId TimeCutter::findFactor(Operation *op, const ShardingRule &rule) {
   return found;
 }
 
-std::optional<BatchCut> TimeCutter::findCut(Operation *op, const ShardingRule &rule, FactorId factor,
-                                            std::string &why) {
-  int number = rule.findSingleCut(factor);
+std::optional<BatchSplit> TimeSplitter::findSplit(Operation *op, const ShardingRule &rule, FactorId factor,
+                                                  std::string &why) {
+  int number = rule.findSingleSplit(factor);
   if (number < 0 || !rule.choices[number].partialOperands.empty() ||
       llvm::any_of(rule.inner, [&](const spmd::InnerCost &cost) { return llvm::is_contained(cost.factors, factor); })) {
     why = "it works along the batch";
     return std::nullopt;
   }
-  BatchCut cut{factor, rule.choices[number].partial, {}};
+  BatchSplit split{factor, rule.choices[number].partial, {}};
   bool isMajor = true;
   for (const spmd::TensorFactors &result : rule.results)
-    cut.resultDims.push_back(findDim(result, factor, isMajor));
+    split.resultDims.push_back(findDim(result, factor, isMajor));
   // All results have the batch, or terms of what has none.
-  size_t numKept = llvm::count_if(cut.resultDims, [](std::optional<unsigned> dim) { return dim.has_value(); });
-  if (isMajor && numKept == (cut.partial ? 0 : cut.resultDims.size()))
-    return cut;
+  size_t numKept = llvm::count_if(split.resultDims, [](std::optional<unsigned> dim) { return dim.has_value(); });
+  if (isMajor && numKept == (split.partial ? 0 : split.resultDims.size()))
+    return split;
   why = isMajor ? "it works along the batch" : "the batch would come behind another part of a dim of its result";
   return std::nullopt;
 }
@@ -125,19 +125,19 @@ std::optional<BatchCut> TimeCutter::findCut(Operation *op, const ShardingRule &r
 //===----------------------------------------------------------------------===//
 
 /// False, with nothing left behind, if the form asks for other microbatches, or which one this is.
-bool TimeCutter::build(Operation *op, const ShardingRule &rule, const BatchCut &cut, ArrayRef<Value> operands,
-                       SmallVectorImpl<Value> &results) {
-  SmallVector<SmallVector<spmd::AxisAttr, 2>> cuts(rule.factorSizes.size());
-  cuts[cut.factor] = {axis};
+bool TimeSplitter::build(Operation *op, const ShardingRule &rule, const BatchSplit &split, ArrayRef<Value> operands,
+                         SmallVectorImpl<Value> &results) {
+  SmallVector<SmallVector<spmd::AxisAttr, 2>> splits(rule.factorSizes.size());
+  splits[split.factor] = {axis};
   spmd::PartitionContext context{builder,
                                  op->getLoc(),
                                  mesh,
                                  llvm::to_vector(operands),
                                  {},
                                  rule,
-                                 cuts,
+                                 splits,
                                  /*padsShards=*/false};
-  for (auto [type, dim] : llvm::zip_equal(op->getResultTypes(), cut.resultDims))
+  for (auto [type, dim] : llvm::zip_equal(op->getResultTypes(), split.resultDims))
     context.resultTypes.push_back(dim ? getPartType(type, *dim) : cast<RankedTensorType>(type));
   Block *block = builder.getInsertionBlock();
   Operation *before = block->empty() ? nullptr : &block->back();
@@ -161,8 +161,8 @@ bool TimeCutter::build(Operation *op, const ShardingRule &rule, const BatchCut &
   return false;
 }
 
-bool TimeCutter::takeParts(Operation *op, const ShardingRule &rule, FactorId factor, SmallVectorImpl<Value> &operands,
-                           std::string &why) {
+bool TimeSplitter::takeParts(Operation *op, const ShardingRule &rule, FactorId factor, SmallVectorImpl<Value> &operands,
+                             std::string &why) {
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     bool isMajor = true;
     std::optional<unsigned> dim = findDim(rule.operands[index], factor, isMajor);
@@ -181,7 +181,7 @@ bool TimeCutter::takeParts(Operation *op, const ShardingRule &rule, FactorId fac
 
 /// Of a local program: pieces of a dim travel whatever its size, and the batch is where it was. Shapes that it names follow
 /// its result.
-LogicalResult TimeCutter::cutCollective(Operation *op, const InTime &source) {
+LogicalResult TimeSplitter::splitCollective(Operation *op, const InTime &source) {
   auto resize = [&](int64_t extent) { return extent / sizes.from * sizes.to; };
   auto isFit = [&](int64_t extent) { return extent % sizes.from == 0; };
   Operation *clone = builder.clone(*op, locals);
@@ -216,11 +216,11 @@ LogicalResult TimeCutter::cutCollective(Operation *op, const InTime &source) {
   return success();
 }
 
-LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
+LogicalResult TimeSplitter::splitOfSplit(Operation *op, const InTime &source) {
   if (isa<spmd::CollectiveOpInterface>(op))
-    return cutCollective(op, source);
+    return splitCollective(op, source);
   if (auto loop = dyn_cast<nn::LoopOp>(op))
-    return cutLoop(loop, source);
+    return splitLoop(loop, source);
   auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
   if (!ruled || !isa<spmd::PartitionOpInterface>(op))
     return op->emitOpError() << "has no sharding rule, and cannot be split into microbatches";
@@ -234,20 +234,20 @@ LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
   if (factor < 0)
     return failure();
   std::string why;
-  std::optional<BatchCut> cut = findCut(op, rule, factor, why);
+  std::optional<BatchSplit> split = findSplit(op, rule, factor, why);
   SmallVector<Value> operands, results;
-  if (!cut || !takeParts(op, rule, factor, operands, why))
+  if (!split || !takeParts(op, rule, factor, operands, why))
     return mixes(op, why, source);
   samples = std::gcd(samples, rule.factorSizes[factor]);
-  if (!build(op, rule, *cut, operands, results))
+  if (!build(op, rule, *split, operands, results))
     return mixes(op, "it looks for positions along the batch", source);
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
     Value local = results[index];
     // Of a stage, and in the body of a loop, it leads nowhere: whoever would read it beside samples, or yield it, is refused.
-    if (cut->partial && !sizes.isOfStage && !loopCut)
-      local = AccumulateOp::create(builder, op->getLoc(), local.getType(), *cut->partial, local);
-    times[result] = cut->partial ? InTime{InTime::Kind::Accumulated, 0, source.argument, op}
-                                 : InTime{InTime::Kind::Split, *cut->resultDims[index], source.argument, nullptr};
+    if (split->partial && !sizes.isOfStage && !loopSplit)
+      local = AccumulateOp::create(builder, op->getLoc(), local.getType(), *split->partial, local);
+    times[result] = split->partial ? InTime{InTime::Kind::Accumulated, 0, source.argument, op}
+                                   : InTime{InTime::Kind::Split, *split->resultDims[index], source.argument, nullptr};
     locals.map(result, local);
     Operation *maker = local.getDefiningOp();
     if (Attribute node = op->getDiscardableAttr(spmd::kNodeAttr); node && maker && !maker->hasAttr(spmd::kNodeAttr))
@@ -256,14 +256,14 @@ LogicalResult TimeCutter::cutSplit(Operation *op, const InTime &source) {
   return success();
 }
 
-LogicalResult TimeCutter::cut(Operation *op) {
+LogicalResult TimeSplitter::split(Operation *op) {
   InTime time;
   for (Value operand : op->getOperands())
-    if (InTime other = times.lookup(operand); time.kind == InTime::Kind::Whole || other.isSplit())
+    if (InTime other = times.lookup(operand); time.kind == InTime::Kind::Invariant || other.isSplit())
       time = time.isSplit() ? time : other;
   auto pin = dyn_cast<spmd::PinOp>(op);
   if (time.isSplit() && !pin && !isa<func::ReturnOp>(op))
-    return cutSplit(op, time);
+    return splitOfSplit(op, time);
   // What a loop holds is mapped anew wherever it is cloned to: a body that is made again clones it again.
   IRMapping taken;
   for (Value operand : op->getOperands())
@@ -282,13 +282,13 @@ LogicalResult TimeCutter::cut(Operation *op) {
 // Whole values that have the batch in them
 //===----------------------------------------------------------------------===//
 
-Value TimeCutter::getPart(Value whole, unsigned dim) {
+Value TimeSplitter::getPart(Value whole, unsigned dim) {
   auto it = parts.find({whole, dim});
   if (it != parts.end())
     return it->second;
   // What is made small is whole, and of one size: where there are two, each takes its part. In the body of a loop all is a microbatch's.
-  Value part = sizes.deal && !loopCut ? Value() : makeSmall(whole, dim, 0);
-  if (!part && !sizes.isOfStage && !loopCut)
+  Value part = sizes.deal && !loopSplit ? Value() : makeSmall(whole, dim, 0);
+  if (!part && !sizes.isOfStage && !loopSplit)
     part = PartOp::create(builder, whole.getLoc(), getPartType(whole.getType(), dim), locals.lookup(whole),
                           /*index=*/IntegerAttr(), builder.getI64IntegerAttr(dim),
                           builder.getI64IntegerAttr(batch.microbatches),
@@ -300,7 +300,7 @@ Value TimeCutter::getPart(Value whole, unsigned dim) {
 
 /// The chain that makes a whole value, made for a microbatch: what is repeated along `dim` needs no table. Null if parts
 /// differ.
-Value TimeCutter::makeSmall(Value whole, unsigned dim, unsigned depth) {
+Value TimeSplitter::makeSmall(Value whole, unsigned dim, unsigned depth) {
   constexpr unsigned kDeepest = 64;
   if (depth > kDeepest)
     return {};
@@ -308,7 +308,7 @@ Value TimeCutter::makeSmall(Value whole, unsigned dim, unsigned depth) {
   if (it != smalls.end())
     return it->second;
   auto result = dyn_cast<OpResult>(whole);
-  if (!result && !loopCut)
+  if (!result && !loopSplit)
     return {};
   Value small = !result ? getPartOfArgument(cast<BlockArgument>(whole), dim)
                         : makeSmallAnew(result.getOwner(), result.getResultNumber(), dim, depth);
@@ -317,7 +317,7 @@ Value TimeCutter::makeSmall(Value whole, unsigned dim, unsigned depth) {
 }
 
 /// The part of a constant, no splat, whose pieces along `dim`, as many as are cut, are all equal; null if they differ.
-ElementsAttr TimeCutter::findRepeated(ElementsAttr elements, unsigned dim) const {
+ElementsAttr TimeSplitter::findRepeated(ElementsAttr elements, unsigned dim) const {
   auto type = cast<RankedTensorType>(elements.getType());
   std::optional<nn::ElementBytes> whole = nn::readElements(elements);
   if (!whole || whole->isSplat || whole->bytes.empty())
@@ -339,7 +339,7 @@ ElementsAttr TimeCutter::findRepeated(ElementsAttr elements, unsigned dim) const
   return nn::makeElements(getPartType(type, dim), made);
 }
 
-Value TimeCutter::makeSmallAnew(Operation *op, unsigned result, unsigned dim, unsigned depth) {
+Value TimeSplitter::makeSmallAnew(Operation *op, unsigned result, unsigned dim, unsigned depth) {
   if (auto constant = dyn_cast<nn::ConstantOp>(op); constant && !isa<SplatElementsAttr>(constant.getValue())) {
     ElementsAttr part =
         constant.getType().getDimSize(dim) % sizes.from == 0 ? findRepeated(constant.getValue(), dim) : ElementsAttr();
@@ -353,16 +353,16 @@ Value TimeCutter::makeSmallAnew(Operation *op, unsigned result, unsigned dim, un
   std::string ignored;
   if (factors.empty() || rule.factorSizes[factors.front()] % sizes.from != 0)
     return {};
-  std::optional<BatchCut> cut = findCut(op, rule, factors.front(), ignored);
-  if (!cut)
+  std::optional<BatchSplit> split = findSplit(op, rule, factors.front(), ignored);
+  if (!split)
     return {};
   SmallVector<Value> operands, results;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     bool isMajor = true;
-    std::optional<unsigned> at = findDim(rule.operands[index], cut->factor, isMajor);
+    std::optional<unsigned> at = findDim(rule.operands[index], split->factor, isMajor);
     operands.push_back(!at ? locals.lookup(operand) : isMajor ? makeSmall(operand, *at, depth + 1) : Value());
     if (!operands.back())
       return {};
   }
-  return build(op, rule, *cut, operands, results) ? results[result] : Value();
+  return build(op, rule, *split, operands, results) ? results[result] : Value();
 }

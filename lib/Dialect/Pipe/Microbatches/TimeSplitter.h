@@ -1,11 +1,11 @@
-//===- TimeCutter.h - a function for other samples --------------*- C++ -*-===//
+//===- TimeSplitter.h - a function for other samples ------------*- C++ -*-===//
 //
-// Walks through a function and builds it anew for another number of samples, by the sharding rules of its ops (TimeCutter.cpp). What is the
-// batch, and what is done with states and annotations, is the business of CutInTime.cpp.
+// Walks through a function and builds it anew for another number of samples, by the sharding rules of its ops (TimeSplitter.cpp). What is the
+// batch, and what is done with states and annotations, is the business of SplitInTime.cpp.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_TIMECUTTER_H
-#define CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_TIMECUTTER_H
+#ifndef CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_TIMESPLITTER_H
+#define CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_TIMESPLITTER_H
 
 #include "BatchDims.h"
 
@@ -21,8 +21,8 @@ namespace cleave::pipe {
 
 /// How a value is there while microbatches go by.
 struct InTime {
-  enum class Kind { Whole, Split, Accumulated };
-  Kind kind = Kind::Whole;
+  enum class Kind { Invariant, Split, Accumulated };
+  Kind kind = Kind::Invariant;
   /// Of a split value: the dim that is cut, and the input whose batch that is.
   unsigned dim = 0, argument = 0;
   /// Of an accumulated one: what accumulates.
@@ -32,7 +32,7 @@ struct InTime {
 };
 
 /// What an op does with the batch: the factor that is it, and how its rule takes that.
-struct BatchCut {
+struct BatchSplit {
   spmd::FactorId factor = -1;
   std::optional<spmd::ReductionKind> partial;
   /// Per result the dim that is cut; nothing if it has none.
@@ -40,7 +40,7 @@ struct BatchCut {
 };
 
 /// How many samples of how many a program is made for.
-struct CutSizes {
+struct SplitSizes {
   /// Extents along the batch are so many times as long as what one sample has; they become `to` times that.
   int64_t from = 1, to = 1;
   /// Where microbatches differ in size: how samples of one shard are dealt out, and to how many shards.
@@ -52,9 +52,9 @@ struct CutSizes {
 };
 
 /// Builds the body of one microbatch.
-class TimeCutter {
+class TimeSplitter {
 public:
-  TimeCutter(mlir::func::FuncOp func, const Batch &batch, CutSizes sizes)
+  TimeSplitter(mlir::func::FuncOp func, const Batch &batch, SplitSizes sizes)
       : func(func), batch(batch), sizes(sizes), builder(func.getContext()),
         axis(spmd::AxisAttr::get(func.getContext(), "microbatch")),
         mesh(spmd::MeshAttr::get(func.getContext(), {"microbatch"}, {std::max<int64_t>(batch.microbatches, 2)}, {})) {}
@@ -66,22 +66,22 @@ public:
 
 private:
   llvm::LogicalResult buildBody(mlir::Block &from, mlir::Block &to);
-  llvm::LogicalResult cutArguments(mlir::Block &from, mlir::Block &to);
-  llvm::LogicalResult cut(mlir::Operation *op);
-  llvm::LogicalResult cutSplit(mlir::Operation *op, const InTime &source);
-  llvm::LogicalResult cutCollective(mlir::Operation *op, const InTime &source);
+  llvm::LogicalResult splitArguments(mlir::Block &from, mlir::Block &to);
+  llvm::LogicalResult split(mlir::Operation *op);
+  llvm::LogicalResult splitOfSplit(mlir::Operation *op, const InTime &source);
+  llvm::LogicalResult splitCollective(mlir::Operation *op, const InTime &source);
 
   /// A loop whose body is being made.
-  struct LoopCut;
-  llvm::LogicalResult cutLoop(nn::LoopOp loop, const InTime &source);
-  llvm::LogicalResult cutBody();
-  llvm::LogicalResult cutYield(nn::YieldOp yield);
-  mlir::FailureOr<mlir::Value> cutNext(unsigned index, mlir::Value next);
-  llvm::LogicalResult takeInitial(LoopCut &own, llvm::SmallVectorImpl<mlir::Value> &initial);
+  struct LoopSplit;
+  llvm::LogicalResult splitLoop(nn::LoopOp loop, const InTime &source);
+  llvm::LogicalResult splitBody();
+  llvm::LogicalResult splitYield(nn::YieldOp yield);
+  mlir::FailureOr<mlir::Value> splitNextOf(unsigned index, mlir::Value next);
+  llvm::LogicalResult takeInitial(LoopSplit &own, llvm::SmallVectorImpl<mlir::Value> &initial);
   llvm::LogicalResult accumulates(nn::LoopOp loop, const llvm::Twine &what, const InTime &time, const InTime &source);
   mlir::Value getPartOfArgument(mlir::BlockArgument argument, unsigned dim);
   void forgetParts(mlir::Block &block);
-  void makeWholeLoop(nn::LoopOp loop, mlir::IRMapping &mapping);
+  void makeInvariantLoop(nn::LoopOp loop, mlir::IRMapping &mapping);
 
   llvm::LogicalResult checkStates(mlir::Operation *terminator);
   llvm::LogicalResult checkResults(mlir::Operation *before, mlir::Operation *after);
@@ -91,12 +91,12 @@ private:
   /// The factor that split operands bring, the same for all; -1 after an error.
   spmd::FactorId findFactor(mlir::Operation *op, const spmd::ShardingRule &rule);
   /// What `factor` cut means to an op; nothing, and the reason in `why`, if it cannot be cut by itself.
-  std::optional<BatchCut> findCut(mlir::Operation *op, const spmd::ShardingRule &rule, spmd::FactorId factor,
-                                  std::string &why);
+  std::optional<BatchSplit> findSplit(mlir::Operation *op, const spmd::ShardingRule &rule, spmd::FactorId factor,
+                                      std::string &why);
   /// The operands of a microbatch; false, and the reason, if one has the batch where it cannot be cut.
   bool takeParts(mlir::Operation *op, const spmd::ShardingRule &rule, spmd::FactorId factor,
                  llvm::SmallVectorImpl<mlir::Value> &operands, std::string &why);
-  bool build(mlir::Operation *op, const spmd::ShardingRule &rule, const BatchCut &cut,
+  bool build(mlir::Operation *op, const spmd::ShardingRule &rule, const BatchSplit &split,
              llvm::ArrayRef<mlir::Value> operands, llvm::SmallVectorImpl<mlir::Value> &results);
 
   mlir::Value getPart(mlir::Value whole, unsigned dim);
@@ -111,7 +111,7 @@ private:
 
   mlir::func::FuncOp func;
   const Batch &batch;
-  CutSizes sizes;
+  SplitSizes sizes;
   /// Shards that annotations have been seen to cut the batch into; checked only once all are known.
   int64_t shards = 1;
   bool onlyCounts = false;
@@ -126,9 +126,9 @@ private:
   /// By whole value and dim: what a microbatch has of it, and what is equal in all microbatches (null: nothing).
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> parts, smalls;
   /// The innermost one; null in the function's own block.
-  LoopCut *loopCut = nullptr;
+  LoopSplit *loopSplit = nullptr;
 };
 
 } // namespace cleave::pipe
 
-#endif // CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_TIMECUTTER_H
+#endif // CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_TIMESPLITTER_H

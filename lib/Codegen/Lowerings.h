@@ -1,6 +1,6 @@
-//===- Forms.h - how the ops of nn are computed in kernels ------*- C++ -*-===//
+//===- Lowerings.h - how the ops of nn are computed in kernels --*- C++ -*-===//
 //
-// The emitter knows no op by name. Each op has one *form* in a table, added by its family's `register...` function:
+// The emitter knows no op by name. Each op has one *lowering* in a table, added by its family's `register...` function:
 //
 //   element   what it does with one element of each operand, or a vector of them (add, exp, select)
 //   pull      its result at a point, by evaluating operands at points (transpose, gather, einsum)
@@ -11,8 +11,8 @@
 //   expand    other ops of nn that come to the same (softmax, layer_norm), put in its place beforehand
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_CODEGEN_FORMS_H
-#define CLEAVE_LIB_CODEGEN_FORMS_H
+#ifndef CLEAVE_LIB_CODEGEN_LOWERINGS_H
+#define CLEAVE_LIB_CODEGEN_LOWERINGS_H
 
 #include "Places.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
@@ -27,23 +27,23 @@ class Emitter;
 using Values = llvm::SmallVector<mlir::Value, 2>;
 
 /// Operands and result have compute types (`ElementBuilder::getComputeType`).
-using ElementForm = std::function<mlir::Value(ElementBuilder &, mlir::Operation *, mlir::ValueRange operands)>;
+using ElementLowering = std::function<mlir::Value(ElementBuilder &, mlir::Operation *, mlir::ValueRange operands)>;
 /// The value has the held type of the result's elements, and the emitter's number of lanes.
-using PullForm = std::function<mlir::Value(Emitter &, mlir::Operation *, const Point &)>;
+using PullLowering = std::function<mlir::Value(Emitter &, mlir::Operation *, const Point &)>;
 /// Writes the results, one buffer each.
-using FillForm = std::function<void(Emitter &, mlir::Operation *, mlir::ValueRange buffers)>;
+using FillLowering = std::function<void(Emitter &, mlir::Operation *, mlir::ValueRange buffers)>;
 /// Takes neighboring elements of a result, in its held type, as many as the emitter has lanes: each once.
 using TileSink = llvm::function_ref<void(const Point &, mlir::Value)>;
 /// Loads operands by itself, by views of what is in memory (View.h).
-struct TileForm {
-  std::function<bool(mlir::Operation *)> applies; ///< else another form is taken
+struct TileLowering {
+  std::function<bool(mlir::Operation *)> applies; ///< else another lowering is taken
   std::function<void(Emitter &, mlir::Operation *, TileSink)> run;
 };
 /// Builds at the place of the op; returns what replaces its result.
-using ExpandForm = std::function<mlir::Value(mlir::OpBuilder &, mlir::Operation *)>;
+using ExpandLowering = std::function<mlir::Value(mlir::OpBuilder &, mlir::Operation *)>;
 
 /// A reduction over `getDims(op)` of the first operand.
-struct FoldForm {
+struct FoldLowering {
   std::function<llvm::SmallVector<int64_t>(mlir::Operation *)> getDims;
   std::function<void(mlir::Operation *, llvm::ArrayRef<int64_t>)> setDims;
   /// Values that change nothing when combined, for the emitter's lanes.
@@ -58,15 +58,15 @@ struct FoldForm {
 /// Where a kernel runs: by one thread, or by as many as there are elements.
 enum class Processor { Host, Device };
 
-struct Form {
-  ElementForm element;
-  PullForm pull;
-  FillForm fill, deviceFill;
-  ExpandForm expand;
-  std::optional<FoldForm> fold;
-  std::optional<TileForm> tile, deviceTile;
+struct Lowering {
+  ElementLowering element;
+  PullLowering pull;
+  FillLowering fill, deviceFill;
+  ExpandLowering expand;
+  std::optional<FoldLowering> fold;
+  std::optional<TileLowering> tile, deviceTile;
 
-  const std::optional<TileForm> &getTile(Processor processor) const {
+  const std::optional<TileLowering> &getTile(Processor processor) const {
     return processor == Processor::Host ? tile : deviceTile;
   }
   bool isTiled(mlir::Operation *op, Processor processor = Processor::Host) const {
@@ -77,51 +77,57 @@ struct Form {
   }
 };
 
-class FormTable {
+class LoweringTable {
 public:
-  template <typename OpT> void addElement(ElementForm form) { forms[mlir::TypeID::get<OpT>()].element = form; }
+  template <typename OpT> void addElement(ElementLowering lowering) {
+    lowerings[mlir::TypeID::get<OpT>()].element = lowering;
+  }
   template <typename OpT, typename Fn> void addPull(Fn fn) {
-    forms[mlir::TypeID::get<OpT>()].pull = [fn](Emitter &emitter, mlir::Operation *op, const Point &point) {
+    lowerings[mlir::TypeID::get<OpT>()].pull = [fn](Emitter &emitter, mlir::Operation *op, const Point &point) {
       return fn(emitter, llvm::cast<OpT>(op), point);
     };
   }
   template <typename OpT, typename Fn> void addFill(Fn fn) {
-    forms[mlir::TypeID::get<OpT>()].fill = [fn](Emitter &emitter, mlir::Operation *op, mlir::ValueRange buffers) {
+    lowerings[mlir::TypeID::get<OpT>()].fill = [fn](Emitter &emitter, mlir::Operation *op, mlir::ValueRange buffers) {
       fn(emitter, llvm::cast<OpT>(op), buffers);
     };
   }
-  template <typename OpT> void addDeviceFill(FillForm form) { forms[mlir::TypeID::get<OpT>()].deviceFill = form; }
+  template <typename OpT> void addDeviceFill(FillLowering lowering) {
+    lowerings[mlir::TypeID::get<OpT>()].deviceFill = lowering;
+  }
   template <typename OpT, typename Fn> void addExpand(Fn fn) {
-    forms[mlir::TypeID::get<OpT>()].expand = [fn](mlir::OpBuilder &builder, mlir::Operation *op) {
+    lowerings[mlir::TypeID::get<OpT>()].expand = [fn](mlir::OpBuilder &builder, mlir::Operation *op) {
       return fn(builder, llvm::cast<OpT>(op));
     };
   }
-  template <typename OpT> void addFold(FoldForm form) { forms[mlir::TypeID::get<OpT>()].fold = form; }
-  template <typename OpT> void addTile(TileForm form) { forms[mlir::TypeID::get<OpT>()].tile = form; }
-  template <typename OpT> void addDeviceTile(TileForm form) { forms[mlir::TypeID::get<OpT>()].deviceTile = form; }
-  const Form *find(mlir::Operation *op) const {
-    auto found = forms.find(op->getName().getTypeID());
-    return found == forms.end() ? nullptr : &found->second;
+  template <typename OpT> void addFold(FoldLowering lowering) { lowerings[mlir::TypeID::get<OpT>()].fold = lowering; }
+  template <typename OpT> void addTile(TileLowering lowering) { lowerings[mlir::TypeID::get<OpT>()].tile = lowering; }
+  template <typename OpT> void addDeviceTile(TileLowering lowering) {
+    lowerings[mlir::TypeID::get<OpT>()].deviceTile = lowering;
+  }
+  const Lowering *find(mlir::Operation *op) const {
+    auto found = lowerings.find(op->getName().getTypeID());
+    return found == lowerings.end() ? nullptr : &found->second;
   }
 
 private:
-  llvm::DenseMap<mlir::TypeID, Form> forms;
+  llvm::DenseMap<mlir::TypeID, Lowering> lowerings;
 };
 
-/// The forms of all families.
-const FormTable &getForms();
+/// The lowerings of all families.
+const LoweringTable &getLowerings();
 
-/// True if each op of `region` has a form there; else `reason` says which one has none.
-bool haveForms(mlir::Block &region, Processor processor, std::string &reason);
+/// True if each op of `region` has a lowering there; else `reason` says which one has none.
+bool haveLowerings(mlir::Block &region, Processor processor, std::string &reason);
 
 /// Those of exec.pack and exec.unpack.
-void registerPacking(FormTable &table);
+void registerPacking(LoweringTable &table);
 // One per family: `registerMovement(table)` is in Movement.cpp.
-#define CLEAVE_NN_FAMILY(Family) void register##Family(FormTable &table);
+#define CLEAVE_NN_FAMILY(Family) void register##Family(LoweringTable &table);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
 
 inline int64_t countElements(llvm::ArrayRef<int64_t> shape) { return mlir::ShapedType::getNumElements(shape); }
 
 } // namespace cleave::codegen
 
-#endif // CLEAVE_LIB_CODEGEN_FORMS_H
+#endif // CLEAVE_LIB_CODEGEN_LOWERINGS_H

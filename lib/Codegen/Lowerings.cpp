@@ -1,9 +1,9 @@
-//===- Forms.cpp - the table of forms, and what it admits -----------------===//
+//===- Lowerings.cpp - the table of lowerings, and what it admits ---------===//
 //
 // Families are known by name from TableGen: one that lacks its `register` function does not link.
 //
 //===----------------------------------------------------------------------===//
-#include "Forms.h"
+#include "Lowerings.h"
 #include "cleave/Codegen/Codegen.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
@@ -11,9 +11,9 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 
-const FormTable &cleave::codegen::getForms() {
-  static const FormTable table = [] {
-    FormTable made;
+const LoweringTable &cleave::codegen::getLowerings() {
+  static const LoweringTable table = [] {
+    LoweringTable made;
 #define CLEAVE_NN_FAMILY(Family) register##Family(made);
 #include "cleave/Dialect/Nn/IR/NnFamilies.inc"
     registerPacking(made);
@@ -34,9 +34,9 @@ static std::string findFault(Type type) {
 }
 
 std::optional<OpKind> cleave::codegen::getOpKind(Operation *op, std::string &reason) {
-  const Form *form = getForms().find(op);
-  if (!form) {
-    reason = (op->getName().getStringRef() + " has no form for kernels").str();
+  const Lowering *lowering = getLowerings().find(op);
+  if (!lowering) {
+    reason = (op->getName().getStringRef() + " has no lowering for kernels").str();
     return std::nullopt;
   }
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
@@ -44,27 +44,27 @@ std::optional<OpKind> cleave::codegen::getOpKind(Operation *op, std::string &rea
       reason = (op->getName().getStringRef() + ": an operand or result " + fault).str();
       return std::nullopt;
     }
-  if (form->fill || form->deviceFill)
+  if (lowering->fill || lowering->deviceFill)
     return OpKind::Fill;
-  if (form->fold || form->expand || op->hasTrait<nn::Laborious>())
+  if (lowering->fold || lowering->expand || op->hasTrait<nn::Laborious>())
     return OpKind::Reduction;
-  return form->element ? OpKind::Elementwise : OpKind::Movement;
+  return lowering->element ? OpKind::Elementwise : OpKind::Movement;
 }
 
 /// Several parts of keys are threads' work; the host has one part, of which there is a step of a ring.
 static bool isForDevicesOnly(Operation *op) {
-  const Form *form = getForms().find(op);
+  const Lowering *lowering = getLowerings().find(op);
   auto partial = dyn_cast<exec::PartialAttentionOp>(op);
-  return form->deviceFill && (!form->fill || (partial && getShape(partial.getLogs()).back() != 1));
+  return lowering->deviceFill && (!lowering->fill || (partial && getShape(partial.getLogs()).back() != 1));
 }
 
 /// Ops suffice: a region has no others than they are, and any of them go together.
-bool cleave::codegen::haveForms(Block &region, Processor processor, std::string &reason) {
+bool cleave::codegen::haveLowerings(Block &region, Processor processor, std::string &reason) {
   for (Operation &op : region.without_terminator()) {
     if (!getOpKind(&op, reason))
       return false;
     if (processor == Processor::Host && isForDevicesOnly(&op)) {
-      reason = (op.getName().getStringRef() + " has a form for devices only").str();
+      reason = (op.getName().getStringRef() + " has a lowering for devices only").str();
       return false;
     }
   }
@@ -76,4 +76,6 @@ bool cleave::codegen::haveForms(Block &region, Processor processor, std::string 
   return true;
 }
 
-bool cleave::codegen::canEmit(Block &region, std::string &reason) { return haveForms(region, Processor::Host, reason); }
+bool cleave::codegen::canEmit(Block &region, std::string &reason) {
+  return haveLowerings(region, Processor::Host, reason);
+}

@@ -1,4 +1,4 @@
-//===- PlacementRoots.cpp - whose bytes a value is ------------------------===//
+//===- BufferAssignmentRoots.cpp - whose bytes a value is -----------------===//
 //
 // A value that only shows what another one has is no bytes of its own. Its root is the value that is:
 //
@@ -11,7 +11,7 @@
 // reads them, in whatever form.
 //
 //===----------------------------------------------------------------------===//
-#include "Placement.h"
+#include "BufferAssignment.h"
 
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -110,7 +110,7 @@ static bool isView(spmd::LocalSliceOp op) {
 //===----------------------------------------------------------------------===//
 
 /// In the order of the steps, so that the root of what an alias sees is known before that of the alias.
-void Placement::findRoots() {
+void BufferAssignment::findRoots() {
   NumberAttr zero = table.get(0);
   for (BlockArgument argument : block.getArguments())
     roots[argument] = {argument, zero};
@@ -144,9 +144,9 @@ void Placement::findRoots() {
   }
 }
 
-Placement::Root Placement::getRoot(Value value) const { return roots.find(value)->second; }
+BufferAssignment::Root BufferAssignment::getRoot(Value value) const { return roots.find(value)->second; }
 
-bool cleave::exec::isAllOf(Value value, const Placement::Root &root) {
+bool cleave::exec::isAllOf(Value value, const BufferAssignment::Root &root) {
   return root.value.getDefiningOp() && !isLoaded(root.value) && !root.offset.hasColumn() &&
          root.offset.getBase() == 0 && spmd::getBytes(value.getType()) == spmd::getBytes(root.value.getType());
 }

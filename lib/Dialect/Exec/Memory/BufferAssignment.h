@@ -1,4 +1,4 @@
-//===- Placement.h - where every value of a program lies --------*- C++ -*-===//
+//===- BufferAssignment.h - where every value of a program lies -*- C++ -*-===//
 //
 // Steps are the ops of a function, in an order in which collectives come as early as their operand exists. Every value
 // has a *root*, the value whose bytes it is: itself, or, for aliases, what they see. Every root has a *place*: an offset in a
@@ -20,8 +20,8 @@
 // collective reads, and makes, has to stay until somebody waits for it: the first reader of its result.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_PLACEMENT_H
-#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_PLACEMENT_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_BUFFERASSIGNMENT_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_BUFFERASSIGNMENT_H
 
 #include "RankTable.h"
 #include "cleave/Codegen/KernelRules.h"
@@ -53,17 +53,18 @@ struct Storage {
   int64_t offset = 0;            ///< in the arena
 };
 
-struct Place {
+struct BufferPlace {
   unsigned storage;
   NumberAttr offset;
   /// The root whose bytes these are a part of: itself, or a concat's or all_gather's result.
   mlir::Value tensor;
 };
 
-class Placement {
+class BufferAssignment {
 public:
   /// \param rules of the kernels.
-  Placement(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states, codegen::KernelRules rules);
+  BufferAssignment(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states,
+                   codegen::KernelRules rules);
 
   /// Finds all places. Afterwards the block stands in the order of the steps.
   void run();
@@ -75,8 +76,8 @@ public:
   };
   Root getRoot(mlir::Value value) const;
   /// The place of a root that a command makes, or an argument.
-  const Place &getPlace(mlir::Value root) const { return places.find(root)->second; }
-  const Storage &getStorage(const Place &place) const { return storages[place.storage]; }
+  const BufferPlace &getPlace(mlir::Value root) const { return places.find(root)->second; }
+  const Storage &getStorage(const BufferPlace &place) const { return storages[place.storage]; }
   /// Where number `number` of what is returned goes.
   const Storage &getOutput(unsigned number) const { return storages[outputs[number]]; }
   /// True if `value` is made right there.
@@ -121,9 +122,9 @@ private:
   /// True if what `op` makes of what a loop carries, the root of `operand`, is what the next iteration finds instead.
   bool isReplaced(mlir::OpOperand &operand, mlir::Value result) const;
   /// True if `root` is not made before what a loop carries in that storage has been read for the last time, unless in place.
-  bool mayFollow(mlir::Value root, const Place &at) const;
+  bool mayFollow(mlir::Value root, const BufferPlace &at) const;
   /// Where `operand` may lie if `result` is made in its place. What a loop carries is the same bytes all the way.
-  Place getInPlace(mlir::Value result, mlir::Value operand) const;
+  BufferPlace getInPlace(mlir::Value result, mlir::Value operand) const;
   /// True if `op` makes `root` out of `old`, which it reads once, in the same bytes.
   bool makesInPlace(mlir::Operation *op, mlir::Value root, mlir::Value old) const;
   void findRoots();
@@ -143,12 +144,12 @@ private:
   /// True if `root` may be made in the bytes of a state: nobody reads the old value any more, or just what makes it, in place.
   bool mayReplace(mlir::Value root, const Storage &state) const;
   /// True if nobody has found a place for `value` yet, and `op` may: it is all of its root, made by a command.
-  bool mayLie(mlir::Value value, const Place &at, mlir::Operation *op) const;
+  bool mayLie(mlir::Value value, const BufferPlace &at, mlir::Operation *op) const;
   /// Lets the operand of `op` lie there, if it dies and may.
-  void share(mlir::OpOperand &operand, const Place &at, int64_t end);
+  void share(mlir::OpOperand &operand, const BufferPlace &at, int64_t end);
   bool isUpdated(mlir::OpOperand &operand, mlir::Value result) const;
-  void place(mlir::Value root, const Place &at, int64_t end);
-  const Place &placeAnywhere(mlir::Value root);
+  void place(mlir::Value root, const BufferPlace &at, int64_t end);
+  const BufferPlace &placeAnywhere(mlir::Value root);
 
   mlir::Block &block;
   RankTable &table;
@@ -166,7 +167,7 @@ private:
   /// Per collective the step before which somebody waits for it.
   llvm::DenseMap<mlir::Operation *, int64_t> waits;
   llvm::DenseMap<mlir::Value, Uses> uses;
-  llvm::DenseMap<mlir::Value, Place> places;
+  llvm::DenseMap<mlir::Value, BufferPlace> places;
   /// Per root the step from which on something else is in its bytes.
   llvm::DenseMap<mlir::Value, int64_t> until;
   llvm::DenseSet<std::pair<mlir::Operation *, unsigned>> inPart;
@@ -180,7 +181,7 @@ private:
 };
 
 /// True if `value` is all of its root, which a command makes.
-bool isAllOf(mlir::Value value, const Placement::Root &root);
+bool isAllOf(mlir::Value value, const BufferAssignment::Root &root);
 /// The value whose elements, all of them and in order, `value` is.
 mlir::Value lookThrough(mlir::Value value);
 /// The axes along which a rank's own piece lies, where it is a range: no dim is cut but the outermost of more than one
@@ -200,4 +201,4 @@ std::optional<llvm::SmallVector<unsigned>> getConcatenated(KernelOp kernel);
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_PLACEMENT_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_BUFFERASSIGNMENT_H

@@ -1,6 +1,6 @@
-//===- CutInTime.cpp - from a batch to one microbatch ---------------------===//
+//===- SplitInTime.cpp - from a batch to one microbatch -------------------===//
 //
-// What is done with a function around its ops (TimeCutter.cpp): arguments, states, what a plan wants. A new body grows next to
+// What is done with a function around its ops (TimeSplitter.cpp): arguments, states, what a plan wants. A new body grows next to
 // the old one, which goes when all went well.
 //
 // Samples that microbatches do not divide are dealt out shard by shard, so that all devices have equally many:
@@ -12,9 +12,9 @@
 // has no factor in common with the devices: so the batch is sharded as a plan says, which holds for each size, and no further.
 //
 //===----------------------------------------------------------------------===//
-#include "CutInTime.h"
+#include "SplitInTime.h"
 
-#include "TimeCutter.h"
+#include "TimeSplitter.h"
 
 #include "cleave/Dialect/Spmd/IR/Even.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -44,8 +44,8 @@ static std::string suggestBatch(const Batch &batch, int64_t extent, int64_t shar
 }
 
 /// What a plan wants must fit what a microbatch has: the parts are cut again, over devices.
-LogicalResult TimeCutter::checkAnnotation(spmd::AnnotationAttr annotation, StringRef name, Type type,
-                                          const InTime &present) {
+LogicalResult TimeSplitter::checkAnnotation(spmd::AnnotationAttr annotation, StringRef name, Type type,
+                                            const InTime &present) {
   if (!annotation || !present.isSplit())
     return success();
   shards = std::lcm(shards, annotation.getSharding().getNumShards(present.dim));
@@ -53,9 +53,9 @@ LogicalResult TimeCutter::checkAnnotation(spmd::AnnotationAttr annotation, Strin
     return success();
   spmd::MeshAttr devices = annotation.getSharding().getMesh();
   for (auto [dim, extent] : llvm::enumerate(cast<RankedTensorType>(type).getShape())) {
-    SmallVector<spmd::CutAxis> axes;
-    for (spmd::AxisAttr cutting : annotation.getSharding().getDims()[dim].getAxes())
-      axes.push_back({spmd::formatAxis(cutting), cutting.getExtent(devices)});
+    SmallVector<spmd::SplitAxis> axes;
+    for (spmd::AxisAttr splitting : annotation.getSharding().getDims()[dim].getAxes())
+      axes.push_back({spmd::formatAxis(splitting), splitting.getExtent(devices)});
     std::string reason = spmd::describeUndivided(dim, extent, axes);
     if (reason.empty() || (dim != present.dim && annotation.getSharding().getUneven()))
       continue;
@@ -73,7 +73,7 @@ LogicalResult TimeCutter::checkAnnotation(spmd::AnnotationAttr annotation, Strin
   return success();
 }
 
-LogicalResult TimeCutter::cutArguments(Block &from, Block &to) {
+LogicalResult TimeSplitter::splitArguments(Block &from, Block &to) {
   for (BlockArgument argument : from.getArguments()) {
     unsigned index = argument.getArgNumber();
     std::optional<unsigned> dim = batch.dims[index];
@@ -93,11 +93,11 @@ LogicalResult TimeCutter::cutArguments(Block &from, Block &to) {
 static std::string describe(const InTime &time) {
   if (time.isSplit())
     return llvm::formatv("split along dim {0}", time.dim);
-  return time.kind == InTime::Kind::Whole ? "whole" : "accumulated";
+  return time.kind == InTime::Kind::Invariant ? "whole" : "accumulated";
 }
 
 /// A state is cut like its argument, each microbatch has its own part of it; or no microbatch changes it.
-LogicalResult TimeCutter::checkStates(Operation *terminator) {
+LogicalResult TimeSplitter::checkStates(Operation *terminator) {
   FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
   if (failed(states))
     return failure();
@@ -118,7 +118,7 @@ LogicalResult TimeCutter::checkStates(Operation *terminator) {
   return success();
 }
 
-LogicalResult TimeCutter::checkResults(Operation *before, Operation *after) {
+LogicalResult TimeSplitter::checkResults(Operation *before, Operation *after) {
   for (auto [index, value] : llvm::enumerate(before->getOperands())) {
     auto annotation = func.getResultAttrOfType<spmd::AnnotationAttr>(index, spmd::SpmdDialect::kAnnotationAttr);
     if (failed(checkAnnotation(annotation, spmd::getResultName(func, index), after->getOperand(index).getType(),
@@ -129,18 +129,18 @@ LogicalResult TimeCutter::checkResults(Operation *before, Operation *after) {
 }
 
 /// The body `to` of a microbatch, or of a stage for other samples.
-LogicalResult TimeCutter::buildBody(Block &from, Block &to) {
+LogicalResult TimeSplitter::buildBody(Block &from, Block &to) {
   builder.setInsertionPointToEnd(&to);
-  if (failed(cutArguments(from, to)))
+  if (failed(splitArguments(from, to)))
     return failure();
   for (Operation &op : from)
-    if (failed(cut(&op)))
+    if (failed(split(&op)))
       return failure();
   return success(succeeded(checkStates(from.getTerminator())) &&
                  succeeded(checkResults(from.getTerminator(), to.getTerminator())));
 }
 
-FailureOr<int64_t> TimeCutter::countShards(llvm::DenseSet<int64_t> &others) {
+FailureOr<int64_t> TimeSplitter::countShards(llvm::DenseSet<int64_t> &others) {
   onlyCounts = true;
   func.getBody().emplaceBlock();
   LogicalResult isBuilt = buildBody(func.getBody().front(), func.getBody().back());
@@ -169,7 +169,7 @@ static bool allowsUneven(func::FuncOp func) {
   return isUneven;
 }
 
-LogicalResult TimeCutter::run() {
+LogicalResult TimeSplitter::run() {
   Block &oldBody = func.getBody().front(), *body = &func.getBody().emplaceBlock();
   if (failed(buildBody(oldBody, *body))) {
     body->erase();
@@ -220,22 +220,22 @@ static int64_t choosePerShard(Deal deal, int64_t devices, int64_t shards, const 
   return larger;
 }
 
-LogicalResult cleave::pipe::cutInTime(func::FuncOp func, const Batch &batch) {
+LogicalResult cleave::pipe::splitInTime(func::FuncOp func, const Batch &batch) {
   assert(func.getBody().hasOneBlock() && batch.microbatches > 1 && "nothing to cut");
   if (!batch.isUneven)
-    return TimeCutter(func, batch, {batch.microbatches, 1}).run();
+    return TimeSplitter(func, batch, {batch.microbatches, 1}).run();
   // Each device is to have as many samples of a microbatch as any other: what is dealt out are those of a shard.
   llvm::DenseSet<int64_t> others;
   bool isKeptEven = allowsUneven(func);
   auto getSizes = [&](int64_t shards) {
     Deal deal{batch.microbatches, batch.samples / shards};
     int64_t perShard = choosePerShard(deal, batch.devices, shards, isKeptEven ? &others : nullptr);
-    return CutSizes{batch.samples, perShard * shards, deal, shards};
+    return SplitSizes{batch.samples, perShard * shards, deal, shards};
   };
-  FailureOr<int64_t> wanted = TimeCutter(func, batch, getSizes(1)).countShards(others);
+  FailureOr<int64_t> wanted = TimeSplitter(func, batch, getSizes(1)).countShards(others);
   if (failed(wanted))
     return failure();
-  CutSizes sizes = getSizes(std::gcd(batch.samples, *wanted));
+  SplitSizes sizes = getSizes(std::gcd(batch.samples, *wanted));
   if (sizes.deal->samples < batch.microbatches) {
     const auto *first = llvm::find_if(batch.dims, [](std::optional<unsigned> dim) { return dim.has_value(); });
     return mlir::emitError(batch.places[first - batch.dims.begin()])
@@ -244,19 +244,19 @@ LogicalResult cleave::pipe::cutInTime(func::FuncOp func, const Batch &batch) {
   }
   if (sizes.deal->isEven())
     sizes = {batch.microbatches, 1};
-  return TimeCutter(func, batch, sizes).run();
+  return TimeSplitter(func, batch, sizes).run();
 }
 
 FailureOr<SmallVector<std::optional<int64_t>>>
-cleave::pipe::cutStage(func::FuncOp func, ArrayRef<std::optional<int64_t>> dims, int64_t from, int64_t to) {
+cleave::pipe::splitStage(func::FuncOp func, ArrayRef<std::optional<int64_t>> dims, int64_t from, int64_t to) {
   Batch batch;
   for (auto [dim, argument] : llvm::zip_equal(dims, func.getArguments())) {
     batch.dims.push_back(dim);
     batch.places.push_back(argument.getLoc());
   }
-  CutSizes sizes{from, to};
+  SplitSizes sizes{from, to};
   sizes.isOfStage = true;
-  if (failed(TimeCutter(func, batch, sizes).run()))
+  if (failed(TimeSplitter(func, batch, sizes).run()))
     return failure();
   // What only the other size was made of.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))

@@ -1,11 +1,11 @@
-//===- SharedWholes.h - whole values that several stages read ---*- C++ -*-===//
+//===- SharedInvariants.h - whole values that several stages read -*- C++ -*-===//
 //
 // A value that does not depend on the batch is made before the first microbatch: by each stage that reads it, or, where that
 // takes longer than a message, by the first one, which sends it to the others.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_PIPE_STAGES_SHAREDWHOLES_H
-#define CLEAVE_LIB_DIALECT_PIPE_STAGES_SHAREDWHOLES_H
+#ifndef CLEAVE_LIB_DIALECT_PIPE_STAGES_SHAREDINVARIANTS_H
+#define CLEAVE_LIB_DIALECT_PIPE_STAGES_SHAREDINVARIANTS_H
 
 #include "StageParts.h"
 
@@ -14,7 +14,7 @@
 namespace cleave::pipe {
 
 /// An op of whole values that several stages need.
-struct SharedWhole {
+struct SharedInvariant {
   mlir::Operation *op = nullptr;
   /// Ascending.
   llvm::SmallVector<int64_t> stages;
@@ -30,9 +30,10 @@ int64_t countResultBytes(mlir::Operation *op);
 
 /// `ranks`: of stages; what stages of one rank alone read is never made twice. `wanted`: by stage, the whole values that it reads, or that what runs behind the loop does. In the order of the program.
 /// `sendsCheap`: whatever several stages read is sent.
-std::vector<SharedWhole> findSharedWholes(mlir::func::FuncOp func, llvm::ArrayRef<Values> wanted,
-                                          llvm::ArrayRef<int64_t> ranks, const DeviceRates &rates, bool sendsCheap);
+std::vector<SharedInvariant> findSharedInvariants(mlir::func::FuncOp func, llvm::ArrayRef<Values> wanted,
+                                                  llvm::ArrayRef<int64_t> ranks, const DeviceRates &rates,
+                                                  bool sendsCheap);
 
 } // namespace cleave::pipe
 
-#endif // CLEAVE_LIB_DIALECT_PIPE_STAGES_SHAREDWHOLES_H
+#endif // CLEAVE_LIB_DIALECT_PIPE_STAGES_SHAREDINVARIANTS_H

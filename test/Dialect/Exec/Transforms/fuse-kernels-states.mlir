@@ -1,6 +1,6 @@
 // A state and what is new, put together: a command, which moves the state where it lies.
 //
-// RUN: cleave-opt %s --split-input-file --exec-form-kernels | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --exec-fuse-kernels | FileCheck %s
 
 // CHECK-LABEL: @grows
 // CHECK: %[[NEW:.*]] = exec.fused

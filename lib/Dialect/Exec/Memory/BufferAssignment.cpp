@@ -1,4 +1,4 @@
-//===- Placement.cpp - where every value of a program lies ----------------===//
+//===- BufferAssignment.cpp - where every value of a program lies ---------===//
 //
 // One walk each, all linear but for the planning of the arena:
 //
@@ -19,7 +19,7 @@
 //   %r                         made here, in the bytes of %a
 //
 //===----------------------------------------------------------------------===//
-#include "Placement.h"
+#include "BufferAssignment.h"
 
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
@@ -56,20 +56,21 @@ static bool meets(Operation *op) { return communicates(op) || isMessage(op); }
 // Steps
 //===----------------------------------------------------------------------===//
 
-Placement::Placement(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states, codegen::KernelRules rules)
+BufferAssignment::BufferAssignment(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states,
+                                   codegen::KernelRules rules)
     : block(block), table(table), rules(rules), states(states) {
   auto module = block.getParentOp()->getParentOfType<ModuleOp>();
   for (auto kernel : module.getOps<KernelOp>())
     kernels[kernel.getSymNameAttr()] = kernel;
 }
 
-KernelOp Placement::getKernel(LaunchOp op) const { return kernels.lookup(op.getKernelAttr().getAttr()); }
+KernelOp BufferAssignment::getKernel(LaunchOp op) const { return kernels.lookup(op.getKernelAttr().getAttr()); }
 
 /// Aliases and loads are moved along with collectives, so that none stands in the way of another. Moving up is bounded: what
 /// is gathered from weights could start at once, all of it, and would have to be kept until it is read.
 /// Every op stands behind the one that it has to wait for: `keys`, the number of that op, or its own where it stays. Messages
 /// stay where the schedule has them: in another order ranks could wait for each other for ever.
-void Placement::orderSteps() {
+void BufferAssignment::orderSteps() {
   DenseMap<Operation *, int64_t> keys, firstReads;
   SmallVector<Operation *> collectives;
   int64_t number = 0, lastMark = -1;
@@ -111,7 +112,7 @@ void Placement::orderSteps() {
 /// From the back: a result is needed at the first step that reads it. Who only sees it in another shape passes on when that
 /// one is needed, and so does a collective that reads it, as streams keep their order. A later one is waited for behind all
 /// that were started before. Nobody reads what was sent: it is kept until a few messages later, or all microbatches would be.
-void Placement::findWaits() {
+void BufferAssignment::findWaits() {
   DenseMap<Value, int64_t> needed;
   SmallVector<int64_t> messages; // from the back
   int64_t next = steps.size() - 1;
@@ -141,7 +142,7 @@ void Placement::findWaits() {
 }
 
 /// A collective reads its operand until it is waited for. That moves uses behind later ones, hence the comparisons.
-void Placement::findUses() {
+void BufferAssignment::findUses() {
   for (Operation *op : steps) {
     if (isSeenThrough(op))
       continue;
@@ -168,7 +169,7 @@ void Placement::findUses() {
 //===----------------------------------------------------------------------===//
 
 /// Another reader may be a collective that is waited for at this very step: the wait comes first.
-bool Placement::dies(OpOperand &operand) const {
+bool BufferAssignment::dies(OpOperand &operand) const {
   Operation *op = operand.getOwner();
   Root root = getRoot(operand.get());
   const Uses &known = uses.find(root.value)->second;
@@ -181,7 +182,7 @@ bool Placement::dies(OpOperand &operand) const {
 }
 
 /// Ranks that meet want what they meet with at one offset; `op` may be an all_gather, which puts it elsewhere on purpose.
-bool Placement::mayLie(Value value, const Place &at, Operation *op) const {
+bool BufferAssignment::mayLie(Value value, const BufferPlace &at, Operation *op) const {
   Root root = getRoot(value);
   if (!isAllOf(value, root) || places.contains(root.value))
     return false;
@@ -191,12 +192,12 @@ bool Placement::mayLie(Value value, const Place &at, Operation *op) const {
   return !at.offset.hasColumn() || !(communicates(root.value.getDefiningOp()) || feedsCollective(root.value, op));
 }
 
-void Placement::place(Value root, const Place &at, int64_t end) {
+void BufferAssignment::place(Value root, const BufferPlace &at, int64_t end) {
   places[root] = at;
   until[root] = end;
 }
 
-const Place &Placement::placeAnywhere(Value root) {
+const BufferPlace &BufferAssignment::placeAnywhere(Value root) {
   if (!places.contains(root)) {
     storages.push_back({BufferKind::Activations, spmd::getBytes(root.getType()), 0});
     place(root, {unsigned(storages.size() - 1), table.get(0), root}, kNever);
@@ -206,7 +207,7 @@ const Place &Placement::placeAnywhere(Value root) {
 
 /// Per result of each kernel the argument that could give its place most often.
 /// (A kernel that another function launches, too, has been asked about there.)
-void Placement::chooseInPlace() {
+void BufferAssignment::chooseInPlace() {
   DenseMap<KernelOp, SmallVector<SmallVector<int64_t>>> votes; // by result, then argument; -1 is impossible
   for (Operation *op : steps) {
     auto launch = dyn_cast<LaunchOp>(op);
@@ -248,7 +249,7 @@ void Placement::chooseInPlace() {
 
 /// There is a buffer for each output, also where its value is elsewhere already and will be copied. That of a state is
 /// there already.
-void Placement::placeReturned(Operation *op) {
+void BufferAssignment::placeReturned(Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     if (outputs[number] == kNone) {
@@ -256,19 +257,19 @@ void Placement::placeReturned(Operation *op) {
       storages.push_back({BufferKind::Output, spmd::getBytes(operand.get().getType()), number});
     }
     Value root = getRoot(operand.get()).value;
-    Place at{outputs[number], table.get(0), root};
+    BufferPlace at{outputs[number], table.get(0), root};
     if (mayLie(operand.get(), at, op))
       place(root, at, kNever);
   }
 }
 
 /// A part may be read elsewhere, too, for as long as nothing else is in the whole's bytes.
-void Placement::placeParts(LaunchOp op, ArrayRef<unsigned> parts) {
-  Place whole = placeAnywhere(op.getResult(0));
+void BufferAssignment::placeParts(LaunchOp op, ArrayRef<unsigned> parts) {
+  BufferPlace whole = placeAnywhere(op.getResult(0));
   int64_t end = until[op.getResult(0)], offset = 0;
   for (auto [number, part] : llvm::enumerate(parts)) {
     Value operand = op.getOperand(part), root = getRoot(operand).value;
-    Place at{whole.storage, table.add(whole.offset, offset), whole.tensor};
+    BufferPlace at{whole.storage, table.add(whole.offset, offset), whole.tensor};
     if (mayLie(operand, at, op) && uses[root].last.step < end) {
       place(root, at, end);
       inPart.insert({op, number});
@@ -278,8 +279,8 @@ void Placement::placeParts(LaunchOp op, ArrayRef<unsigned> parts) {
 }
 
 /// As with parts; a value is framed once.
-void Placement::placeInWindow(spmd::WindowOp op) {
-  Place at = placeAnywhere(op.getResult());
+void BufferAssignment::placeInWindow(spmd::WindowOp op) {
+  BufferPlace at = placeAnywhere(op.getResult());
   std::optional<int64_t> own = getOwnOffset(op);
   Value root = getRoot(op.getInput()).value;
   int64_t end = until[op.getResult()];
@@ -291,14 +292,14 @@ void Placement::placeInWindow(spmd::WindowOp op) {
   inPart.insert({op, 0});
 }
 
-void Placement::share(OpOperand &operand, const Place &at, int64_t end) {
+void BufferAssignment::share(OpOperand &operand, const BufferPlace &at, int64_t end) {
   Value root = getRoot(operand.get()).value;
   if (dies(operand) && !framed.contains(root) && mayLie(operand.get(), at, operand.getOwner()))
     place(root, at, end);
 }
 
 /// Lets what dies at `op` lie where its result does.
-void Placement::placeOperands(Operation *op) {
+void BufferAssignment::placeOperands(Operation *op) {
   for (Value result : op->getResults())
     placeAnywhere(result);
   if (auto launch = dyn_cast<LaunchOp>(op)) {
@@ -314,14 +315,14 @@ void Placement::placeOperands(Operation *op) {
     auto axes = getRowAxes(gather.getDims(), gather.getInput().getType().getShape());
     if (!axes || gather.getDims().empty() || cast<ArrayAttr>(gather.getDims()[0]).empty())
       return;
-    Place at = getPlace(gather.getResult());
+    BufferPlace at = getPlace(gather.getResult());
     at.offset = table.add(at.offset, table.get(*axes, spmd::getBytes(gather.getInput().getType())));
     share(op->getOpOperand(0), at, until[gather.getResult()]);
   }
 }
 
 /// From the back, so that a value's users have said where they want it before it is reached.
-void Placement::placeAll() {
+void BufferAssignment::placeAll() {
   outputs.assign(block.getTerminator()->getNumOperands(), kNone);
   placeArguments();
   for (Operation *op : steps)
@@ -347,7 +348,7 @@ void Placement::placeAll() {
 }
 
 /// A value that nothing reads is written nevertheless.
-void Placement::findLifetimes() {
+void BufferAssignment::findLifetimes() {
   for (auto &[root, at] : places) {
     Operation *maker = root.getDefiningOp();
     Storage &storage = storages[at.storage];
@@ -360,7 +361,7 @@ void Placement::findLifetimes() {
   }
 }
 
-void Placement::run() {
+void BufferAssignment::run() {
   orderSteps();
   findRoots();
   findWaits();
@@ -381,7 +382,7 @@ void Placement::run() {
     storage->offset = offset;
 }
 
-bool Placement::isInOutput(Value value, unsigned number) const {
+bool BufferAssignment::isInOutput(Value value, unsigned number) const {
   Root root = getRoot(value);
   auto at = places.find(root.value);
   // A state may stay as it is.
@@ -392,4 +393,4 @@ bool Placement::isInOutput(Value value, unsigned number) const {
   return at->second.storage == outputs[number] && offset.getBase() == 0 && !offset.hasColumn();
 }
 
-bool Placement::isInPart(Operation *concat, unsigned number) const { return inPart.contains({concat, number}); }
+bool BufferAssignment::isInPart(Operation *concat, unsigned number) const { return inPart.contains({concat, number}); }

@@ -1,4 +1,4 @@
-//===- StageCuts.h - the best cuts of a row of blocks -----------*- C++ -*-===//
+//===- StageBoundaries.h - the best cuts of a row of blocks -----*- C++ -*-===//
 //
 // Blocks stand in a row; cut positions lie between them:
 //
@@ -10,8 +10,8 @@
 // better than what was found: about O(S * B^2 / S) steps.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_SCHEDULE_STAGECUTS_H
-#define CLEAVE_LIB_SCHEDULE_STAGECUTS_H
+#ifndef CLEAVE_LIB_SCHEDULE_STAGEBOUNDARIES_H
+#define CLEAVE_LIB_SCHEDULE_STAGEBOUNDARIES_H
 
 #include <cstdint>
 #include <limits>
@@ -22,7 +22,7 @@
 namespace cleave::schedule {
 
 /// Units between two neighboring positions.
-struct CutBlock {
+struct BoundaryBlock {
   int64_t ns = 0, savedBytes = 0, temporaryBytes = 0;
   /// Parameters used here: the next block that uses each (or the number of blocks), and its bytes.
   std::vector<std::pair<uint32_t, int64_t>> parameters;
@@ -30,8 +30,8 @@ struct CutBlock {
   std::vector<bool> allowed;
 };
 
-struct CutProblem {
-  std::vector<CutBlock> blocks;
+struct BoundaryProblem {
+  std::vector<BoundaryBlock> blocks;
   /// Per position: bytes made before and used behind, and the time of a link that carries them.
   std::vector<int64_t> crossingBytes, linkNs;
   /// Per stage; as many as stages are wanted.
@@ -41,9 +41,9 @@ struct CutProblem {
 };
 
 /// What is made small: the largest time of a stage or link, the largest memory, or a sum over the cuts.
-enum class CutWeight { Time, Memory, CrossingBytes, LinkNs };
+enum class BoundaryWeight { Time, Memory, CrossingBytes, LinkNs };
 
-struct CutAnswer {
+struct BoundaryAnswer {
   int64_t weight = 0;
   /// S - 1 positions, rising.
   std::vector<uint32_t> positions;
@@ -51,9 +51,9 @@ struct CutAnswer {
 
 /// The cuts of least weight whose stages and links take at most `timeLimit`, and, unless memory is the weight, no more
 /// memory than allowed. Of equal sums, the one whose last cuts are earliest. Nothing if there are none.
-std::optional<CutAnswer> findCuts(const CutProblem &problem, CutWeight weight,
-                                  int64_t timeLimit = std::numeric_limits<int64_t>::max());
+std::optional<BoundaryAnswer> findBoundaries(const BoundaryProblem &problem, BoundaryWeight weight,
+                                             int64_t timeLimit = std::numeric_limits<int64_t>::max());
 
 } // namespace cleave::schedule
 
-#endif // CLEAVE_LIB_SCHEDULE_STAGECUTS_H
+#endif // CLEAVE_LIB_SCHEDULE_STAGEBOUNDARIES_H

@@ -1,17 +1,17 @@
-//===- StageCutter.h - a function, to be cut into stages --------*- C++ -*-===//
+//===- StageSplitter.h - a function, to be cut into stages ------*- C++ -*-===//
 //
 // Who runs a pipeline and who shows its schedule ask here, so that both have the same stages: those of one function, with all that a plan
 // says of them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_DIALECT_PIPE_STAGES_STAGECUTTER_H
-#define CLEAVE_DIALECT_PIPE_STAGES_STAGECUTTER_H
+#ifndef CLEAVE_DIALECT_PIPE_STAGES_STAGESPLITTER_H
+#define CLEAVE_DIALECT_PIPE_STAGES_STAGESPLITTER_H
 
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 
 namespace cleave::pipe {
 
-struct StageCutter {
+struct StageSplitter {
   StageGraph graph;
   /// By hand; empty: where it is best.
   std::vector<spmd::PlanStage> lines;
@@ -20,13 +20,14 @@ struct StageCutter {
   schedule::SplitOptions options;
 
   /// The ops of `func`, and what `pipeline` (null: nothing) asks for. Error: no op uses a parameter that stays together with others.
-  static llvm::Expected<StageCutter> create(mlir::func::FuncOp func, const DeviceRates &rates,
-                                            const spmd::PlanPipeline *pipeline);
+  static llvm::Expected<StageSplitter> create(mlir::func::FuncOp func, const DeviceRates &rates,
+                                              const spmd::PlanPipeline *pipeline);
 
-  /// For stages that stand so: see `cutStages`.
-  llvm::Expected<schedule::StageSplit> cut(llvm::ArrayRef<int32_t> placement, StageFault *fault = nullptr) const;
+  /// For stages that stand so: see `findStageSplit`.
+  llvm::Expected<schedule::StageSplit> splitStages(llvm::ArrayRef<int32_t> placement,
+                                                   StageFault *fault = nullptr) const;
 };
 
 } // namespace cleave::pipe
 
-#endif // CLEAVE_DIALECT_PIPE_STAGES_STAGECUTTER_H
+#endif // CLEAVE_DIALECT_PIPE_STAGES_STAGESPLITTER_H

@@ -1,4 +1,4 @@
-//===- PlacementStates.cpp - where states lie -----------------------------===//
+//===- BufferAssignmentStates.cpp - where states lie ----------------------===//
 //
 // A state is a buffer of its own, as large as its next value. The old value is all of it, or, where the state grows, its end:
 //
@@ -10,7 +10,7 @@
 // kernel or an all_reduce in place, and exec.append, which moves what is kept before it puts what is new behind.
 //
 //===----------------------------------------------------------------------===//
-#include "Placement.h"
+#include "BufferAssignment.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
@@ -19,7 +19,7 @@ using namespace cleave;
 using namespace cleave::exec;
 
 /// A state's old value lies where the next one goes, and is the end of that where the state grows.
-void Placement::placeArguments() {
+void BufferAssignment::placeArguments() {
   llvm::DenseMap<unsigned, spmd::StatePlace> stateOf;
   for (const spmd::StatePlace &state : states)
     stateOf[state.argument] = state;
@@ -43,7 +43,7 @@ void Placement::placeArguments() {
   }
 }
 
-SmallVector<int64_t> Placement::getStrides(Value value) const {
+SmallVector<int64_t> BufferAssignment::getStrides(Value value) const {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument)
     return {};
@@ -56,7 +56,7 @@ SmallVector<int64_t> Placement::getStrides(Value value) const {
 }
 
 /// True if the old value of a state of one shape is read for the last time here, and `result` is the next one.
-bool Placement::isUpdated(OpOperand &operand, Value result) const {
+bool BufferAssignment::isUpdated(OpOperand &operand, Value result) const {
   auto argument = dyn_cast<BlockArgument>(getRoot(operand.get()).value);
   auto isOfState = [&](const spmd::StatePlace &state) {
     Value next = block.getTerminator()->getOperand(state.result);
@@ -67,7 +67,7 @@ bool Placement::isUpdated(OpOperand &operand, Value result) const {
 
 /// What is made by the last reader of the old value may lie there if that works in place: a kernel that says so, an
 /// all_reduce, or an exec.append, which moves a state that grows.
-bool Placement::mayReplace(Value root, const Storage &state) const {
+bool BufferAssignment::mayReplace(Value root, const Storage &state) const {
   Operation *op = root.getDefiningOp();
   int64_t step = numbers.lookup(op);
   if (step != state.oldUntil)

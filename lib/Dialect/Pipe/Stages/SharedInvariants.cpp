@@ -1,4 +1,4 @@
-//===- SharedWholes.cpp - whole values that several stages read -----------===//
+//===- SharedInvariants.cpp - whole values that several stages read -------===//
 //
 // From what stages read backward: what several need, and takes longer to make than to send, the first of them makes; only
 // that one then needs what it is made of:
@@ -9,7 +9,7 @@
 // Then forward once more: where %a is sent as well, %b may be cheap after all, for stages that get %a.
 //
 //===----------------------------------------------------------------------===//
-#include "SharedWholes.h"
+#include "SharedInvariants.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
@@ -23,13 +23,13 @@ public:
   Sharer(func::FuncOp func, ArrayRef<int64_t> ranks, const DeviceRates &rates, bool sendsCheap)
       : func(func), ranks(ranks), rates(rates), sendsCheap(sendsCheap) {}
 
-  std::vector<SharedWhole> run(ArrayRef<Values> wanted);
+  std::vector<SharedInvariant> run(ArrayRef<Values> wanted);
 
 private:
   using Stages = SmallVector<int64_t>;
 
   void need(Value value, ArrayRef<int64_t> stages);
-  double getPrice(Operation *op, ArrayRef<int64_t> stages);
+  double getCostNs(Operation *op, ArrayRef<int64_t> stages);
   double getMessageNs(Operation *op);
   bool isDear(Operation *op);
   void takeBack(Operation *op);
@@ -74,7 +74,7 @@ double Sharer::getMessageNs(Operation *op) {
 }
 
 /// What each of `stages` would take to make the results: what is sent to all of them costs nothing more, what is not, a message.
-double Sharer::getPrice(Operation *op, ArrayRef<int64_t> stages) {
+double Sharer::getCostNs(Operation *op, ArrayRef<int64_t> stages) {
   double ns = 0;
   DenseSet<Operation *> seen;
   SmallVector<Operation *> todo{op};
@@ -99,7 +99,7 @@ double Sharer::getPrice(Operation *op, ArrayRef<int64_t> stages) {
   return ns;
 }
 
-bool Sharer::isDear(Operation *op) { return sendsCheap || getPrice(op, needs[op]) > getMessageNs(op); }
+bool Sharer::isDear(Operation *op) { return sendsCheap || getCostNs(op, needs[op]) > getMessageNs(op); }
 
 /// Each stage makes the op by itself, and all that it does not get.
 void Sharer::takeBack(Operation *op) {
@@ -115,7 +115,7 @@ void Sharer::takeBack(Operation *op) {
     }
 }
 
-std::vector<SharedWhole> Sharer::run(ArrayRef<Values> wanted) {
+std::vector<SharedInvariant> Sharer::run(ArrayRef<Values> wanted) {
   // Users stand behind producers: walked from the back, all that need an op are known when it is looked at.
   for (auto [stage, values] : llvm::enumerate(wanted))
     for (Value value : values)
@@ -139,7 +139,7 @@ std::vector<SharedWhole> Sharer::run(ArrayRef<Values> wanted) {
              return llvm::any_of(op.getResults(), [&](Value result) { return values.contains(result); });
            }) > 1;
   };
-  std::vector<SharedWhole> shared;
+  std::vector<SharedInvariant> shared;
   for (Operation &op : block) {
     if (sent.contains(&op) && !isDear(&op))
       takeBack(&op);
@@ -148,13 +148,13 @@ std::vector<SharedWhole> Sharer::run(ArrayRef<Values> wanted) {
       shared.push_back({&op, found->second, 0, getMessageNs(&op), countResultBytes(&op), sent.contains(&op)});
   }
   // Only now is it known what arrives anyway.
-  for (SharedWhole &whole : shared)
-    whole.ns = getPrice(whole.op, whole.stages);
+  for (SharedInvariant &whole : shared)
+    whole.ns = getCostNs(whole.op, whole.stages);
   return shared;
 }
 
-std::vector<SharedWhole> cleave::pipe::findSharedWholes(func::FuncOp func, ArrayRef<Values> wanted,
-                                                        ArrayRef<int64_t> ranks, const DeviceRates &rates,
-                                                        bool sendsCheap) {
+std::vector<SharedInvariant> cleave::pipe::findSharedInvariants(func::FuncOp func, ArrayRef<Values> wanted,
+                                                                ArrayRef<int64_t> ranks, const DeviceRates &rates,
+                                                                bool sendsCheap) {
   return Sharer(func, ranks, rates, sendsCheap).run(wanted);
 }

@@ -1,4 +1,4 @@
-//===- FormKernels.cpp - puts ops into kernels ----------------------------===//
+//===- FuseKernels.cpp - puts ops into kernels ----------------------------===//
 //
 // Which ops go together is decided in Clusters.h; here the kernels are made, each where its last op stands:
 //
@@ -23,7 +23,7 @@
 #include "llvm/Support/DebugLog.h"
 
 namespace cleave::exec {
-#define GEN_PASS_DEF_FORMKERNELS
+#define GEN_PASS_DEF_FUSEKERNELS
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
 } // namespace cleave::exec
 
@@ -31,7 +31,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-#define DEBUG_TYPE "exec-form-kernels"
+#define DEBUG_TYPE "exec-fuse-kernels"
 
 ALWAYS_ENABLED_STATISTIC(numKernels, "kernels formed");
 ALWAYS_ENABLED_STATISTIC(numOps, "ops in kernels");
@@ -166,7 +166,7 @@ static void eraseUnused(Block &block) {
 }
 
 namespace {
-struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
+struct FuseKernels : cleave::exec::impl::FuseKernelsBase<FuseKernels> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -186,13 +186,13 @@ struct FormKernels : cleave::exec::impl::FormKernelsBase<FormKernels> {
       if (failed(states))
         return signalPassFailure();
       appendStates(func, *states);
-      formKernels(func.getBody().front(), costs);
+      fuseKernels(func.getBody().front(), costs);
       spmd::storeNodes(func);
     }
   }
 
 private:
-  void formKernels(Block &block, const FusionCosts &costs) {
+  void fuseKernels(Block &block, const FusionCosts &costs) {
     eraseUnused(block);
     contractConvolutions(block);
     foldTransposes(block);

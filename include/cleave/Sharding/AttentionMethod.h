@@ -1,16 +1,16 @@
-//===- AttentionForm.h - how attention reaches keys of others ---*- C++ -*-===//
+//===- AttentionMethod.h - how attention reaches keys of others -*- C++ -*-===//
 //
 // What a user may ask for where queries are cut along their sequence, in a plan (`attention: ring`) or as an option.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_SHARDING_ATTENTIONFORM_H
-#define CLEAVE_SHARDING_ATTENTIONFORM_H
+#ifndef CLEAVE_SHARDING_ATTENTIONMETHOD_H
+#define CLEAVE_SHARDING_ATTENTIONMETHOD_H
 
 #include "llvm/ADT/StringRef.h"
 
 namespace cleave::spmd {
 
-enum class AttentionForm {
+enum class AttentionMethod {
   Auto,   ///< by cost: heads, keys where they lie, keys gathered or in a ring
   Gather, ///< queries stay, and keys and values come whole
   Ring,   ///< queries stay, and keys and values come in blocks, one while another is attended to
@@ -20,4 +20,4 @@ constexpr llvm::StringLiteral kAttentionWords[] = {"auto", "gather", "ring"};
 
 } // namespace cleave::spmd
 
-#endif // CLEAVE_SHARDING_ATTENTIONFORM_H
+#endif // CLEAVE_SHARDING_ATTENTIONMETHOD_H

@@ -1,11 +1,11 @@
-//===- StageCuts.cpp - the best cuts of a row of blocks -------------------===//
+//===- StageBoundaries.cpp - the best cuts of a row of blocks -------------===//
 //
-// The dynamic programming of StageCuts.h. One recurrence serves all weights: the largest of the stages', or their sum.
+// The dynamic programming of StageBoundaries.h. One recurrence serves all weights: the largest of the stages', or their sum.
 // Least bytes among the fastest splits need a second run under the time found by the first: (largest, sum) pairs have
 // no optimal substructure, since a slower beginning with fewer bytes may lie under a slow end.
 //
 //===----------------------------------------------------------------------===//
-#include "StageCuts.h"
+#include "StageBoundaries.h"
 
 #include <algorithm>
 
@@ -14,13 +14,13 @@ using namespace cleave::schedule;
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 namespace {
-class CutFinder {
+class BoundaryFinder {
 public:
-  CutFinder(const CutProblem &problem, CutWeight weight, int64_t timeLimit)
+  BoundaryFinder(const BoundaryProblem &problem, BoundaryWeight weight, int64_t timeLimit)
       : problem(problem), weight(weight), timeLimit(timeLimit), numStages(problem.inFlight.size()),
         numBlocks(problem.blocks.size()), best((numStages + 1) * (numBlocks + 1), kNever), from(best.size(), 0) {}
 
-  std::optional<CutAnswer> run() {
+  std::optional<BoundaryAnswer> run() {
     if (numStages == 0 || numStages > numBlocks)
       return std::nullopt;
     best[at(0, 0)] = 0;
@@ -36,19 +36,19 @@ public:
 
 private:
   size_t at(size_t stages, size_t position) const { return stages * (numBlocks + 1) + position; }
-  bool isSum() const { return weight == CutWeight::CrossingBytes || weight == CutWeight::LinkNs; }
+  bool isSum() const { return weight == BoundaryWeight::CrossingBytes || weight == BoundaryWeight::LinkNs; }
   int64_t getLink(size_t end) const { return end < numBlocks ? problem.linkNs[end] : 0; }
 
   /// What the stage [.., end) adds to the weight.
   int64_t getWeight(int64_t ns, int64_t memory, size_t end) const {
     switch (weight) {
-    case CutWeight::Time:
+    case BoundaryWeight::Time:
       return std::max(ns, getLink(end));
-    case CutWeight::Memory:
+    case BoundaryWeight::Memory:
       return memory;
-    case CutWeight::CrossingBytes:
+    case BoundaryWeight::CrossingBytes:
       return end < numBlocks ? problem.crossingBytes[end] : 0;
-    case CutWeight::LinkNs:
+    case BoundaryWeight::LinkNs:
       return getLink(end);
     }
     return 0;
@@ -61,7 +61,7 @@ private:
     int64_t ns = problem.overlapsSends ? 0 : getLink(end), saved = 0, temporary = 0, parameters = 0;
     int64_t &least = best[at(stage, end)];
     for (size_t begin = end; begin-- > stage - 1;) {
-      const CutBlock &block = problem.blocks[begin];
+      const BoundaryBlock &block = problem.blocks[begin];
       if (!block.allowed.empty() && !block.allowed[stage - 1])
         return;
       ns += block.ns;
@@ -71,7 +71,7 @@ private:
       for (auto [next, bytes] : block.parameters)
         parameters += next >= end ? bytes : 0;
       int64_t memory = parameters + saved * problem.inFlight[stage - 1] + temporary;
-      if (ns > timeLimit || (weight != CutWeight::Memory && memory > problem.memoryLimit))
+      if (ns > timeLimit || (weight != BoundaryWeight::Memory && memory > problem.memoryLimit))
         return;
       int64_t own = getWeight(ns, memory, end), before = best[at(stage - 1, begin)];
       if (!isSum() && own >= least)
@@ -86,8 +86,8 @@ private:
     }
   }
 
-  CutAnswer makeAnswer() const {
-    CutAnswer answer;
+  BoundaryAnswer makeAnswer() const {
+    BoundaryAnswer answer;
     answer.weight = best[at(numStages, numBlocks)];
     size_t end = numBlocks;
     for (size_t stage = numStages; stage > 1; --stage)
@@ -96,8 +96,8 @@ private:
     return answer;
   }
 
-  const CutProblem &problem;
-  CutWeight weight;
+  const BoundaryProblem &problem;
+  BoundaryWeight weight;
   int64_t timeLimit;
   size_t numStages, numBlocks;
   /// Weight of the best way, and where its last stage begins, by (stages, position).
@@ -106,6 +106,7 @@ private:
 };
 } // namespace
 
-std::optional<CutAnswer> cleave::schedule::findCuts(const CutProblem &problem, CutWeight weight, int64_t timeLimit) {
-  return CutFinder(problem, weight, timeLimit).run();
+std::optional<BoundaryAnswer> cleave::schedule::findBoundaries(const BoundaryProblem &problem, BoundaryWeight weight,
+                                                               int64_t timeLimit) {
+  return BoundaryFinder(problem, weight, timeLimit).run();
 }
