@@ -103,6 +103,12 @@ std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
                     found.plan->cluster->name, formatTime(best.ns), follow, formatTime(found.oneDeviceNs)),
       llvm::formatv("a rank takes {0}, of them {1} weights and states, and sends {2}", formatBytes(best.peakBytes),
                     formatBytes(best.storedBytes), formatBytes(best.sentBytes))};
+  constexpr double kMuch = 0.95;
+  bool isAlone = llvm::all_of(found.plan->mesh, [](const spmd::MeshAxis &axis) { return axis.size == 1; });
+  if (best.ns > kMuch * found.oneDeviceNs && !isAlone && !found.plan->uneven)
+    lines.push_back(
+        "no split saves much here; --uneven looks at splits that do not divide as well, and pads their last "
+        "shards");
   if (found.binding)
     lines.push_back(llvm::formatv("memory binds: {0} more a rank would save {1}", formatBytes(found.binding->moreBytes),
                                   formatTime(found.binding->savedNs)));

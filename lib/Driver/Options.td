@@ -218,7 +218,7 @@ foreach option = !listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions)
   defvar name = !subst("-", "_", option.Name);
   defvar member = "compile.sharding." # option.Member;
   defvar commands = !cond(!eq(option.Name, "plan") : !listconcat(kPlanning, [Schedule]),
-                          !or(!eq(option.Name, "mesh"), !eq(option.Name, "shard"), !eq(option.Name, "state")) : kPlanning,
+                          !or(!eq(option.Name, "mesh"), !eq(option.Name, "shard"), !eq(option.Name, "state"), !eq(option.Name, "uneven")) : kPlanning,
                           true : kSharding);
   defvar flags = !cond(!or(!eq(option.Name, "optimize"), !eq(option.Name, "attention")) : [UntilOptimized],
                        !or(!eq(option.Name, "keep-plan"), !eq(option.Name, "trace-decisions")) : [UntilPropagated],
