@@ -14,6 +14,7 @@ llvm::Expected<StageCutter> StageCutter::create(mlir::func::FuncOp func, const D
   cutter.graph = makeStageGraph(func, rates);
   cutter.options.latencyNs = rates.getMessageNs();
   cutter.options.bytesPerNs = rates.link.bytesPerNs;
+  cutter.options.speeds = rates.speeds;
   if (!pipeline)
     return cutter;
   for (const spmd::PlanPattern &pattern : pipeline->together) {
@@ -26,6 +27,8 @@ llvm::Expected<StageCutter> StageCutter::create(mlir::func::FuncOp func, const D
   cutter.said = pipeline->said;
   cutter.options.relays = pipeline->relays;
   cutter.options.memoryLimit = pipeline->memoryLimit;
+  if (pipeline->memoryLimit != 0)
+    cutter.options.memoryLimits = rates.memoryBytes;
   if (pipeline->balance == spmd::PlanBalance::Latency)
     cutter.options.objective = schedule::SplitObjective::Latency;
   return cutter;
