@@ -33,6 +33,8 @@ defvar kPlanOptions = [
               "'PAST=PRESENT'", "Sharding", /*isList=*/true>,
   ShardOption<"free", "free", "bool", "false",
               "every axis may cut whatever it can where no rule says otherwise: what takes least time on the cluster", "", "Sharding">,
+  ShardOption<"uneven", "uneven", "bool", "false",
+              "axes need not divide what they split: the last shards are padded; without it such dims are replicated", "", "Sharding">,
 ];
 
 /// Of spmd-propagate.

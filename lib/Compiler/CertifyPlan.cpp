@@ -260,6 +260,8 @@ std::optional<PlanProof> Compilation::PlanProver::verify(const Certificate &cert
     return fail(makeError("{0}", error.format())), std::nullopt;
   if (!takeCluster(plan.cluster))
     return std::nullopt;
+  // What may be padded is more, so that what is proved is no less.
+  given.uneven |= plan.uneven;
   // Of a mesh that was given the certificate says no number of devices.
   if (given.mesh.empty() && certificate.devices == 0)
     given.mesh = plan.mesh;

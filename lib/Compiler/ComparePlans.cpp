@@ -81,9 +81,6 @@ static void readWeights(Taken &taken) {
   });
 }
 
-/// `h.*/attn/MatMul`.
-static std::string starNumbers(StringRef name) { return llvm::join(NumberedName(name).texts, "*"); }
-
 /// What a node sends several times is one entry with a count; equal layers are one place.
 static void readReport(Taken &taken, const Report &report) {
   std::string mesh;
@@ -95,7 +92,7 @@ static void readReport(Taken &taken, const Report &report) {
   if (report.time)
     taken.totals.ns = report.time->getCallNs();
   for (const CollectiveReport &one : report.collectives) {
-    Sendings &place = taken.sendings[starNumbers(one.node)];
+    Sendings &place = taken.sendings[NumberedName(one.node).getStarred()];
     place.counts[{one.kind, one.wireBytes / std::max<int64_t>(one.times, 1)}] += one.times;
     place.ns += one.ns;
     place.bytes += one.wireBytes;

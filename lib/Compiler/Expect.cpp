@@ -18,7 +18,7 @@ using spmd::PlanBound;
 /// Whether a bound counts this collective.
 static bool isMeant(const PlanBound &bound, const CollectiveReport &one) {
   return (bound.kind.empty() || bound.kind == one.kind) &&
-         (bound.axis.empty() || llvm::is_contained(one.axes, bound.axis));
+         (bound.axis.empty() || llvm::is_contained(one.axes, bound.axis)) && (!bound.isOfWeights || one.isOfWeights);
 }
 
 /// What the program has of it; nothing: that is not known.
@@ -50,7 +50,7 @@ static std::string describe(const PlanBound &bound, double has) {
   case PlanBound::Of::Time:
     return "a rank is predicted to take " + formatTime(has);
   case PlanBound::Of::Count:
-    return llvm::formatv("the program has {0} {1}{2}", number, bound.kind,
+    return llvm::formatv("the program has {0} {1}{2}{3}", number, bound.kind, bound.isOfWeights ? " of weights" : "",
                          bound.axis.empty() ? "" : " over " + bound.axis);
   }
   return "";

@@ -343,3 +343,18 @@ std::optional<std::vector<ValueExplanation>> Explainer::explain(StringRef text) 
 std::vector<ValueExplanation> Explainer::explainName(StringRef name) const {
   return state->explain([&](StringRef other) { return other == name; });
 }
+
+std::optional<Alternative> Explainer::findNextBest(StringRef name) const {
+  std::optional<Alternative> least;
+  auto offer = [&](const Alternative &other) {
+    if (!least || other.bytes < least->bytes)
+      least = other;
+  };
+  for (const ValueExplanation &value : explainName(name)) {
+    for (const AxisExplanation &axis : value.axes)
+      if (axis.nextBest)
+        offer(*axis.nextBest);
+    llvm::for_each(value.alternatives, offer);
+  }
+  return least;
+}

@@ -311,12 +311,13 @@ static llvm::Error warnOfArrays(ModuleOp module, StringRef inputs) {
 OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   Telling telling(onProgress, "phase imported");
   auto start = std::chrono::steady_clock::now();
-  auto [planFile, mesh, rules, states, free] =
+  auto [planFile, mesh, rules, states, free, uneven] =
       std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
-  auto readPlan = [&, &planFile = planFile, &mesh = mesh, &rules = rules, &states = states, &free = free] {
+  auto readPlan = [&, &planFile = planFile, &mesh = mesh, &rules = rules, &states = states, &free = free,
+                   &uneven = uneven] {
     return spmd::readPlan(
         context.get(),
-        {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, free, options.cluster});
+        {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, free, uneven, options.cluster});
   };
   FailureOr<spmd::PlanRef> read = readPlan();
   if (succeeded(read) && !(*read && (*read)->cluster) && !options.gpu.empty()) {

@@ -39,9 +39,23 @@ double Compilation::PlanFinder::getMeasure(const PlanCell &cell) const {
   return request.objective == PlanObjective::Throughput ? cell.spanNs : cell.ns;
 }
 
+/// A limit that a user names counts instead of what devices have. What is no limit is 0.
+/// \param fitsDevices each rank takes no more than its own device has
+bool Compilation::PlanFinder::fitsMemory(int64_t peakBytes, bool fitsDevices) const {
+  return (limit == 0 || peakBytes <= limit) &&
+         (request.memoryBytes != 0 || given.cluster->unlike.empty() || fitsDevices);
+}
+
 /// Both limits are hard, of memory and of time.
 bool Compilation::PlanFinder::fits(const PlanCell &cell) const {
-  return (limit == 0 || cell.peakBytes <= limit) && (request.withinNs == 0 || cell.ns <= request.withinNs);
+  return fitsMemory(cell.peakBytes, cell.fitsDevices) && (request.withinNs == 0 || cell.ns <= request.withinNs);
+}
+
+/// Of devices that differ each rank of one stage may take as much as the least has; stages can be unequal, up to the most.
+int64_t Compilation::PlanFinder::getLimit(const StageCell &stages) const {
+  if (request.memoryBytes != 0 || given.cluster->unlike.empty() || stages.isPipeline() || request.devices == 0)
+    return limit;
+  return given.cluster->getMemoryBytes(llvm::to_vector(llvm::seq<int64_t>(0, request.devices)));
 }
 
 /// What takes longer than the best by the least that a cell can take. Where memory counts, or any plan may be on the front, nothing does.
@@ -67,12 +81,13 @@ Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std
 /// Stages are cut for time; where a rank then has too much, within the limit, if they can be.
 Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::shared_ptr<Plan> &plan, double least) {
   State::Prediction taken = predictAsTaken(plan, least);
-  if (!plan->pipeline || limit == 0 || taken.ns == kNever || taken.peakBytes <= limit)
+  if (!plan->pipeline || limit == 0 || taken.ns == kNever || fitsMemory(taken.peakBytes, taken.fitsDevices))
     return taken;
   auto limited = std::make_shared<Plan>(*plan);
   limited->pipeline->memoryLimit = limit;
   State::Prediction again = predictAsTaken(limited, least);
-  if (again.ns == kNever || again.peakBytes >= taken.peakBytes)
+  bool isSmaller = again.peakBytes < taken.peakBytes || fitsMemory(again.peakBytes, again.fitsDevices);
+  if (again.ns == kNever || !isSmaller)
     return taken;
   plan = limited;
   return again;
@@ -94,12 +109,13 @@ void Compilation::PlanFinder::tryPlan(Plan plan, int64_t storedBytes, Look &look
   cell.peakBytes = taken.peakBytes;
   cell.storedBytes = made->pipeline ? taken.parameterBytes : storedBytes;
   cell.sentBytes = taken.sentBytes;
+  cell.fitsDevices = taken.fitsDevices;
   leastBytes = std::min(leastBytes, cell.peakBytes);
   leastNs = std::min(leastNs, cell.ns);
   bool isAnswer = fits(cell);
-  cell.verdict = isAnswer                              ? PlanCell::Verdict::Worse
-                 : limit > 0 && cell.peakBytes > limit ? PlanCell::Verdict::Memory
-                                                       : PlanCell::Verdict::Slow;
+  cell.verdict = isAnswer                                        ? PlanCell::Verdict::Worse
+                 : !fitsMemory(cell.peakBytes, cell.fitsDevices) ? PlanCell::Verdict::Memory
+                                                                 : PlanCell::Verdict::Slow;
   tried.push_back({cell, made});
   if (hasAnswer && !(isAnswer && getMeasure(cell) < getMeasure(known)))
     return;
@@ -118,9 +134,9 @@ const CellAnswer *Compilation::PlanFinder::searchCell(Look &look) {
   CellSearch &search = look.cell.getSearch();
   PlanCell &known = look.best.cell;
   int64_t stages = look.candidate.stages.stages;
-  int64_t most = std::numeric_limits<int64_t>::max();
-  if (limit > 0 && limit < most / stages)
-    most = limit * stages;
+  int64_t most = std::numeric_limits<int64_t>::max(), own = getLimit(look.candidate.stages);
+  if (own > 0 && own < most / stages)
+    most = own * stages;
   if (const CellAnswer *smallest = request.takesLeast ? search.findSmallest() : nullptr)
     most = smallest->storedBytes;
   for (unsigned round = 0; round < kMostTries; ++round) {
@@ -136,7 +152,7 @@ const CellAnswer *Compilation::PlanFinder::searchCell(Look &look) {
       return met;
     auto beside = static_cast<double>((known.peakBytes - known.storedBytes) * stages);
     search.setValueShare(std::max(beside, 0.0) / std::max(search.countValues(met->getDecision()), 1.0));
-    most = met->storedBytes - (known.peakBytes - limit) * stages;
+    most = met->storedBytes - (known.peakBytes - own) * stages;
   }
   return search.findSmallest();
 }

@@ -52,7 +52,7 @@ std::unique_ptr<MeshProblem> Compilation::State::makeProblem(const Plan &plan, c
   made->atoms = MeshAtoms::create(*made->module);
   if (!made->atoms)
     return nullptr;
-  FailureOr<AtomList> free = getFreeAtoms(*made->module, *made->atoms);
+  FailureOr<FreeAtoms> free = getFreeAtoms(*made->module, *made->atoms);
   if (failed(free))
     return nullptr;
   made->source = FunctionProblem::create(*func, *made->atoms, {/*holdsQueries=*/false, storesParameters, *free});

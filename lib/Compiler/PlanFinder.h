@@ -69,7 +69,9 @@ private:
   bool isBeyond(const spmd::StageCell &stages, double ns) const;
   /// What is to be little of an answer.
   double getMeasure(const PlanCell &cell) const;
+  bool fitsMemory(int64_t peakBytes, bool fitsDevices) const;
   bool fits(const PlanCell &cell) const;
+  int64_t getLimit(const spmd::StageCell &stages) const;
   spmd::Plan makeGiven(const Candidate &candidate) const;
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
 

@@ -105,6 +105,11 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
   if (!report)
     return impossible;
   bool hasRings = copy->walk([](exec::PartialAttentionOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  return {report->time->getCallNs(), report->peakBytesPerRank,  hasRings,
-          report->getWireBytes(),    report->time->getSpanNs(), report->parameterBytesPerRank};
+  return {report->time->getCallNs(),
+          report->peakBytesPerRank,
+          hasRings,
+          report->getWireBytes(),
+          report->time->getSpanNs(),
+          report->parameterBytesPerRank,
+          !report->memory || report->memory->excess.empty()};
 }

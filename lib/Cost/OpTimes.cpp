@@ -21,8 +21,9 @@ using namespace cleave;
 using namespace cleave::cost;
 
 OpTimes::OpTimes(const spmd::Cluster &cluster, spmd::MeshAttr mesh, spmd::MeshAttr whole)
-    : cluster(cluster), mesh(mesh), whole(spmd::getClusterMesh(whole)),
-      model(spmd::makeCostModel(cluster, this->whole, spmd::getClusterMesh(mesh).names, spmd::Optimize::Time)) {}
+    : mesh(mesh), whole(spmd::getClusterMesh(whole)),
+      cluster(cluster.unlike.empty() ? cluster : spmd::makeAlike(cluster, spmd::listDevices(this->whole))),
+      model(spmd::makeCostModel(this->cluster, this->whole, spmd::getClusterMesh(mesh).names, spmd::Optimize::Time)) {}
 
 FailureOr<OpTimes> OpTimes::get(ModuleOp module) {
   FailureOr<std::optional<spmd::Cluster>> cluster = spmd::readCluster(module);

@@ -52,7 +52,7 @@ static bool meet(MutableArrayRef<Runner> runners, int64_t rank) {
   return true;
 }
 
-/// Each round lets every rank work and every pair that can meet: as many rounds as a rank has messages at the most.
+/// Each round lets every rank work, and every pair that can meet; the last one finds nobody that can.
 std::optional<RanksTime> cleave::cost::simulateRanks(ArrayRef<std::vector<RankStep>> ranks) {
   std::vector<Runner> runners;
   for (ArrayRef<RankStep> steps : ranks)

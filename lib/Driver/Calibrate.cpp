@@ -87,7 +87,7 @@ ExitCode cleave::driver::calibrateCommand(Session &session) {
     llvm::outs() << text;
   std::string off;
   for (const spmd::Deviation &deviation : fitted.deviations)
-    if (deviation.getMean() > spmd::kLargestDeviation)
+    if (!deviation.isPart && deviation.getMean() > spmd::kLargestDeviation)
       off += formatv("{0}{1} ({2:P0})", off.empty() ? "" : ", ", deviation.what, deviation.getMean());
   if (!off.empty())
     return session.fail(makeError("no cluster is written: the formulas are off by more than {0:P0} for {1}",

@@ -213,6 +213,12 @@ private:
       return "'--top K' writes the K best plans: expected a number above 0, and a folder, '-o DIR'";
     if (options.plan.wantsFront && options.plan.takesLeast)
       return "'--front' goes from the least time to the least memory, '--memory least' asks for its end";
+    if (StringRef picture = options.schedule.draw; !picture.empty()) {
+      if (!options.plan.wantsFront)
+        return "'--draw' draws time against memory, which '--front' asks for";
+      if (!picture.ends_with(".svg"))
+        return llvm::formatv("'--draw {0}': expected a file that ends in .svg", picture);
+    }
     return "";
   }
 

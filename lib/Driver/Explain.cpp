@@ -82,21 +82,9 @@ static void print(llvm::raw_ostream &os, size_t number, const CollectiveReport &
                       collective.node.empty() ? "-" : collective.node, collective.cause);
 }
 
-/// The least that another choice at the collective's node costs more. What is asked first of a collective is what it would
-/// take to do without it.
+/// What is asked first of a collective is what it would take to do without it.
 static void printNextBest(llvm::raw_ostream &os, const CollectiveReport &collective, const Explainer &explainer) {
-  std::optional<Alternative> least;
-  auto offer = [&](const Alternative &other) {
-    if (!least || other.bytes < least->bytes)
-      least = other;
-  };
-  for (const ValueExplanation &value : explainer.explainName(collective.node)) {
-    for (const AxisExplanation &axis : value.axes)
-      if (axis.nextBest)
-        offer(*axis.nextBest);
-    llvm::for_each(value.alternatives, offer);
-  }
-  if (least)
+  if (std::optional<Alternative> least = explainer.findNextBest(collective.node))
     print(os, *least);
 }
 

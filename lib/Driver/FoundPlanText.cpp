@@ -7,6 +7,7 @@
 
 #include "TextTable.h"
 
+#include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Sharding/Cluster.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -103,6 +104,18 @@ std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
                     found.plan->cluster->name, formatTime(best.ns), follow, formatTime(found.oneDeviceNs)),
       llvm::formatv("a rank takes {0}, of them {1} weights and states, and sends {2}", formatBytes(best.peakBytes),
                     formatBytes(best.storedBytes), formatBytes(best.sentBytes))};
+  constexpr double kMuch = 0.95;
+  bool isAlone = llvm::all_of(found.plan->mesh, [](const spmd::MeshAxis &axis) { return axis.size == 1; });
+  if (best.ns > kMuch * found.oneDeviceNs && !isAlone && !found.plan->uneven)
+    lines.push_back(
+        "no split saves much here; --uneven looks at splits that do not divide as well, and pads their last "
+        "shards");
+  const spmd::Cluster &cluster = *found.plan->cluster;
+  std::vector<int64_t> devices = spmd::listDevices(spmd::getClusterMesh(*found.plan));
+  if (double speed = cluster.getSpeed(devices); speed < 1 && !best.stages.isPipeline())
+    lines.push_back(llvm::formatv("shards are equally large, so all wait for the slowest device, which has {0:f2} of "
+                                  "the speed; stages of a pipeline can be unequal",
+                                  speed));
   if (found.binding)
     lines.push_back(llvm::formatv("memory binds: {0} more a rank would save {1}", formatBytes(found.binding->moreBytes),
                                   formatTime(found.binding->savedNs)));

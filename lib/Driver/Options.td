@@ -106,6 +106,7 @@ def front : Switch<"front", "plan.wantsFront", [Plan],
 defm pin : Value<"pin", "RULE", "pins", [Plan], "holds what a rule says, as --shard does, and says what that costs; may repeat">;
 def roles : Switch<"roles", "roles", [Plan], "prints what each weight is to the model, and how the plan splits it">;
 def support : Switch<"support", "support", [Plan], "prints which ops no axis can split, and why">;
+def explain : Switch<"explain", "explain", [Plan], "prints why: what other stages and each style take, and the collectives that take longest">;
 defm emit : Value<"emit", "PHASE", "emit", [Run, Shard], "how far to go">;
 }
 
@@ -194,7 +195,8 @@ defm certificate : Value<"certificate", "FILE.json", "certificate", [Plan], "a p
 defm table : Value<"table", "FILE.csv", "schedule.table", [Schedule],
                    "the schedule as a table of torch.distributed.pipelining; - is standard output">;
 def compute_only : Switch<"compute-only", "schedule.computeOnly", [Schedule], "leaves messages out of the table">;
-defm draw : Value<"draw", "FILE", "schedule.draw", [Schedule], "a picture (.svg), a page (.html) or a trace for Perfetto (.json)">;
+defm draw : Value<"draw", "FILE", "schedule.draw", [Plan, Schedule],
+                   "a picture (.svg), a page (.html) or a trace for Perfetto (.json); of plan --front, a picture">;
 }
 
 def Printing : OptionGroup<"5">, HelpText<"Printing">;
@@ -218,7 +220,7 @@ foreach option = !listconcat(kPlanOptions, kPropagateOptions, kPartitionOptions)
   defvar name = !subst("-", "_", option.Name);
   defvar member = "compile.sharding." # option.Member;
   defvar commands = !cond(!eq(option.Name, "plan") : !listconcat(kPlanning, [Schedule]),
-                          !or(!eq(option.Name, "mesh"), !eq(option.Name, "shard"), !eq(option.Name, "state")) : kPlanning,
+                          !or(!eq(option.Name, "mesh"), !eq(option.Name, "shard"), !eq(option.Name, "state"), !eq(option.Name, "uneven")) : kPlanning,
                           true : kSharding);
   defvar flags = !cond(!or(!eq(option.Name, "optimize"), !eq(option.Name, "attention")) : [UntilOptimized],
                        !or(!eq(option.Name, "keep-plan"), !eq(option.Name, "trace-decisions")) : [UntilPropagated],

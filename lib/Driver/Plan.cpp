@@ -10,6 +10,7 @@
 #include "cleave/Driver/FoundPlanText.h"
 #include "cleave/Driver/PlanProof.h"
 #include "cleave/Driver/PlanQuestions.h"
+#include "cleave/Driver/PlanReasons.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -44,8 +45,15 @@ static llvm::Error writePlans(llvm::StringRef folder, llvm::ArrayRef<PlanCell> c
   return llvm::Error::success();
 }
 
-/// Into a folder where there are several, a file where there is one.
+/// A picture where one is asked for; plans into a folder where there are several, a file where there is one.
 static llvm::Error writeFound(const Options &options, const FoundPlan &found) {
+  if (!options.schedule.draw.empty()) {
+    std::string picture;
+    llvm::raw_string_ostream os(picture);
+    drawFrontSvg(os, found);
+    if (llvm::Error error = writeTextAtomically(options.schedule.draw, picture))
+      return error;
+  }
   if (options.writesToOutput())
     return llvm::Error::success();
   if (options.plan.wantsFront || options.top > 0)
@@ -83,13 +91,16 @@ static std::optional<FoundPlan> findPinned(Session &session) {
 }
 
 /// With -o to standard output, else to where no plan is.
-static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &found, const PlanProof *proof) {
+static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &found, const PlanProof *proof,
+                  const PlanReasons *reasons) {
   const Options &options = session.getOptions();
   printCells(os, found);
   if (options.plan.wantsFront)
     drawFront(os, found);
   for (const std::string &line : summarize(found))
     os << "found: " << line << '\n';
+  if (reasons)
+    printReasons(os, found, *reasons);
   if (size_t written = options.writesToOutput() ? 0 : listWritten(options, found).size())
     os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output << '\n';
   if (proof)
@@ -107,6 +118,12 @@ ExitCode cleave::driver::planCommand(Session &session) {
   llvm::json::Object structure;
   if (!found || !answerStructure(session, found->plan.get(), &structure))
     return session.getExitCode();
+  std::optional<PlanReasons> reasons;
+  if (options.explain) {
+    if (!(reasons = session.explainPlan(*found, options.plan)))
+      return session.getExitCode();
+    structure["explain"] = toJson(*reasons);
+  }
   std::optional<PlanProof> proof;
   if (!options.certificate.empty() && !(proof = writeCertificate(session, *found)))
     return session.getExitCode();
@@ -116,7 +133,8 @@ ExitCode cleave::driver::planCommand(Session &session) {
     if (llvm::Error error = writeReport(options, *found, proof ? &*proof : nullptr, std::move(structure)))
       return session.fail(std::move(error));
   if (!options.quiet)
-    print(options.writesToOutput() ? llvm::errs() : llvm::outs(), session, *found, proof ? &*proof : nullptr);
+    print(options.writesToOutput() ? llvm::errs() : llvm::outs(), session, *found, proof ? &*proof : nullptr,
+          reasons ? &*reasons : nullptr);
   if (options.writesToOutput())
     llvm::outs() << found->getBest().text;
   return kDone;

@@ -129,11 +129,30 @@ void cleave::printPipeline(llvm::raw_ostream &os, const llvm::json::Object &pipe
 
 /// Ranks run against each other. Once memory is planned streams wait for each other, too, which is no matter here.
 static std::optional<cost::RanksTime> predict(ArrayRef<func::FuncOp> ranks, const SymbolTable &symbols,
-                                              const cost::OpTimes &times) {
+                                              ArrayRef<cost::OpTimes> times) {
   std::vector<std::vector<cost::RankStep>> steps;
-  for (func::FuncOp rank : ranks)
-    steps.push_back(cost::listSteps(rank, symbols, times));
+  for (auto [rank, own] : llvm::zip_equal(ranks, times))
+    steps.push_back(cost::listSteps(rank, symbols, own));
   return cost::simulateRanks(steps);
+}
+
+/// Each rank of a pipeline stands for all that are at its place along the others' axes, and goes by the slowest of their devices.
+static std::vector<cost::OpTimes> makeTimes(ModuleOp module, size_t numRanks, const spmd::Cluster &cluster) {
+  spmd::MeshAttr mesh = spmd::getMesh(module), whole = pipe::getWholeMesh(module);
+  auto axis = module->getAttrOfType<StringAttr>(pipe::PipeDialect::kAxisAttr);
+  std::vector<cost::OpTimes> times;
+  for (size_t rank = 0; rank < numRanks; ++rank)
+    times.emplace_back(axis && !cluster.unlike.empty()
+                           ? spmd::makeAlike(cluster, spmd::listDevices(spmd::getClusterMesh(whole), axis.getValue(),
+                                                                        static_cast<int64_t>(rank)))
+                           : cluster,
+                       mesh, whole);
+  return times;
+}
+
+/// How much a rank takes beyond what its device has.
+static int64_t getExcess(const Report &report) {
+  return report.memory ? report.peakBytesPerRank - report.memory->deviceBytes : std::numeric_limits<int64_t>::min();
 }
 
 /// Of the rank that sends most, but for the maxima over all.
@@ -141,12 +160,12 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
   assert(!ranks.empty() && "no ranks");
   auto module = func::FuncOp(ranks.front())->getParentOfType<ModuleOp>();
   const SymbolTable symbols(module);
-  std::optional<cost::OpTimes> times;
+  std::vector<cost::OpTimes> times;
   if (cluster)
-    times.emplace(*cluster, spmd::getMesh(module), pipe::getWholeMesh(module));
+    times = makeTimes(module, ranks.size(), *cluster);
   std::vector<Report> reports;
-  for (func::FuncOp rank : ranks)
-    reports.push_back(makeReport(rank, model, symbols, times ? &*times : nullptr));
+  for (auto [number, rank] : llvm::enumerate(ranks))
+    reports.push_back(makeReport(rank, model, symbols, times.empty() ? nullptr : &times[number]));
   Report whole =
       *llvm::max_element(reports, [](const Report &a, const Report &b) { return a.getWireBytes() < b.getWireBytes(); });
   if (auto mesh = module->getAttrOfType<spmd::MeshAttr>(pipe::PipeDialect::kMeshAttr)) {
@@ -160,6 +179,8 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
   whole.inputs.clear();
   whole.outputs.clear();
   whole.flops = 0;
+  whole.memory =
+      llvm::max_element(reports, [](const Report &a, const Report &b) { return getExcess(a) < getExcess(b); })->memory;
   int64_t inner = spmd::getMesh(module).getNumRanks();
   for (const Report &report : reports) {
     addTensors(report.inputs, whole.inputs);
@@ -174,7 +195,7 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
     if (whole.time && report.time->getNs() > whole.time->getNs())
       whole.time = report.time;
   }
-  if (times)
-    whole.time->ranks = predict(ranks, symbols, *times);
+  if (!times.empty())
+    whole.time->ranks = predict(ranks, symbols, times);
   return whole;
 }

@@ -13,6 +13,7 @@
 
 #include "cleave/Cost/Memory.h"
 #include "cleave/Cost/Program.h"
+#include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Packed.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
@@ -193,10 +194,54 @@ static void countPadding(func::FuncOp func, PaddingReport &padding) {
     padding.values = {values[0], values[1]};
 }
 
+namespace {
+/// Which values of a function are parameters, or made of these and of constants alone: nothing of them depends on a call.
+class WeightValues {
+public:
+  explicit WeightValues(func::FuncOp func);
+
+  bool contains(Value value) const { return kinds.lookup(value) == Kind::Weight; }
+
+private:
+  enum class Kind { Other, Constant, Weight };
+  void add(Operation &op);
+
+  llvm::DenseMap<Value, Kind> kinds;
+};
+} // namespace
+
+WeightValues::WeightValues(func::FuncOp func) {
+  for (BlockArgument argument : func.getArguments())
+    if (func.getArgAttr(argument.getArgNumber(), spmd::kParameterAttr))
+      kinds[argument] = Kind::Weight;
+  func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { add(*op); });
+}
+
+/// Operands come before the op, and a loop before its body, in which what it captures is what it was outside.
+void WeightValues::add(Operation &op) {
+  if (auto loop = dyn_cast<nn::LoopOp>(op)) {
+    auto inside = loop.getBody().getArguments().take_back(loop.getCaptured().size());
+    for (auto [captured, argument] : llvm::zip_equal(loop.getCaptured(), inside))
+      kinds[argument] = kinds.lookup(captured);
+    return;
+  }
+  Kind made = op.getNumOperands() == 0 && nn::isData(&op) ? Kind::Constant : Kind::Other;
+  auto kindOf = [&](Value operand) { return kinds.lookup(operand); };
+  if (isa<spmd::ParameterOpInterface>(op))
+    made = Kind::Weight;
+  else if (op.getNumOperands() > 0 && !llvm::is_contained(llvm::map_range(op.getOperands(), kindOf), Kind::Other))
+    made = llvm::is_contained(llvm::map_range(op.getOperands(), kindOf), Kind::Weight) ? Kind::Weight : Kind::Constant;
+  for (Value result : op.getResults())
+    kinds[result] = made;
+}
+
 /// What each op sends, with its part of the time, and what all take.
 static void countOps(func::FuncOp func, const SymbolTable &symbols, const cost::OpTimes *times, Report &report) {
+  const WeightValues weights(func);
   cost::ProgramCost sum = cost::countProgram(func, symbols, times, [&](Operation &op, const cost::OpVisit &visit) {
     std::vector<CollectiveReport> sent = describeSent(&op);
+    for (CollectiveReport &one : sent)
+      one.isOfWeights = llvm::all_of(op.getOperands(), [&](Value operand) { return weights.contains(operand); });
     share(sent, visit.cost.communicationNs);
     if (visit.isRepeated)
       repeat(sent, visit.runs);

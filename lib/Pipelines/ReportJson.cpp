@@ -68,6 +68,8 @@ static void write(llvm::json::OStream &json, const CollectiveReport &collective)
     json.attribute("times", collective.times);
   if (collective.ns > 0)
     json.attribute("ns", collective.ns);
+  if (collective.isOfWeights)
+    json.attribute("of_weights", true);
   json.attribute("node", collective.node);
   json.attribute("cause", collective.cause);
 }

@@ -31,7 +31,8 @@ struct Shard : spmd::impl::ShardPipelineBase<Shard> {
 
   ShardOptions getOptions() const {
     ShardOptions options;
-    static_cast<spmd::AnnotateOptions &>(options) = {plan, mesh, llvm::to_vector(shard), llvm::to_vector(state), free};
+    static_cast<spmd::AnnotateOptions &>(options) = {plan, mesh,  llvm::to_vector(shard), llvm::to_vector(state),
+                                                     free, uneven};
     static_cast<spmd::PropagateOptions &>(options) = {optimize, keepPlan, attention, memoryPrice, traceDecisions};
     static_cast<spmd::PartitionOptions &>(options) = {checkBytes};
     return options;

@@ -46,6 +46,8 @@ private:
   LogicalResult readEfficiency(yaml::Node *node, double &efficiency);
   LogicalResult readDevice(yaml::Node *node);
   LogicalResult readFlops(yaml::Node *node);
+  LogicalResult readUnlike(yaml::Node *node);
+  LogicalResult checkUnlike();
   LogicalResult readLink(yaml::Node *node, ArrayRef<StringRef> keys, ClusterLevel &level);
   LogicalResult readLinks(yaml::Node *node);
   LogicalResult readLevel(yaml::Node *node);
@@ -55,6 +57,8 @@ private:
   Cluster &cluster;
   /// Axes that name one of the links, which may stand behind them.
   std::vector<std::tuple<std::string, std::string, const yaml::Node *>> named;
+  /// Where a device is said to be unlike the others.
+  std::map<int64_t, const yaml::Node *> unlikePlaces;
 };
 } // namespace
 
@@ -159,6 +163,47 @@ LogicalResult ClusterReader::readDevice(yaml::Node *node) {
   return success();
 }
 
+/// Several devices that are so, in one entry. A faster device than `device` would make every bound wrong that rests on it.
+/// Numbers are checked against how many there are in the end, for links may stand behind.
+LogicalResult ClusterReader::readUnlike(yaml::Node *node) {
+  std::vector<std::pair<int64_t, const yaml::Node *>> devices;
+  UnlikeDevice unlike;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "speed")
+      return readEfficiency(value, unlike.speed);
+    if (key == "memory")
+      return reader.readBytes(value, unlike.memoryBytes);
+    return reader.readSequence(value, "a list of devices, such as [2, 3]", [&](yaml::Node *number) {
+      devices.push_back({0, number});
+      return reader.readInteger(number, devices.back().first, 0, INT32_MAX);
+    });
+  };
+  if (failed(reader.readMapping(node, "devices that are not as the others, such as {devices: [2, 3], speed: 0.5}",
+                                {"devices", "speed", "memory"}, readEntry)))
+    return failure();
+  if (devices.empty() || (unlike.speed == 1 && unlike.memoryBytes == 0))
+    return reader.fail(node, devices.empty() ? "it is not said which devices are so"
+                                             : "devices that are not as the others have a speed or a memory");
+  for (auto [number, place] : devices) {
+    if (!cluster.unlike.emplace(number, unlike).second)
+      return reader.fail(place, "device " + Twine(number) + " is given twice");
+    unlikePlaces[number] = place;
+  }
+  return success();
+}
+
+/// When it is known how many devices there are: one link stands for any number of them.
+///
+/// What is beyond them would never be looked up.
+LogicalResult ClusterReader::checkUnlike() {
+  int64_t count = cluster.getNumDevices();
+  for (auto [number, place] : unlikePlaces)
+    if (count > 0 && number >= count)
+      return reader.fail(place, "the cluster has devices 0 to " + Twine(count - 1));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Links
 //===----------------------------------------------------------------------===//
@@ -244,11 +289,14 @@ LogicalResult ClusterReader::read(yaml::Node *node) {
       return reader.readMapping(
           value, "axes and their links, such as {data: ib}", {},
           [&](StringRef axis, yaml::KeyValueNode &line) { return readAxis(axis, line.getValue()); }, "a link");
+    if (key == "unlike")
+      return reader.readSequence(value, "a list of devices that are not as the others",
+                                 [&](yaml::Node *unlike) { return readUnlike(unlike); });
     (key == "device" ? hasDevice : hasLinks) = true;
     return key == "device" ? readDevice(value) : readLinks(value);
   };
   if (failed(reader.readMapping(node, "a cluster, such as {device: .., links: ..}",
-                                {"name", "device", "collective", "links", "axes"}, readEntry)))
+                                {"name", "device", "unlike", "collective", "links", "axes"}, readEntry)))
     return failure();
   if (!hasDevice || !hasLinks)
     return reader.fail(node, hasDevice ? "a cluster needs links" : "a cluster needs a device");
@@ -262,7 +310,7 @@ LogicalResult ClusterReader::read(yaml::Node *node) {
     }
     cluster.axes[axis] = found->link;
   }
-  return success();
+  return checkUnlike();
 }
 
 LogicalResult cleave::spmd::readClusterKeys(YamlReader &reader, yaml::Node *node, Cluster &cluster) {

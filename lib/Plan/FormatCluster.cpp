@@ -40,8 +40,22 @@ static std::string formatDevice(const ClusterDevice &device) {
   return text + "  launch: " + formatNumber(device.launchNs) + "ns\n";
 }
 
+/// A line for each device: who wrote several into one did so by hand.
+static std::string formatUnlike(const Cluster &cluster) {
+  std::string text = cluster.unlike.empty() ? "" : "unlike:\n";
+  for (const auto &[number, unlike] : cluster.unlike) {
+    text += formatv("  - {{devices: [{0}]", number);
+    if (unlike.speed != 1)
+      text += ", speed: " + formatNumber(unlike.speed);
+    if (unlike.memoryBytes > 0)
+      text += formatv(", memory: {0}B", unlike.memoryBytes);
+    text += "}\n";
+  }
+  return text;
+}
+
 std::string cleave::spmd::formatCluster(const Cluster &cluster) {
-  std::string text = "name: " + cluster.name + "\n" + formatDevice(cluster.device) +
+  std::string text = "name: " + cluster.name + "\n" + formatDevice(cluster.device) + formatUnlike(cluster) +
                      "collective: " + formatNumber(cluster.beginNs) + "ns\n";
   if (cluster.levels.size() == 1 && cluster.levels.front().devices == 0) {
     text += "links: {" + formatLink(cluster.levels.front().link) + "\n";

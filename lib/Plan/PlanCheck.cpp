@@ -397,6 +397,7 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
     return failure();
   if (source.free)
     plan.areAllFree = plan.isByTime = true;
+  plan.uneven |= source.uneven;
   for (const std::string &rule : source.shard)
     if (failed(parseShardOption(rule, plan, error)))
       return failure();

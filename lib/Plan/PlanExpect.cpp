@@ -69,7 +69,7 @@ static bool parseNumber(StringRef text, PlanBound &bound) {
   return true;
 }
 
-/// `permute`, `permute over model`.
+/// `permute`, `permute over model`, `all_gather of weights`.
 static LogicalResult readAbsent(YamlReader &reader, yaml::Node *node, PlanBound &bound) {
   std::string text;
   if (failed(reader.readText(node, text)))
@@ -77,6 +77,7 @@ static LogicalResult readAbsent(YamlReader &reader, yaml::Node *node, PlanBound 
   bound.of = PlanBound::Of::Count;
   bound.text = "no " + text;
   auto [kind, axis] = StringRef(text).split(" over ");
+  bound.isOfWeights = kind.consume_back(" of weights");
   bound.kind = kind.trim().str();
   bound.axis = axis.trim().str();
   SmallVector<StringRef> kinds = getPlanKinds();

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "StageBoundaries.h"
+#include "StageDescribe.h"
 
 #include <algorithm>
 
@@ -58,20 +59,21 @@ private:
   void extend(size_t stage, size_t end) {
     if (getLink(end) > timeLimit)
       return;
-    int64_t ns = problem.overlapsSends ? 0 : getLink(end), saved = 0, temporary = 0, parameters = 0;
+    int64_t link = problem.overlapsSends ? 0 : getLink(end), sum = 0, saved = 0, temporary = 0, parameters = 0;
     int64_t &least = best[at(stage, end)];
     for (size_t begin = end; begin-- > stage - 1;) {
       const BoundaryBlock &block = problem.blocks[begin];
       if (!block.allowed.empty() && !block.allowed[stage - 1])
         return;
-      ns += block.ns;
+      sum += block.ns;
+      int64_t ns = link + scaleNs(problem.speeds[stage - 1], sum);
       saved += block.savedBytes;
       temporary = std::max(temporary, block.temporaryBytes);
       // A parameter used twice in the stage was counted where it is used last.
       for (auto [next, bytes] : block.parameters)
         parameters += next >= end ? bytes : 0;
       int64_t memory = parameters + saved * problem.inFlight[stage - 1] + temporary;
-      if (ns > timeLimit || (weight != BoundaryWeight::Memory && memory > problem.memoryLimit))
+      if (ns > timeLimit || (weight != BoundaryWeight::Memory && memory > problem.memoryLimits[stage - 1]))
         return;
       int64_t own = getWeight(ns, memory, end), before = best[at(stage - 1, begin)];
       if (!isSum() && own >= least)

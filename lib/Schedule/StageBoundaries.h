@@ -34,10 +34,12 @@ struct BoundaryProblem {
   std::vector<BoundaryBlock> blocks;
   /// Per position: bytes made before and used behind, and the time of a link that carries them.
   std::vector<int64_t> crossingBytes, linkNs;
-  /// Per stage; as many as stages are wanted.
+  /// Per stage, as the next two; as many as stages are wanted.
   std::vector<int64_t> inFlight;
   bool overlapsSends = true;
-  int64_t memoryLimit = std::numeric_limits<int64_t>::max();
+  /// What the rank of a stage does in a time, and may hold.
+  std::vector<double> speeds;
+  std::vector<int64_t> memoryLimits;
 };
 
 /// What is made small: the largest time of a stage or link, the largest memory, or a sum over the cuts.

@@ -24,6 +24,24 @@ int64_t cleave::schedule::getLinkNs(const SplitOptions &options, int64_t bytes) 
   return std::llround(ns);
 }
 
+int64_t cleave::schedule::scaleNs(double speed, int64_t ns) {
+  return speed == 1 ? ns : static_cast<int64_t>(std::ceil(static_cast<double>(ns) / speed));
+}
+
+// Ranks have speeds, stages have ranks.
+double cleave::schedule::getSpeed(const SplitOptions &options, size_t stage) {
+  return options.speeds.empty() ? 1 : options.speeds[options.placement[stage]];
+}
+
+// Both limits count: that of a plan, and that of a device.
+int64_t cleave::schedule::getLimit(const SplitOptions &options, size_t stage) {
+  int64_t limit = std::numeric_limits<int64_t>::max();
+  int64_t own = options.memoryLimits.empty() ? 0 : options.memoryLimits[options.placement[stage]];
+  for (int64_t bytes : {options.memoryLimit, own})
+    limit = bytes ? std::min(limit, bytes) : limit;
+  return limit;
+}
+
 /// A stage after the producer's that uses a value, per rank the first.
 static void addSends(const SplitProblem &problem, const SplitOptions &options, StageSplit &split, uint32_t index) {
   const SplitValue &value = problem.values[index];
@@ -94,6 +112,7 @@ static llvm::Error sumOps(const SplitProblem &problem, const SplitOptions &optio
         summary.parameterBytes += problem.parameterBytes[parameter];
   }
   for (auto [stage, summary] : llvm::enumerate(split.stages)) {
+    summary.ns = scaleNs(getSpeed(options, stage), summary.ns);
     if (summary.numOps == 0)
       return makeError("stage {0} of {1} has no ops", stage, numStages);
     int64_t inFlight = options.inFlight.empty() ? 1 : options.inFlight[stage];
@@ -103,14 +122,25 @@ static llvm::Error sumOps(const SplitProblem &problem, const SplitOptions &optio
 }
 
 // Stages of a rank hold their parts at the same time.
-int64_t cleave::schedule::getPeakBytes(const SplitOptions &options, const StageSplit &split) {
+std::map<int32_t, int64_t> cleave::schedule::getBytes(const SplitOptions &options, const StageSplit &split) {
   std::map<int32_t, int64_t> bytesOf;
   for (auto [rank, stage] : llvm::zip_equal(options.placement, split.stages))
     bytesOf[rank] += stage.memoryBytes;
+  return bytesOf;
+}
+
+int64_t cleave::schedule::getPeakBytes(const SplitOptions &options, const StageSplit &split) {
   int64_t peak = 0;
-  for (auto [rank, bytes] : bytesOf)
+  for (auto [rank, bytes] : getBytes(options, split))
     peak = std::max(peak, bytes);
   return peak;
+}
+
+// Of a rank with several stages each of them has the same limit, which is that of all together.
+bool cleave::schedule::fits(const SplitOptions &options, const StageSplit &split) {
+  std::map<int32_t, int64_t> bytesOf = getBytes(options, split);
+  return llvm::all_of(llvm::enumerate(options.placement),
+                      [&](auto entry) { return bytesOf[entry.value()] <= getLimit(options, entry.index()); });
 }
 
 llvm::Expected<StageSplit> cleave::schedule::describeWithoutLimit(const SplitProblem &problem,
@@ -132,20 +162,26 @@ llvm::Expected<StageSplit> cleave::schedule::describeWithoutLimit(const SplitPro
     stage.linkNs = busiest;
     split.bottleneckNs = std::max({split.bottleneckNs, busiest, stage.ns + (options.overlapsSends ? 0 : all)});
   }
-  split.boundNs = getBoundNs(problem, numStages);
+  split.boundNs = getBoundNs(problem, options);
   return split;
 }
 
 // Some stage has the largest cluster, and some stage has at least the mean.
-int64_t cleave::schedule::getBoundNs(const SplitProblem &problem, size_t numStages) {
+int64_t cleave::schedule::getBoundNs(const SplitProblem &problem, const SplitOptions &options) {
   int64_t sum = 0, largest = 0;
   std::map<int32_t, int64_t> clusters;
   for (const SplitOp &op : problem.ops) {
     sum += op.ns;
     largest = std::max(largest, op.cluster < 0 ? op.ns : clusters[op.cluster] += op.ns);
   }
-  int64_t count = static_cast<int64_t>(numStages);
-  return std::max(largest, (sum + count - 1) / count);
+  double all = 0, fastest = 0;
+  for (size_t stage = 0; stage < options.placement.size(); ++stage) {
+    all += getSpeed(options, stage);
+    fastest = std::max(fastest, getSpeed(options, stage));
+  }
+  auto count = static_cast<int64_t>(options.placement.size());
+  return options.speeds.empty() ? std::max(largest, (sum + count - 1) / count)
+                                : std::max(scaleNs(fastest, largest), scaleNs(all, sum));
 }
 
 llvm::Expected<StageSplit> cleave::schedule::describeStages(const SplitProblem &problem, const SplitOptions &options,
@@ -154,8 +190,12 @@ llvm::Expected<StageSplit> cleave::schedule::describeStages(const SplitProblem &
   llvm::Expected<StageSplit> split = describeWithoutLimit(problem, options, std::move(stageOf));
   if (!split)
     return split;
-  int64_t peak = getPeakBytes(options, *split);
-  if (options.memoryLimit && peak > options.memoryLimit)
-    return makeError("these stages need {0} bytes on one rank, and the memory limit is {1}", peak, options.memoryLimit);
-  return split;
+  if (fits(options, *split))
+    return split;
+  for (auto [rank, bytes] : getBytes(options, *split))
+    for (auto [stage, place] : llvm::enumerate(options.placement))
+      if (int64_t limit = getLimit(options, stage); place == rank && bytes > limit && !options.memoryLimits.empty())
+        return makeError("these stages need {0} bytes on rank {1}, which may hold {2}", bytes, rank, limit);
+  return makeError("these stages need {0} bytes on one rank, and the memory limit is {1}",
+                   getPeakBytes(options, *split), options.memoryLimit);
 }

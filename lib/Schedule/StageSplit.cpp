@@ -40,7 +40,8 @@ public:
   }
 
   /// The best cuts with each `together` list on its rank. Nothing: none fit.
-  std::optional<std::vector<int32_t>> split(llvm::ArrayRef<int32_t> ranks, int64_t memoryLimit);
+  /// \param parts into which the limit of a rank goes
+  std::optional<std::vector<int32_t>> split(llvm::ArrayRef<int32_t> ranks, int64_t parts);
   /// The least memory that some split gets along with, time aside.
   std::optional<std::vector<int32_t>> splitForMemory(llvm::ArrayRef<int32_t> ranks);
 
@@ -125,6 +126,8 @@ void Row::fillBlocks() {
   boundaries.overlapsSends = options.overlapsSends;
   boundaries.inFlight = options.inFlight;
   boundaries.inFlight.resize(options.placement.size(), 1);
+  for (size_t stage = 0; stage < options.placement.size(); ++stage)
+    boundaries.speeds.push_back(getSpeed(options, stage));
   blockOf.resize(problem.ops.size());
   std::vector<uint32_t> nextUse(problem.parameterBytes.size(), static_cast<uint32_t>(starts.size()));
   for (size_t block = starts.size(); block-- > 0;) {
@@ -168,7 +171,10 @@ std::optional<BoundaryAnswer> Row::findLeastTime() const {
   int64_t sum = 0;
   for (const BoundaryBlock &block : boundaries.blocks)
     sum += block.ns;
-  int64_t mean = sum / static_cast<int64_t>(std::max<size_t>(1, boundaries.inFlight.size()));
+  double speed = std::accumulate(boundaries.speeds.begin(), boundaries.speeds.end(), 0.0);
+  auto mean = static_cast<int64_t>(static_cast<double>(sum) / speed);
+  // All of it on the slowest.
+  sum = scaleNs(*llvm::min_element(boundaries.speeds), sum);
   for (int64_t limit = mean + mean / 4; limit < sum && limit > 0; limit *= 2)
     if (std::optional<BoundaryAnswer> answer = findBoundaries(boundaries, BoundaryWeight::Time, limit))
       return answer;
@@ -191,9 +197,10 @@ int64_t Row::getBottleneck(const BoundaryAnswer &answer) const {
   for (size_t stage = 0; stage <= answer.positions.size(); ++stage) {
     bool isLast = stage == answer.positions.size();
     size_t end = isLast ? boundaries.blocks.size() : answer.positions[stage];
-    int64_t link = isLast ? 0 : boundaries.linkNs[end], ns = boundaries.overlapsSends ? 0 : link;
+    int64_t link = isLast ? 0 : boundaries.linkNs[end], ns = 0;
     for (; begin < end; ++begin)
       ns += boundaries.blocks[begin].ns;
+    ns = scaleNs(boundaries.speeds[stage], ns) + (boundaries.overlapsSends ? 0 : link);
     bottleneck = std::max({bottleneck, ns, link});
   }
   return bottleneck;
@@ -204,7 +211,7 @@ int64_t Row::getBottleneck(const BoundaryAnswer &answer) const {
 std::optional<BoundaryAnswer> Row::findLeastLatency(int64_t fastest) {
   int64_t weight = std::max<int64_t>(0, options.microbatches - 1), highest = fastest;
   for (const BoundaryBlock &block : boundaries.blocks)
-    highest += block.ns;
+    highest += scaleNs(*llvm::min_element(boundaries.speeds), block.ns);
   std::optional<BoundaryAnswer> free = findBoundaries(boundaries, BoundaryWeight::LinkNs), best;
   if (!free)
     return std::nullopt;
@@ -237,9 +244,11 @@ std::vector<int32_t> Row::getStages(const BoundaryAnswer &answer) const {
   return stageOf;
 }
 
-std::optional<std::vector<int32_t>> Row::split(llvm::ArrayRef<int32_t> ranks, int64_t memoryLimit) {
+std::optional<std::vector<int32_t>> Row::split(llvm::ArrayRef<int32_t> ranks, int64_t parts) {
   allow(ranks);
-  boundaries.memoryLimit = memoryLimit;
+  boundaries.memoryLimits.clear();
+  for (size_t stage = 0; stage < options.placement.size(); ++stage)
+    boundaries.memoryLimits.push_back(getLimit(options, stage) / parts);
   std::optional<BoundaryAnswer> answer = findFastest();
   if (!answer)
     return std::nullopt;
@@ -341,8 +350,7 @@ int64_t Splitter::consider(std::vector<int32_t> stageOf, std::optional<StageSpli
     return std::pair(rated.bottleneckNs, bytes);
   };
   int64_t peak = getPeakBytes(options, split);
-  bool fits = !options.memoryLimit || peak <= options.memoryLimit;
-  if (fits && (!best || rate(split) < rate(*best)))
+  if (fits(options, split) && (!best || rate(split) < rate(*best)))
     best = std::move(split);
   return peak;
 }
@@ -351,6 +359,11 @@ int64_t Splitter::consider(std::vector<int32_t> stageOf, std::optional<StageSpli
 /// several stages, these are of least memory one by one, and together not always.
 llvm::Error Splitter::explainFailure(int64_t least) const {
   bool isExact = options.placement.size() == getNumRanks();
+  if (least != std::numeric_limits<int64_t>::max() && !options.memoryLimits.empty())
+    return makeError(
+        "{0} stages do not fit into what each rank may hold; of the splits that were looked at the fullest "
+        "rank has {1} bytes at least",
+        options.placement.size(), least);
   if (least != std::numeric_limits<int64_t>::max())
     return makeError("{0} stages do not fit into {1} bytes on each rank; {2} is {3}", options.placement.size(),
                      options.memoryLimit, isExact ? "the least limit that would do" : "a limit that would do", least);
@@ -369,15 +382,14 @@ llvm::Expected<StageSplit> Splitter::run() {
     return makeError("{0} lists of nodes that belong together are more than can be tried on {1} ranks",
                      problem.together.size(), getNumRanks());
   std::optional<StageSplit> best;
-  int64_t unlimited = std::numeric_limits<int64_t>::max();
-  int64_t limit = options.memoryLimit ? options.memoryLimit : unlimited;
   int64_t chunks = static_cast<int64_t>(options.placement.size() / getNumRanks());
+  bool isLimited = options.memoryLimit != 0 || !options.memoryLimits.empty();
   // Stages know only their own memory; where a rank has several, an equal share each is safe.
-  for (int64_t share : {limit, options.memoryLimit && chunks > 1 ? limit / chunks : 0})
-    if (share && !best)
+  for (int64_t parts : {int64_t(1), isLimited && chunks > 1 ? chunks : 0})
+    if (parts && !best)
       for (Row &row : rows)
         forEachWay([&](llvm::ArrayRef<int32_t> ranks) {
-          if (std::optional<std::vector<int32_t>> stageOf = row.split(ranks, share))
+          if (std::optional<std::vector<int32_t>> stageOf = row.split(ranks, parts))
             consider(std::move(*stageOf), best);
         });
   // The splits of least memory come last: where no faster one fits, they may.

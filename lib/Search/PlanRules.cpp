@@ -95,7 +95,7 @@ std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, 
   MapVector<std::pair<std::string, std::string>, Group, std::map<std::pair<std::string, std::string>, unsigned>> groups;
   for (const TensorDims &tensor : tensors) {
     cleave::NumberedName numbered(tensor.name);
-    std::string starred = hasPatternWords(tensor.name) ? tensor.name : join(numbered.texts, "*");
+    std::string starred = hasPatternWords(tensor.name) ? tensor.name : numbered.getStarred();
     Group &group = groups[{std::move(starred), formatDims(tensor.dims)}];
     group.dims = tensor.dims;
     group.names.push_back(tensor.name);

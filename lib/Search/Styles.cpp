@@ -152,7 +152,8 @@ std::string StyledPlan::nameOf(OpId op, DimTag tag, int64_t extent) const {
 
 /// What is there, and which numbers of ranks would do.
 static Error makeUndivided(const Twine &what, int64_t extent, int64_t ranks) {
-  return cleave::makeError("{0} on {1} ranks: {2}", what.str(), ranks, listDivisors(extent));
+  return cleave::makeError("{0} on {1} ranks: {2}; without --like, --uneven pads", what.str(), ranks,
+                           listDivisors(extent));
 }
 
 /// Products that sum over what they are cut along, and those of activations alone, are cut as wanted or the style is not kept. Products of

@@ -190,6 +190,8 @@ CostModel cleave::spmd::makeCostModel(const Cluster &cluster, const ClusterMesh 
   }
   if (isTime)
     model.perCollective = std::llround(model.perNs * cluster.beginNs);
-  setDevice(cluster.device, model.perNs, optimize, model);
+  bool isOfAll = names.size() == mesh.names.size();
+  setDevice(isOfAll && !cluster.unlike.empty() ? makeAlike(cluster, listDevices(mesh)).device : cluster.device,
+            model.perNs, optimize, model);
   return model;
 }

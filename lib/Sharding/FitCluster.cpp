@@ -197,20 +197,29 @@ static Sample makeSample(const CollectiveTime &time) {
   return {{count(1, 0, 0), count(0, 1, 0), count(0, 0, 1)}, time.ns};
 }
 
-/// One fit for all kinds, since the formulas have one beginning and one link for all of them; how far it is off is told by kind.
+/// One fit for all kinds, since the formulas have one beginning and one link for all of them; how far it is off is told by kind, too.
 static void fitLinks(ArrayRef<CollectiveTime> collectives, FittedCluster &fitted) {
   std::vector<Sample> samples;
+  std::vector<double> sizes;
   std::map<std::string, std::pair<std::vector<Sample>, std::vector<double>>> byKind;
   for (const CollectiveTime &collective : collectives) {
-    samples.push_back(makeSample(collective));
-    byKind[collective.kind].first.push_back(samples.back());
-    byKind[collective.kind].second.push_back(static_cast<double>(collective.bytes));
+    Sample sample = makeSample(collective);
+    auto size = static_cast<double>(collective.bytes);
+    byKind[collective.kind].first.push_back(sample);
+    byKind[collective.kind].second.push_back(size);
+    if (collective.bytes <= kLargestFitted) {
+      samples.push_back(sample);
+      sizes.push_back(size);
+    }
   }
   std::vector<double> factors = fitLeastDeviation(samples);
   fitted.cluster.beginNs = factors[0];
   fitted.cluster.levels = {{"link", 0, {factors[1], factors[2] > 0 ? 1 / factors[2] : 1e6}}};
-  for (const auto &[kind, of] : byKind)
+  addDeviations("collectives", samples, sizes, factors, fitted);
+  for (const auto &[kind, of] : byKind) {
     addDeviations(kind, of.first, of.second, factors, fitted);
+    fitted.deviations.back().isPart = true;
+  }
 }
 
 FittedCluster cleave::spmd::fitCluster(const MeasuredTimes &times) {

@@ -89,6 +89,12 @@ ValueId Problem::addValue(ArrayRef<int64_t> shape, int64_t elementBytes) {
   return values.size() - 1;
 }
 
+void Problem::setFree(AtomId atom, bool isUneven) {
+  freeAtoms.push_back(atom);
+  if (isUneven && !mayBeUneven(atom))
+    unevenAtoms.push_back(atom);
+}
+
 void Problem::noteUneven(const Annotation &annotation) {
   for (const AnnotationDim &dim : annotation.dims)
     for (AtomId atom : dim.atoms)

@@ -28,6 +28,8 @@ NumberedName::NumberedName(StringRef name) : texts(1) {
   }
 }
 
+std::string NumberedName::getStarred() const { return join(texts, "*"); }
+
 std::optional<size_t> cleave::findDifference(const NumberedName &a, const NumberedName &b) {
   assert(a.texts == b.texts && "names that differ in numbers alone");
   std::optional<size_t> found;

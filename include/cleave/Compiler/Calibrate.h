@@ -21,7 +21,7 @@ struct CalibrateOptions {
   int64_t mostBytes = int64_t(64) << 20;
 };
 
-/// Products of three sizes for each type, sums of 12 kB to 200 MB, chains of small kernels, and each kind of collective from 8 bytes on by
+/// Products of three sizes for each type; in f32 layers, attention and convolutions of two sizes as well; sums of 12 kB to 200 MB, chains of small kernels, and each kind of collective from 8 bytes on by
 /// powers of 4. An error: the machine compiles or runs none of it.
 llvm::Expected<spmd::MeasuredTimes> measureHost(const CalibrateOptions &options);
 

@@ -43,6 +43,7 @@ namespace cleave {
 struct FoundPlan;
 struct LikePlan;
 struct PlanProof;
+struct PlanReasons;
 struct PlanRequest;
 
 /// Whether a phase that is dumped may be in a file of this name: `3-propagated.mlir`.
@@ -82,6 +83,8 @@ public:
   /// How far it is from the best, and whether a certificate of that holds (CertifyPlan.h). Preconditions: the same.
   std::optional<PlanProof> certifyPlan(const FoundPlan &found, const PlanRequest &request);
   std::optional<PlanProof> verifyPlan(llvm::StringRef text, const PlanRequest &request);
+  /// Why that plan, and no other (ExplainPlan.h). Nothing after an error. Preconditions: the same.
+  std::optional<PlanReasons> explainPlan(const FoundPlan &found, const PlanRequest &request);
   /// The plan that was found for `CompileOptions::devices`; null: there was none to find. Precondition: the model is loaded.
   const FoundPlan *getFoundPlan() const;
   /// The plan of the styles that `CompileOptions::like` names; null: it names none. Precondition: the model is loaded.
@@ -171,6 +174,7 @@ private:
 
   friend class ModelRun;
   friend class ModelStructure;
+  class PlanExplainer;
   class PlanFinder;
   class PlanProver;
   struct State;

@@ -95,6 +95,8 @@ public:
   std::optional<std::vector<ValueExplanation>> explain(llvm::StringRef pattern) const;
   /// The same of one name, such as the node of a collective; maybe none.
   std::vector<ValueExplanation> explainName(llvm::StringRef name) const;
+  /// The least that another choice there costs more; nothing where there is no other.
+  std::optional<Alternative> findNextBest(llvm::StringRef name) const;
 
 private:
   struct State;

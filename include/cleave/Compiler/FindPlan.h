@@ -66,6 +66,8 @@ struct PlanCell {
   double ns = 0, spanNs = 0;
   /// At once, and of them what parameters and states take; sent by the busiest rank.
   int64_t peakBytes = 0, storedBytes = 0, sentBytes = 0;
+  /// No rank takes more than its device has, where devices differ.
+  bool fitsDevices = true;
   /// The plan as a file that a person can edit, with comments; empty without an answer.
   std::string text;
 };

@@ -17,7 +17,8 @@ namespace cleave::cost {
 
 class OpTimes {
 public:
-  /// `mesh` is that of the program; `whole` of the machine, which has more axes where the program is a pipeline's stage.
+  /// `mesh` is that of the program; `whole` of the machine, which has more axes where the program is a pipeline's stage. Of devices that
+  /// differ the slowest counts: who knows those of a stage gives their cluster (`makeAlike`).
   /// Precondition: `whole` fits on the cluster.
   OpTimes(const spmd::Cluster &cluster, spmd::MeshAttr mesh, spmd::MeshAttr whole);
 
@@ -39,9 +40,9 @@ public:
   double getMessageNs(llvm::StringRef axis, int64_t bytes) const;
 
 private:
-  spmd::Cluster cluster;
   spmd::MeshAttr mesh;
   spmd::ClusterMesh whole;
+  spmd::Cluster cluster;
   spmd::CostModel model;
 };
 

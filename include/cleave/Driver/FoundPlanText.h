@@ -14,6 +14,8 @@ namespace cleave::driver {
 void printCells(llvm::raw_ostream &os, const FoundPlan &found);
 /// A line for each plan on the front of time and memory, with a bar as long as it takes memory.
 void drawFront(llvm::raw_ostream &os, const FoundPlan &found);
+/// The same as an SVG of points, with axes from 0.
+void drawFrontSvg(llvm::raw_ostream &os, const FoundPlan &found);
 /// The file of --report, whose keys are fixed in docs/report.md. `proof` may be null; `structure`: what else was asked of the model.
 llvm::Error writeReport(const Options &options, const FoundPlan &found, const PlanProof *proof,
                         llvm::json::Object structure);

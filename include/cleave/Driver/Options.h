@@ -122,7 +122,7 @@ struct Options {
   uint64_t axes = 3, top = 0;
   std::string certificate, verify; ///< files
   llvm::SmallVector<std::string> pins;
-  bool roles = false, support = false;
+  bool roles = false, support = false, explain = false;
 };
 
 /// The files that the command line names, those read and those written.

@@ -55,6 +55,8 @@ struct CollectiveReport {
   int64_t peers = 0;
   /// As predicted, where the cluster is known; values that go together share it by their bytes.
   double ns = 0;
+  /// What is sent is a parameter, or made of parameters and constants alone.
+  bool isOfWeights = false;
   std::string node, cause;
 };
 

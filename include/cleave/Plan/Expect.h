@@ -23,6 +23,8 @@ struct PlanBound {
   Of of = Of::Bytes;
   /// A word of `getPlanKinds`, and the axis that those counted go over; empty: any.
   std::string kind, axis;
+  /// Those alone that send what is made of weights.
+  bool isOfWeights = false;
   /// `number` at most, or exactly.
   bool isMost = true;
   int64_t number = 0;

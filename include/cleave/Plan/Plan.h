@@ -138,7 +138,7 @@ struct Plan {
   std::map<std::string, int64_t> dims;
   std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
-  /// All rules are uneven.
+  /// All rules are uneven, and so is what free axes cut.
   bool uneven = false;
   std::vector<PlanState> states;
   std::vector<PlanBound> bounds;
@@ -171,20 +171,20 @@ struct Plan {
 /// looked up yet: see `checkPlan`.
 llvm::LogicalResult parsePlan(llvm::StringRef text, llvm::StringRef file, Plan &plan, PlanError &error);
 
-/// Reads a plan file; a file that cannot be read is an error at line 0.
+/// A file that cannot be read is an error at line 0.
 llvm::LogicalResult readPlanFile(llvm::StringRef path, Plan &plan, PlanError &error);
 
 /// Where a plan comes from: a file, and what options add to it. Each may be empty.
 struct PlanSource {
-  std::string file;
-  std::string mesh;               ///< as typed: replaces the file's
+  std::string file, mesh;         ///< the mesh as typed: replaces the file's
   std::vector<std::string> shard; ///< rules as typed, behind the file's
   std::vector<std::string> state; ///< states as typed, behind the file's
   bool free = false;              ///< all axes are
+  bool uneven = false;            ///< all rules are, and free axes
   std::string cluster = {};       ///< a name or a file: replaces the file's
 
   bool isEmpty() const {
-    return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty() && !free;
+    return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty() && !free && !uneven;
   }
 };
 

@@ -73,6 +73,10 @@ struct SplitOptions {
   /// as for models so far.
   int64_t memoryLimit = 0;
   std::vector<int64_t> inFlight;
+  /// Per rank, where these differ (empty: they do not): what it does in a time of what times of ops stand for, above 0; and its own limit,
+  /// as `memoryLimit`, which counts as well.
+  std::vector<double> speeds;
+  std::vector<int64_t> memoryLimits;
   uint32_t maxPositions = 2000;
 };
 
@@ -100,7 +104,7 @@ struct StageSplit {
   /// Bytes that cross each of the S - 1 cuts: values made before it and used behind it, each once.
   std::vector<int64_t> crossingBytes;
   /// The slowest stage or link; no split of these ops into S stages is below `boundNs` = max(largest op or cluster,
-  /// sum / S).
+  /// sum / S); of ranks that differ, the largest on the fastest, and the sum over the sum of the speeds of stages.
   int64_t bottleneckNs = 0, boundNs = 0;
 };
 

@@ -50,6 +50,14 @@ struct ClusterDevice {
   double getNs(double flops, double bytes, llvm::StringRef elementType) const;
 };
 
+/// A device that is not as the others.
+struct UnlikeDevice {
+  /// What it does in a time of what `Cluster::device` does: above 0, at most 1.
+  double speed = 1;
+  /// 0: as much as `Cluster::device` has.
+  int64_t memoryBytes = 0;
+};
+
 struct ClusterLink {
   /// What a message takes beside its bytes; each step of a ring is one.
   double latencyNs = 0;
@@ -72,6 +80,8 @@ struct Cluster {
 
   std::string name = "default";
   ClusterDevice device;
+  /// By number; all others are as `device`, the fastest.
+  std::map<int64_t, UnlikeDevice> unlike;
   /// Nearest first; at least one.
   std::vector<ClusterLevel> levels;
   /// Axes of the mesh that are said to have another link than their ranks' places give them.
@@ -81,6 +91,10 @@ struct Cluster {
 
   /// 0: any number.
   int64_t getNumDevices() const;
+  /// Of the slowest of these.
+  double getSpeed(llvm::ArrayRef<int64_t> devices) const;
+  /// The least that any of these has; 0: nobody said.
+  int64_t getMemoryBytes(llvm::ArrayRef<int64_t> devices) const;
 };
 
 /// The axes of a mesh, and where its ranks stand (empty: rank r on device r).
@@ -88,6 +102,12 @@ struct ClusterMesh {
   std::vector<std::string> names;
   std::vector<int64_t> sizes, devices;
 };
+
+/// Of the ranks of a mesh, in their order; of those alone that are at `position` along an axis that it has.
+std::vector<int64_t> listDevices(const ClusterMesh &mesh, llvm::StringRef axis = "", int64_t position = 0);
+
+/// The cluster as it is to ranks on these devices that share work evenly: all as slow as the slowest, with the least memory.
+Cluster makeAlike(Cluster cluster, llvm::ArrayRef<int64_t> devices);
 
 /// `mesh` can run on `cluster`.
 llvm::Error checkFit(const Cluster &cluster, const ClusterMesh &mesh);
@@ -99,6 +119,7 @@ ClusterLink findLink(const Cluster &cluster, const ClusterMesh &mesh, llvm::Stri
 /// Costs for a program whose mesh has the axes `names`, all of those of `mesh` or fewer. A unit is 1/1024 of the time that
 /// a byte takes over the fastest link: `Balanced` weighs bytes by the links that they go over, and compute by the device's
 /// rates; `Time` has latencies, what collectives and kernels take to begin, and memory too; `Bytes` counts bytes on any cluster.
+/// Of devices that differ the slowest counts, or, where `names` are not all of the axes, for stages have devices of their own, the fastest.
 /// Precondition: `mesh` fits.
 CostModel makeCostModel(const Cluster &cluster, const ClusterMesh &mesh, llvm::ArrayRef<std::string> names,
                         Optimize optimize);

@@ -56,6 +56,7 @@ struct Deviation {
   std::vector<double> all;   ///< predicted / measured - 1, in the order of the samples
   std::vector<double> ns;    ///< what was measured
   std::vector<double> sizes; ///< flops or bytes
+  bool isPart = false;       ///< of another fit: it shows where that one is off
 
   /// The mean of their absolute values.
   double getMean() const;
@@ -67,12 +68,16 @@ struct FittedCluster {
   std::vector<Deviation> deviations;
 };
 
+/// Collectives that send more are measured and told, and not fitted: a machine whose ranks share memory copies them at another rate, and the
+/// formulas have one.
+inline constexpr int64_t kLargestFitted = int64_t(1) << 20;
+
 /// Of a fit that is off by more in the mean nothing should be predicted.
 inline constexpr double kLargestDeviation = 0.25;
 
 /// Rates by type from products. From copies the rates in and out of the cache, and how large that is: as large as the largest copy
 /// for which one rate each on both sides is off least. Precondition: there are products of f32, two copies of different sizes, and
-/// collectives.
+/// collectives of at most `kLargestFitted` bytes.
 FittedCluster fitCluster(const MeasuredTimes &times);
 
 } // namespace cleave::spmd

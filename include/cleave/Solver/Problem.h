@@ -84,8 +84,9 @@ public:
   /// Nor is that dim of an input.
   void keepInputEven(ValueId value, int32_t dim) { values[value].evenDim = dim; }
   void keepOutputEven(OutputId output, int32_t dim) { outputs[output].evenDim = dim; }
-  /// The atom may cut whatever its size divides and a rule can cut, also where no annotation brings it.
-  void setFree(AtomId atom) { freeAtoms.push_back(atom); }
+  /// The atom may cut whatever its size divides and a rule can cut, also where no annotation brings it; `isUneven`: and what it does not
+  /// divide, as that of an uneven annotation.
+  void setFree(AtomId atom, bool isUneven = false);
   /// How an input is stored is decided with all else: it costs memory, and what users want otherwise is resharded. Without it an input
   /// that has no annotation is stored as its users have in common. Precondition: it has no annotation.
   void decideStorage(ValueId input) { values[input].isStorageDecided = true; }

@@ -20,6 +20,9 @@ namespace cleave {
 struct NumberedName {
   explicit NumberedName(llvm::StringRef name);
   std::vector<std::string> texts, numbers;
+
+  /// `layer.*.weight`.
+  std::string getStarred() const;
 };
 
 /// The only place where the numbers of two names differ; nothing if there are more, or none. Precondition: their texts are equal.

@@ -148,6 +148,42 @@ TEST(StageSplitTest, EqualsASearchOverAllSplits) {
   EXPECT_GT(refused, 100);
 }
 
+// Ranks of other speeds and memories: as good as the best of all cuts, none of which is below the bound; where none fits, none is found.
+TEST(StageSplitTest, EqualsASearchOverAllSplitsOfUnlikeRanks) {
+  int found = 0, refused = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    Generator generator{std::mt19937(seed)};
+    SplitProblem problem = generator.makeProblem();
+    SplitOptions options = generator.makeOptions(problem);
+    for (size_t rank = 0; rank < options.placement.size(); ++rank) {
+      options.speeds.push_back(static_cast<double>(generator.draw(1, 4)) / 4);
+      options.memoryLimits.push_back(generator.draw(0, 3) ? generator.draw(20, 90) : 0);
+    }
+    std::optional<std::pair<int64_t, int64_t>> best = searchAll(problem, options);
+    llvm::Expected<StageSplit> split = splitStages(problem, options);
+    ASSERT_EQ(static_cast<bool>(split), best.has_value()) << "seed " << seed;
+    ++(split ? found : refused);
+    if (!split) {
+      EXPECT_NE(llvm::toString(split.takeError()).find("do not fit into what each rank may hold"), std::string::npos);
+      continue;
+    }
+    EXPECT_EQ(rate(options, *split), *best) << "seed " << seed;
+    EXPECT_LE(split->boundNs, split->bottleneckNs) << "seed " << seed;
+  }
+  EXPECT_GT(found, 1000);
+  EXPECT_GT(refused, 100);
+}
+
+// A rank at half the speed gets half as much: 8 of 12 equal ops on the fast one.
+TEST(StageSplitTest, GivesSlowRanksLess) {
+  SplitOptions options = makeOptions(2);
+  options.speeds = {1, 0.5};
+  StageSplit split = llvm::cantFail(splitStages(makeChain(std::vector<int64_t>(12, 10)), options));
+  EXPECT_EQ(split.stages[0].numOps, 8u);
+  EXPECT_EQ(split.bottleneckNs, 80);
+  EXPECT_EQ(split.boundNs, 80);
+}
+
 /// Two stages on each rank: what fits is found or a limit is named, with which it is.
 TEST(StageSplitTest, NamesALimitThatWouldDoForSeveralStagesOfARank) {
   int found = 0, refused = 0;

@@ -96,14 +96,16 @@ TEST(StylesTest, FewHeadsOfKeys) {
 TEST(StylesTest, HeadsThatDoNotDivide) {
   Layer layer({8}, 12, 12);
   StyledPlan plan = layer.makePlan();
-  EXPECT_EQ(apply(plan, Style::Megatron, {0, 1, 2}), "12 heads on 8 ranks: 2, 3, 4, 6 or 12 would divide");
+  EXPECT_EQ(apply(plan, Style::Megatron, {0, 1, 2}),
+            "12 heads on 8 ranks: 2, 3, 4, 6 or 12 would divide; without --like, --uneven pads");
 }
 
 // A head is not taken apart.
 TEST(StylesTest, MoreRanksThanHeads) {
   Layer layer({8}, 4, 4);
   StyledPlan plan = layer.makePlan();
-  EXPECT_EQ(apply(plan, Style::Megatron, {0, 1, 2}), "4 heads on 8 ranks: 2 or 4 would divide");
+  EXPECT_EQ(apply(plan, Style::Megatron, {0, 1, 2}),
+            "4 heads on 8 ranks: 2 or 4 would divide; without --like, --uneven pads");
 }
 
 TEST(StylesTest, SequenceSplitsTokensBehindSums) {
@@ -123,7 +125,7 @@ TEST(StylesTest, DataSplitsTheBatch) {
   EXPECT_EQ(plan.getSplits().size(), 1u);
   Layer small({4}, 8, 8, 2);
   StyledPlan other = small.makePlan();
-  EXPECT_EQ(apply(other, Style::Data), "a batch of 2 on 4 ranks: 2 would divide");
+  EXPECT_EQ(apply(other, Style::Data), "a batch of 2 on 4 ranks: 2 would divide; without --like, --uneven pads");
   Layer one({4}, 8, 8, 1);
   StyledPlan alone = one.makePlan();
   EXPECT_THAT(apply(alone, Style::Data), HasSubstr("no dim of an input is a batch of more than one"));
@@ -151,7 +153,7 @@ TEST(StylesTest, ContextSplitsTokens) {
   EXPECT_EQ(plan.getSplits().size(), 1u);
   Layer odd({4}, 8, 8, 4, 7);
   StyledPlan other = odd.makePlan();
-  EXPECT_EQ(apply(other, Style::Context), "7 tokens on 4 ranks: 7 would divide");
+  EXPECT_EQ(apply(other, Style::Context), "7 tokens on 4 ranks: 7 would divide; without --like, --uneven pads");
 }
 
 // One style an axis; the second leaves to the first what that has.

@@ -176,6 +176,31 @@ TEST(ClusterTest, SmallKernelsStayInTheCache) {
     EXPECT_DOUBLE_EQ(model.memoryUnits(bytes) / model.perNs, device.getMemoryNs(bytes));
 }
 
+// Ranks 4 to 7 are the second stage; of all the slowest counts, and of memory the least that somebody has said.
+TEST(ClusterTest, UnlikeDevices) {
+  Cluster cluster = makeNodes(5, 1, 10);
+  cluster.device.memoryBytes = 80;
+  cluster.unlike = {{5, {0.5, 0}}, {6, {1, 24}}, {11, {0.25, 0}}};
+  ClusterMesh mesh{{"stage", "model"}, {2, 4}, {}};
+  EXPECT_EQ(listDevices(mesh), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(listDevices(mesh, "stage", 1), (std::vector<int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(listDevices(mesh, "model", 1), (std::vector<int64_t>{1, 5}));
+  mesh.devices = {0, 11, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(listDevices(mesh, "stage", 0), (std::vector<int64_t>{0, 11, 2, 3}));
+  EXPECT_EQ(cluster.getSpeed({0, 5, 6}), 0.5);
+  EXPECT_EQ(cluster.getMemoryBytes({0, 5, 6}), 24);
+  Cluster alike = makeAlike(cluster, {4, 5, 6, 7});
+  EXPECT_EQ(alike.device.getFlopsPerNs("f32"), cluster.device.getFlopsPerNs("f32") / 2);
+  EXPECT_EQ(alike.device.memoryBytesPerNs, cluster.device.memoryBytesPerNs / 2);
+  EXPECT_EQ(alike.device.memoryBytes, 24);
+  EXPECT_TRUE(alike.unlike.empty());
+  // A stage does not wait for devices of others.
+  CostModel all = makeCostModel(cluster, mesh, mesh.names, Optimize::Time);
+  EXPECT_EQ(all.perFlop / all.perNs, 4 / cluster.device.getFlopsPerNs("f32"));
+  CostModel stage = makeCostModel(cluster, mesh, {"model"}, Optimize::Time);
+  EXPECT_EQ(stage.perFlop / stage.perNs, 1 / cluster.device.getFlopsPerNs("f32"));
+}
+
 // The unit is 1/1024 of a byte's time over the fastest link: 400 bytes a ns. Balanced has no latency, and bytes over the
 // network are 8 times as dear; bytes alone are the same anywhere.
 TEST(ClusterTest, CostsOfEachObjective) {

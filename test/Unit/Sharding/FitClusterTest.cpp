@@ -113,7 +113,7 @@ TEST(FitCluster, AMachineIsFoundAgain) {
     EXPECT_NEAR(fitted.cluster.beginNs, 300, 0.5);
     EXPECT_NEAR(fitted.cluster.levels.front().link.latencyNs, 50, 0.5);
     EXPECT_NEAR(fitted.cluster.levels.front().link.bytesPerNs, 5, 1e-2);
-    ASSERT_EQ(fitted.deviations.size(), 8u);
+    ASSERT_EQ(fitted.deviations.size(), 9u);
     for (const Deviation &deviation : fitted.deviations)
       EXPECT_LT(deviation.getMean(), 1e-3) << deviation.what;
   }
@@ -132,6 +132,25 @@ TEST(FitCluster, WhatDoesNotFitIsTold) {
     EXPECT_EQ(deviation.getMean() > kLargestDeviation, deviation.what == "all_to_all") << deviation.what;
     EXPECT_EQ(deviation.all.size(), deviation.ns.size());
     EXPECT_EQ(deviation.all.size(), deviation.sizes.size());
+  }
+}
+
+// Beyond what is fitted ranks copy at a tenth of the rate: the figures stay, and how far they are off there is told by kind only.
+TEST(FitCluster, LargeCollectivesMoveNothing) {
+  MeasuredTimes times = makeTimes(2);
+  size_t large = 0;
+  for (CollectiveTime &collective : times.collectives)
+    if (collective.bytes > kLargestFitted) {
+      collective.ns *= 10;
+      ++large;
+    }
+  ASSERT_GT(large, 0u);
+  FittedCluster fitted = fitCluster(times);
+  EXPECT_NEAR(fitted.cluster.levels.front().link.bytesPerNs, 5, 1e-2);
+  for (const Deviation &deviation : fitted.deviations) {
+    EXPECT_EQ(deviation.getMean() > 0.1, deviation.isPart) << deviation.what;
+    if (deviation.what == "collectives")
+      EXPECT_EQ(deviation.all.size(), times.collectives.size() - large);
   }
 }
 

@@ -53,6 +53,17 @@ TEST(FreeAxesTest, NothingIsSplitWithoutThem) {
   EXPECT_TRUE(solved.value(mlp.hidden).isReplicated());
 }
 
+// Five ranks divide neither rows nor columns: they split them where they may pad, and what a rank stores of the rows is the largest part.
+TEST(FreeAxesTest, WhatDoesNotDivideIsSplitWhereAxesMayBeUneven) {
+  Mlp even({5}, 65536);
+  EXPECT_TRUE(Solved(even.graph, byTime(even.graph)).value(even.hidden).isReplicated());
+  Mlp uneven({5}, 65536);
+  SolverOptions options = byTime(uneven.graph, /*isFree=*/false);
+  uneven.graph.problem.setFree(0, /*isUneven=*/true);
+  Solved solved(uneven.graph, options);
+  EXPECT_EQ(solved.value(uneven.hidden), uneven.graph.state({{0}, {}}));
+}
+
 // Of many rows each rank takes some, and nothing is sent.
 TEST(FreeAxesTest, RowsAreSplitWhereThereAreMany) {
   Mlp mlp({4}, 65536);

@@ -382,7 +382,7 @@ LogicalResult CommandBuilder::emitBoundary(Value view, StringRef name, Dictionar
   // What the model says of the tensor besides; the name and the type have been told.
   for (NamedAttribute attribute : attributes ? attributes.getValue() : ArrayRef<NamedAttribute>())
     if (attribute.getName() != spmd::kNameAttr && attribute.getName() != spmd::SpmdDialect::kGlobalTypeAttr &&
-        !isa<pipe::PipeDialect>(attribute.getNameDialect()))
+        !isa_and_nonnull<pipe::PipeDialect>(attribute.getNameDialect()))
       op->setDiscardableAttr(attribute.getName(), attribute.getValue());
   return success();
 }

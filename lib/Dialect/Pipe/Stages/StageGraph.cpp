@@ -60,7 +60,17 @@ DeviceRates DeviceRates::get(const spmd::Plan *plan) {
   if (!plan || !plan->cluster)
     return rates;
   rates.cluster = *plan->cluster;
-  rates.link = spmd::findLink(rates.cluster, spmd::getClusterMesh(*plan), plan->pipeline ? plan->pipeline->axis : "");
+  spmd::ClusterMesh mesh = spmd::getClusterMesh(*plan);
+  rates.link = spmd::findLink(rates.cluster, mesh, plan->pipeline ? plan->pipeline->axis : "");
+  const spmd::MeshAxis *axis = plan->pipeline ? plan->findAxis(plan->pipeline->axis) : nullptr;
+  if (rates.cluster.unlike.empty() || !axis)
+    return rates;
+  for (int64_t rank = 0; rank < axis->size; ++rank) {
+    std::vector<int64_t> devices = spmd::listDevices(mesh, axis->name, rank);
+    rates.speeds.push_back(rates.cluster.getSpeed(devices));
+    rates.memoryBytes.push_back(rates.cluster.getMemoryBytes(devices));
+  }
+  rates.cluster.unlike.clear();
   return rates;
 }
 

@@ -14,6 +14,7 @@ llvm::Expected<StageSplitter> StageSplitter::create(mlir::func::FuncOp func, con
   splitter.graph = makeStageGraph(func, rates);
   splitter.options.latencyNs = rates.getMessageNs();
   splitter.options.bytesPerNs = rates.link.bytesPerNs;
+  splitter.options.speeds = rates.speeds;
   if (!pipeline)
     return splitter;
   for (const spmd::PlanPattern &pattern : pipeline->together) {
@@ -26,6 +27,8 @@ llvm::Expected<StageSplitter> StageSplitter::create(mlir::func::FuncOp func, con
   splitter.said = pipeline->said;
   splitter.options.relays = pipeline->relays;
   splitter.options.memoryLimit = pipeline->memoryLimit;
+  if (pipeline->memoryLimit != 0)
+    splitter.options.memoryLimits = rates.memoryBytes;
   if (pipeline->balance == spmd::PlanBalance::Latency)
     splitter.options.objective = schedule::SplitObjective::Latency;
   return splitter;

@@ -270,7 +270,7 @@ void AnnotationPlacer::write() {
     if (plan.isFree(axis.name))
       free.push_back(axis.name);
   if (plan.isByTime)
-    setFreeAxes(module, free);
+    setFreeAxes(module, free, plan.uneven);
   module->removeAttr(kUnusedAttr);
   llvm::MapVector<Value, SmallVector<const Placed *, 1>> inside;
   for (const Placed &entry : placed) {

@@ -64,8 +64,8 @@ LogicalResult FunctionProblem::build() {
   mostTimes = std::min(findMostTimes(func), kMostTimes);
   if (auto even = func->getAttrOfType<IntegerAttr>(kEvenAttr))
     problem.keepEven(even.getInt());
-  for (AtomId atom : options.free)
-    problem.setFree(atom);
+  for (AtomId atom : options.free.atoms)
+    problem.setFree(atom, options.free.areUneven);
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments()) {
     if (failed(addValue(argument)))
@@ -96,7 +96,7 @@ void FunctionProblem::setParameter(ValueId value) {
 
 /// Where axes are free nobody else holds both ends of a state to one sharding.
 LogicalResult FunctionProblem::tieStates() {
-  if (options.free.empty())
+  if (options.free.atoms.empty())
     return success();
   FailureOr<SmallVector<StatePlace>> states = getStates(func);
   if (failed(states))

@@ -44,6 +44,15 @@ template <typename T> static Attribute encode(Builder &b, const std::map<std::st
   return b.getDictionaryAttr(entries);
 }
 
+/// Device, speed, memory.
+static Attribute encode(Builder &b, const std::map<int64_t, UnlikeDevice> &unlike) {
+  SmallVector<Attribute> entries;
+  for (const auto &[number, device] : unlike)
+    entries.push_back(b.getArrayAttr(
+        {b.getI64IntegerAttr(number), encode(b, device.speed), b.getI64IntegerAttr(device.memoryBytes)}));
+  return b.getArrayAttr(entries);
+}
+
 void cleave::spmd::writeCluster(ModuleOp module, const Cluster &cluster) {
   Builder b(module.getContext());
   SmallVector<Attribute> levels;
@@ -64,6 +73,8 @@ void cleave::spmd::writeCluster(ModuleOp module, const Cluster &cluster) {
     fields.push_back(b.getNamedAttr("cache_bytes", b.getI64IntegerAttr(device.cacheBytes)));
     fields.push_back(b.getNamedAttr("cache_bytes_per_ns", encode(b, device.cacheBytesPerNs)));
   }
+  if (!cluster.unlike.empty())
+    fields.push_back(b.getNamedAttr("unlike", encode(b, cluster.unlike)));
   module->setAttr(SpmdDialect::kClusterAttr, b.getDictionaryAttr(fields));
 }
 
@@ -141,6 +152,22 @@ static bool decodeCache(DictionaryAttr fields, ClusterDevice &device) {
                                decode(rate, device.cacheBytesPerNs) && isRate(device.cacheBytesPerNs));
 }
 
+/// Not there: all devices are alike.
+static bool decode(Attribute value, std::map<int64_t, UnlikeDevice> &unlike) {
+  unlike.clear();
+  if (!value)
+    return true;
+  auto list = dyn_cast<ArrayAttr>(value);
+  return list && llvm::all_of(list, [&](Attribute attribute) {
+           auto entry = dyn_cast<ArrayAttr>(attribute);
+           int64_t number = 0;
+           UnlikeDevice device;
+           bool isRead = entry && entry.size() == 3 && decode(entry[0], number) && decode(entry[1], device.speed) &&
+                         decode(entry[2], device.memoryBytes);
+           return isRead && isRate(device.speed) && device.speed <= 1 && unlike.emplace(number, device).second;
+         });
+}
+
 /// The name of an entry that is wrong; empty if none is.
 static StringRef findWrong(DictionaryAttr fields, Cluster &cluster) {
   ClusterDevice &device = cluster.device;
@@ -156,6 +183,7 @@ static StringRef findWrong(DictionaryAttr fields, Cluster &cluster) {
       {"flops_per_ns", decode(fields.get("flops_per_ns"), device.flopsPerNs) && areRates(device.flopsPerNs)},
       {"levels", decode(fields.get("levels"), cluster.levels)},
       {"axes", decode(fields.get("axes"), cluster.axes)},
+      {"unlike", decode(fields.get("unlike"), cluster.unlike)},
   };
   for (auto [name, isRight] : entries)
     if (!isRight)

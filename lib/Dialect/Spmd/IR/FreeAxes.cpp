@@ -13,12 +13,21 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
-void cleave::spmd::setFreeAxes(ModuleOp module, ArrayRef<StringRef> axes) {
-  module->setAttr(kFreeAttr, Builder(module.getContext()).getStrArrayAttr(axes));
+void cleave::spmd::setFreeAxes(ModuleOp module, ArrayRef<StringRef> axes, bool areUneven) {
+  Builder builder(module.getContext());
+  module->setAttr(kFreeAttr, builder.getStrArrayAttr(axes));
+  if (areUneven)
+    module->setAttr(kFreeUnevenAttr, builder.getUnitAttr());
 }
 
-FailureOr<AtomList> cleave::spmd::getFreeAtoms(ModuleOp module, const MeshAtoms &atoms) {
-  AtomList free;
+void cleave::spmd::removeFreeAxes(ModuleOp module) {
+  module->removeAttr(kFreeAttr);
+  module->removeAttr(kFreeUnevenAttr);
+}
+
+FailureOr<FreeAtoms> cleave::spmd::getFreeAtoms(ModuleOp module, const MeshAtoms &atoms) {
+  FreeAtoms free;
+  free.areUneven = module->hasAttr(kFreeUnevenAttr);
   Attribute attribute = module->getAttr(kFreeAttr);
   if (!attribute)
     return free;
@@ -30,9 +39,9 @@ FailureOr<AtomList> cleave::spmd::getFreeAtoms(ModuleOp module, const MeshAtoms 
     const auto *axis = name ? llvm::find(atoms.getAxisNames(), name.getValue()) : atoms.getAxisNames().end();
     if (axis == atoms.getAxisNames().end())
       return module.emitError() << "'" << kFreeAttr << "' names " << entry << ", which the mesh does not have";
-    llvm::append_range(free, atoms.getAtoms().atomsOf(axis - atoms.getAxisNames().begin()));
+    llvm::append_range(free.atoms, atoms.getAtoms().atomsOf(axis - atoms.getAxisNames().begin()));
   }
-  llvm::sort(free);
-  free.erase(llvm::unique(free), free.end());
+  llvm::sort(free.atoms);
+  free.atoms.erase(llvm::unique(free.atoms), free.atoms.end());
   return free;
 }

@@ -218,7 +218,8 @@ void Annotate::runOnOperation() {
     return signalPassFailure();
   FailureOr<PlanRef> read =
       given ? given
-            : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}, free});
+            : readPlan(&getContext(),
+                       {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}, free, uneven});
   if (failed(read) || (*read && failed(placeAnnotations(getOperation(), **read))) ||
       failed(AnnotationDissolver(getOperation()).run()))
     signalPassFailure();

@@ -23,7 +23,8 @@ struct PinAnnotations : cleave::spmd::impl::PinAnnotationsBase<PinAnnotations> {
   void runOnOperation() override {
     FailureOr<PlanRef> read =
         given ? given
-              : readPlan(&getContext(), {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}, free});
+              : readPlan(&getContext(),
+                         {plan, mesh, {shard.begin(), shard.end()}, {state.begin(), state.end()}, free, uneven});
     if (failed(read) || (*read && failed(placeAnnotations(getOperation(), **read))))
       signalPassFailure();
   }

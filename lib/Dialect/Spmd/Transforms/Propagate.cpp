@@ -402,7 +402,7 @@ void DecisionWriter::writeDetours() {
 
 /// The problem lives on where somebody wants to know why.
 std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms &atoms, SolverOptions options) {
-  FailureOr<AtomList> free = getFreeAtoms(getOperation(), atoms);
+  FailureOr<FreeAtoms> free = getFreeAtoms(getOperation(), atoms);
   if (failed(free))
     return nullptr;
   bool holdsQueries = getAttentionRequest(getOperation(), attention) != AttentionMethod::Auto;
@@ -449,7 +449,7 @@ void Propagate::runOnOperation() {
     if (kept)
       decided.functions.push_back(std::move(problem));
   }
-  getOperation()->removeAttr(kFreeAttr);
+  removeFreeAxes(getOperation());
   if (!kept)
     return;
   decided.atoms = std::move(atoms);

@@ -16,7 +16,11 @@ namespace cleave::pipe {
 
 /// What times are made of.
 struct DeviceRates {
+  /// Devices of which are alike; where those of ranks of the pipeline are not, what these do of what a device does in a time, and the bytes
+  /// that they have (0: nobody said), stand here by rank.
   spmd::Cluster cluster;
+  std::vector<double> speeds;
+  std::vector<int64_t> memoryBytes;
   /// Between ranks of the pipeline.
   spmd::ClusterLink link = cluster.levels.front().link;
   /// Parts of a batch. Flops and values are those of one part, as if all of them were cut; parameters are whole.

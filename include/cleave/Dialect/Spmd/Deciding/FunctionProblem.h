@@ -7,6 +7,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_DECIDING_FUNCTIONPROBLEM_H
 #define CLEAVE_DIALECT_SPMD_DECIDING_FUNCTIONPROBLEM_H
 
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Solver/Solver.h"
 #include <cassert>
@@ -34,7 +35,7 @@ struct ProblemOptions {
   /// How parameters without an annotation are stored is decided, at a price on memory; else they are stored as their users want them.
   bool storesParameters = false;
   /// Atoms that may cut whatever they can.
-  AtomList free = {};
+  FreeAtoms free = {};
 };
 
 class FunctionProblem {

@@ -17,10 +17,20 @@ class MeshAtoms;
 /// Of a module: names of axes of its mesh. Where it is there, be it empty, shardings are decided by time.
 inline constexpr llvm::StringLiteral kFreeAttr = "spmd.free";
 
-void setFreeAxes(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> axes);
+/// Of a module with `kFreeAttr`: free axes may split what they do not divide.
+inline constexpr llvm::StringLiteral kFreeUnevenAttr = "spmd.free_uneven";
 
-/// The atoms of the free axes, ascending. Fails after an error where the attribute is no list of axes of the mesh.
-mlir::FailureOr<AtomList> getFreeAtoms(mlir::ModuleOp module, const MeshAtoms &atoms);
+void setFreeAxes(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> axes, bool areUneven);
+/// As if nothing had been said.
+void removeFreeAxes(mlir::ModuleOp module);
+
+struct FreeAtoms {
+  AtomList atoms; ///< ascending
+  bool areUneven = false;
+};
+
+/// The atoms of the free axes. Fails after an error where the attribute is no list of axes of the mesh.
+mlir::FailureOr<FreeAtoms> getFreeAtoms(mlir::ModuleOp module, const MeshAtoms &atoms);
 
 } // namespace cleave::spmd
 
