@@ -181,6 +181,8 @@ private:
 
   /// What other commands say in other words, or are asked in.
   void fillPlanRequest() {
+    if (options.compile.devices > 0)
+      options.compile.exampleBatch = options.compile.devices;
     options.plan.devices = static_cast<int64_t>(std::exchange(options.compile.devices, 0));
     options.plan.memoryBytes = options.memory.bytes;
     options.plan.takesLeast = options.memory.isLeast;

@@ -90,6 +90,11 @@ static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &foun
     drawFront(os, found);
   for (const std::string &line : summarize(found))
     os << "found: " << line << '\n';
+  for (const std::string &proposed : found.proposedStates) {
+    auto [input, output] = llvm::StringRef(proposed).split('=');
+    os << llvm::formatv("outputs {1} look like the next values of {0}: --state '{2}' keeps these in the ranks\n", input,
+                        output, proposed);
+  }
   if (size_t written = options.writesToOutput() ? 0 : listWritten(options, found).size())
     os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output << '\n';
   if (proof)

@@ -17,6 +17,7 @@ using namespace llvm;
 
 namespace {
 struct Group {
+  PlanRule::Target target = PlanRule::Target::Tensor;
   std::vector<PlanDim> dims;
   std::vector<std::string> names;
   std::vector<cleave::NumberedName> numbered;
@@ -53,6 +54,7 @@ static bool picksOnly(StringRef text, const Group &group, ArrayRef<StringRef> na
 
 static PlanRule makeRule(const Group &group, StringRef pattern) {
   PlanRule rule;
+  rule.target = group.target;
   rule.pattern = pattern.str();
   rule.dims = group.dims;
   return rule;
@@ -91,14 +93,25 @@ std::vector<TensorDims> cleave::spmd::keepAgreed(ArrayRef<TensorDims> tensors) {
   return kept;
 }
 
-std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, ArrayRef<StringRef> names) {
-  MapVector<std::pair<std::string, std::string>, Group, std::map<std::pair<std::string, std::string>, unsigned>> groups;
+/// Of modules those alone count that have a weight of as many dims.
+static std::vector<StringRef> listOthers(const Group &group, const ModelNames &names) {
+  return group.target == PlanRule::Target::Module ? names.weights.listModules(group.dims.size()) : names.tensors;
+}
+
+std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, const ModelNames &names) {
+  using Key = std::tuple<PlanRule::Target, std::string, std::string>;
+  MapVector<Key, Group, std::map<Key, unsigned>> groups;
   for (const TensorDims &tensor : tensors) {
-    cleave::NumberedName numbered(tensor.name);
-    std::string starred = hasPatternWords(tensor.name) ? tensor.name : join(numbered.texts, "*");
-    Group &group = groups[{std::move(starred), formatDims(tensor.dims)}];
+    StringRef module = names.weights.findModule(tensor.name);
+    bool isModule = !module.empty() && names.weights.getRank(tensor.name) == tensor.dims.size();
+    std::string name = isModule ? module.str() : tensor.name;
+    PlanRule::Target target = isModule ? PlanRule::Target::Module : PlanRule::Target::Tensor;
+    cleave::NumberedName numbered(name);
+    std::string starred = hasPatternWords(name) ? name : join(numbered.texts, "*");
+    Group &group = groups[{target, std::move(starred), formatDims(tensor.dims)}];
+    group.target = target;
     group.dims = tensor.dims;
-    group.names.push_back(tensor.name);
+    group.names.push_back(name);
     group.numbered.push_back(std::move(numbered));
   }
   std::vector<PlanRule> rules;
@@ -107,10 +120,12 @@ std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, 
       rules.push_back(makeRule(group, group.names.front()));
       continue;
     }
+    const std::string &starred = std::get<1>(key);
+    std::vector<StringRef> others = listOthers(group, names);
     std::string listed = listAlternatives(group);
-    if (picksOnly(key.first, group, names))
-      rules.push_back(makeRule(group, key.first));
-    else if (!listed.empty() && picksOnly(listed, group, names))
+    if (picksOnly(starred, group, others))
+      rules.push_back(makeRule(group, starred));
+    else if (!listed.empty() && picksOnly(listed, group, others))
       rules.push_back(makeRule(group, listed));
     else
       for (const std::string &name : group.names)

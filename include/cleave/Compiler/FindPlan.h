@@ -91,6 +91,8 @@ struct FoundPlan {
   /// The best that was met of time and memory, the fastest first, where that is asked for.
   std::vector<PlanCell> front;
   std::optional<PlanBinding> binding;
+  /// Where no states are given: `past*=present*`, as `--state` has it, of outputs that look like next values of inputs.
+  std::vector<std::string> proposedStates;
   /// Stages and microbatches of which a bound said that nothing is gained.
   unsigned pruned = 0;
   /// Meshes that nobody looked at, for there are many.
