@@ -130,6 +130,7 @@ bool Compilation::PlanFinder::lookAtStages() {
     samples = pipe::countSamples(*func);
   else
     llvm::consumeError(func.takeError());
+  answer.samples = samples;
   if (!request.isQuick && request.devices > 0)
     cells = listStageCells(request.devices, samples, request.stages, request.microbatches);
   if (cells.empty())

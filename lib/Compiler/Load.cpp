@@ -21,6 +21,7 @@
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <chrono>
 #include <climits>

@@ -186,14 +186,14 @@ TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
 
 /// In the order of the file; what they compute is not known yet.
 std::vector<std::pair<std::string, double>> FileOutliner::orderModules() const {
-  llvm::SetVector<std::string> paths;
+  llvm::StringSet<> seen;
+  std::vector<std::pair<std::string, double>> ordered;
   for (const NodeProto &node : model.graph.node) {
     std::string path = readModulePath(node);
-    paths.insert(printable(path.empty() ? spmd::getFolders(node.name) : path));
+    path = printable(path.empty() ? spmd::getFolders(node.name) : path);
+    if (seen.insert(path).second)
+      ordered.emplace_back(std::move(path), 0);
   }
-  std::vector<std::pair<std::string, double>> ordered;
-  for (const std::string &path : paths)
-    ordered.emplace_back(path, 0);
   return ordered;
 }
 

@@ -95,7 +95,7 @@ bool DimProposer::complete(Sizes &sizes, ArrayRef<DimRelation> relations) const 
     sizes.erase(relation.dim);
   for (size_t step = 0; step < relations.size(); ++step)
     for (const DimRelation &relation : relations)
-      if (std::optional<int64_t> size = relation.evaluate(sizes); size && !sizes.contains(relation.dim))
+      if (std::optional<int64_t> size = relation.evaluate(sizes); size && sizes.count(relation.dim) == 0)
         sizes[relation.dim] = *size;
   return sizes.size() == symbols.size();
 }

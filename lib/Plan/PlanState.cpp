@@ -10,6 +10,7 @@
 #include "cleave/Plan/Plan.h"
 
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

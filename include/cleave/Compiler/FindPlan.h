@@ -86,6 +86,8 @@ struct FoundPlan {
   std::vector<PlanCell> cells;
   /// On one device.
   double oneDeviceNs = 0;
+  /// Samples of a call: the batch of its inputs.
+  int64_t samples = 1;
   /// The limit that counted; 0: there was none.
   int64_t memoryBytes = 0;
   /// The best that was met of time and memory, the fastest first, where that is asked for.

@@ -18,7 +18,7 @@ tensors, nodes = [], []
 
 def weight(*shape):
     name = f"val_{len(tensors)}"
-    tensors.append(numpy_helper.from_array(np.round(random.standard_normal(shape) * 16).astype("f4") / 16, name))
+    tensors.append(numpy_helper.from_array(np.round(random.standard_normal(shape) * 4).astype("f4") / 32, name))
     return name
 
 
