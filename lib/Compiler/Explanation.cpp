@@ -70,6 +70,7 @@ ValueNames::ValueNames(Value value) : type(formatType(cast<RankedTensorType>(val
     node = nn::describeNode(op);
   auto load = value.getDefiningOp<nn::LoadOp>();
   isPart = load && load.isPart();
+  // An op of no node is in no module, and so counts as outside of each.
   auto list = [](Operation *op, std::vector<std::string> &paths) {
     SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op);
     if (infos.empty())
@@ -85,6 +86,7 @@ ValueNames::ValueNames(Value value) : type(formatType(cast<RankedTensorType>(val
     list(op, modules);
 }
 
+/// A module is in all whose names its own begins with: `a.b.c` is in `a.b` and `a`.
 /// True if one of `paths` is a module that matches, or in one; `all` if each is.
 static bool isInModule(ArrayRef<std::string> paths, const NamePattern &pattern, bool all = false) {
   auto isIn = [&](StringRef path) {
@@ -323,6 +325,7 @@ std::vector<ValueExplanation> Explainer::State::explain(llvm::function_ref<bool(
   return explanations;
 }
 
+/// What nobody reads is what the model gives.
 std::vector<ValueExplanation> Explainer::State::explainModules(const NamePattern &pattern) const {
   std::vector<ValueExplanation> explanations;
   for (auto [id, value] : llvm::enumerate(values))

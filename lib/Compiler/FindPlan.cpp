@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Plan/FormatPlan.h"
+#include "cleave/Plan/ProposeStates.h"
 #include "cleave/Search/MeshCells.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"

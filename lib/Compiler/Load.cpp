@@ -30,7 +30,8 @@
 using namespace mlir;
 using namespace cleave;
 
-/// Weights of `graph` that modules read which rules pick.
+/// Weights of `graph` that modules read which rules pick. All of each such module are kept, since only import knows how many dims a tensor
+/// has that is packed.
 static void keepRead(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
   std::vector<spmd::NamePattern> patterns;
   for (const spmd::PlanRule &rule : plan.rules)
@@ -196,12 +197,11 @@ std::vector<std::string> Compilation::State::describeDims(onnx::ModelFile &model
   DimProposal proposal = proposeDims(context.get(), model, import, static_cast<int64_t>(options.exampleBatch));
   std::vector<std::string> notes;
   if (!proposal.sizes.empty())
-    notes.push_back("for example --dim " + llvm::join(llvm::map_range(proposal.sizes,
-                                                                      [](const auto &dim) {
-                                                                        return dim.first + "=" +
-                                                                               std::to_string(dim.second);
-                                                                      }),
-                                                      ","));
+    notes.push_back(
+        "for example --dim " +
+        llvm::join(llvm::map_range(proposal.sizes,
+                                   [](const auto &dim) { return dim.first + "=" + std::to_string(dim.second); }),
+                   ","));
   for (const DimRelation &relation : proposal.relations)
     notes.push_back("the model takes no other sizes than such that " + relation.format());
   return notes;

@@ -61,8 +61,8 @@ static std::vector<TensorOutline> describeParameters(ModuleOp module, func::Func
     auto readers = param->getAttrOfType<ArrayAttr>(spmd::kModulesAttr);
     StringRef module = readers ? cast<StringAttr>(readers[0]).getValue() : "";
     bool isConstant = isa<IntegerType>(type.getElementType()) && type.getElementTypeBitWidth() != 8;
-    parameters.push_back({name.str(), formatType(type), getBytes(type), uses.lookup(name), held.lookup(name), module.str(),
-                          isConstant, type.getNumElements()});
+    parameters.push_back({name.str(), formatType(type), getBytes(type), uses.lookup(name), held.lookup(name),
+                          module.str(), isConstant, type.getNumElements()});
   }
   return parameters;
 }

@@ -178,7 +178,8 @@ TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
   outline.isConstant = isInteger;
   outline.elements = 1;
   for (int64_t dim : tensor.dims)
-    outline.elements = std::min<int64_t>(llvm::SaturatingMultiply<uint64_t>(outline.elements, std::max<int64_t>(dim, 0)), most);
+    outline.elements =
+        std::min<int64_t>(llvm::SaturatingMultiply<uint64_t>(outline.elements, std::max<int64_t>(dim, 0)), most);
   if (auto found = modules.find(tensor.name); found != modules.end() && !found->second.empty())
     outline.module = printable(found->second.front());
   return outline;

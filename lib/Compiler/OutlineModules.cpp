@@ -29,6 +29,7 @@ struct Node {
 };
 } // namespace
 
+/// Modules on the way that say nothing of themselves have a place as well.
 static void insert(Node &root, const ModuleOutline &module) {
   Node *at = &root;
   llvm::SmallVector<StringRef> words;
@@ -44,6 +45,7 @@ static void insert(Node &root, const ModuleOutline &module) {
   at->own = module;
 }
 
+/// From below, since the shape of a tree has those of its parts.
 static void sum(Node &node) {
   node.elements = node.own.elements;
   node.bytes = node.own.bytes;
@@ -56,7 +58,8 @@ static void sum(Node &node) {
     node.flops += child->flops;
     below += child->name + child->shape;
   }
-  node.shape = llvm::formatv("({0};{1};{2};{3})", node.own.bytes, node.own.flops, llvm::join(node.own.types, ","), below);
+  node.shape =
+      llvm::formatv("({0};{1};{2};{3})", node.own.bytes, node.own.flops, llvm::join(node.own.types, ","), below);
 }
 
 static bool isNumber(StringRef name) { return !name.empty() && llvm::all_of(name, llvm::isDigit); }
@@ -74,6 +77,8 @@ static std::string formatNumbers(llvm::ArrayRef<const Node *> nodes) {
   return "{" + nodes.front()->name + (nodes.size() == 2 ? "," : "..") + nodes.back()->name + "}";
 }
 
+/// Lines of what is in `node`. Of equal siblings the first stands for all; a list has no line of its own, but its name goes before
+/// those of what is in it.
 static void addLines(const Node &node, const std::string &prefix, unsigned depth, std::vector<ModuleGroup> &lines) {
   llvm::SmallVector<const Node *> children;
   for (const auto &[name, child] : node.children)

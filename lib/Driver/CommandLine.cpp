@@ -227,7 +227,8 @@ private:
     bool finds = options.verify.empty() && options.schedule.compare.empty() && options.compile.like.empty() &&
                  options.compile.sharding.free;
     if (options.command == "plan" && !options.compile.variants.empty() && !finds)
-      return "several sizes of a dim are looked at where a plan is to be found: '--devices N' or '--mesh ..', and no style";
+      return "several sizes of a dim are looked at where a plan is to be found: '--devices N' or '--mesh ..', and no "
+             "style";
     if (options.command == "schedule")
       return checkSchedule();
     if (std::string problem = options.command == "plan" ? checkPlan() : ""; !problem.empty())

@@ -1,6 +1,11 @@
 //===- Inspect.cpp - what is in a model -----------------------------------===//
 //
-// What the library says of a model (Outline.h), in columns.
+// What the library says of a model (Outline.h), in columns:
+//
+//   modules: parameters, bytes, floating-point operations in contractions, their own parameters
+//     model            11,064     44.26 kB      9.95e+05
+//       embed_tokens   1,728      6.91 kB                     f32[72, 24]
+//       layers.{0,1}   2 x 4,656  2 x 18.62 kB  2 x 4.98e+05
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Outline.h"
@@ -80,7 +85,8 @@ static std::string formatTimes(size_t count, const std::string &text) {
 static void printModules(llvm::raw_ostream &os, llvm::ArrayRef<ModuleOutline> modules, bool hasFlops) {
   if (modules.empty())
     return;
-  os << "modules: parameters, bytes" << (hasFlops ? ", floating-point operations in contractions" : "") << ", their own parameters\n";
+  os << "modules: parameters, bytes" << (hasFlops ? ", floating-point operations in contractions" : "")
+     << ", their own parameters\n";
   Table table;
   for (const ModuleGroup &group : groupModules(modules)) {
     std::vector<std::string> cells{std::string(2 * size_t(group.depth), ' ') + group.name,
@@ -96,7 +102,8 @@ static void printModules(llvm::raw_ostream &os, llvm::ArrayRef<ModuleOutline> mo
 
 /// Each on a line of its own, or equal layers together. Those of modules have their place in the tree, and what else is constant is no
 /// parameter to whoever knows the modules.
-static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline> parameters, bool isLong, bool hasModules) {
+static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline> parameters, bool isLong,
+                            bool hasModules) {
   int64_t bytes = 0;
   std::vector<TensorOutline> shown;
   for (const TensorOutline &parameter : parameters)

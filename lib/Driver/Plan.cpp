@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/FindPlan.h"
 
-#include "cleave/Compiler/CertifyPlan.h"
 #include "TextTable.h"
+#include "cleave/Compiler/CertifyPlan.h"
 #include "cleave/Driver/FoundPlanText.h"
 #include "cleave/Driver/PlanProof.h"
 #include "cleave/Driver/PlanQuestions.h"
@@ -129,6 +129,8 @@ static ExitCode tell(Session &session, const FoundPlan &found) {
 // Several sizes
 //===----------------------------------------------------------------------===//
 
+// The model is loaded anew for each: shapes are static from import on. Of what was found the best alone is kept, with its session, which is
+// asked for roles, proofs and pins as of a plan for one size.
 namespace {
 /// What was found for sizes of dims, and the session that found it.
 struct SizedPlan {

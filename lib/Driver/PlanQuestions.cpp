@@ -134,8 +134,7 @@ std::string cleave::driver::noteRoles(Session &session, const spmd::Plan &plan, 
     noted += line;
     bool isRule = line.starts_with("  - {") && next < plan.rules.size();
     const spmd::PlanRule *rule = isRule ? &plan.rules[next++] : nullptr;
-    if (std::string words = rule ? describeRule(*structure, *rule, roles) : "";
-        !words.empty())
+    if (std::string words = rule ? describeRule(*structure, *rule, roles) : ""; !words.empty())
       noted += "  # " + words;
     noted += '\n';
   }

@@ -3,6 +3,10 @@
 // Which dims a rule has says which of a module's weights it is about. Modules that a wildcard picks along with others, and that have no such
 // weight, are passed over.
 //
+//   layers.0.up     val_1 [32, 64], val_2 [64]     dims: [_, model] is about val_1, dims: [model] about val_2
+//   layers.0.act    nothing                        `layers.0.*` passes it over
+//   mix             a [32, 32], b [32, 32]         no dims tell them apart: an error
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Plan/ModuleWeights.h"
 
@@ -17,7 +21,8 @@ using namespace cleave::spmd;
 using llvm::StringRef;
 
 StringRef cleave::spmd::explainNoModules() {
-  return "this model has no module names: torch's exporters write them (with dynamo as metadata of nodes, which an optimizer may have "
+  return "this model has no module names: torch's exporters write them (with dynamo as metadata of nodes, which an "
+         "optimizer may have "
          "dropped; "
          "without it as folders in names of nodes); tensor: and node: name what is there";
 }
@@ -57,11 +62,10 @@ StringRef ModuleWeights::findModule(StringRef weight) const {
 
 /// `'fc.weight' has 2, 'fc.bias' has 1`.
 std::string ModuleWeights::describeWeights(StringRef module) const {
-  return llvm::join(llvm::map_range(modules.find(module)->second,
-                                    [&](StringRef weight) {
-                                      return quote(weight) + " has " + std::to_string(getRank(weight));
-                                    }),
-                    ", ");
+  return llvm::join(
+      llvm::map_range(modules.find(module)->second,
+                      [&](StringRef weight) { return quote(weight) + " has " + std::to_string(getRank(weight)); }),
+      ", ");
 }
 
 /// `matched`: modules that the rule picks, which have other weights.
@@ -88,10 +92,11 @@ llvm::Error ModuleWeights::explainNone(const PlanRule &rule, llvm::ArrayRef<Stri
   if (!outer.empty()) {
     constexpr size_t kMost = 4;
     auto shown = llvm::map_range(inside.getArrayRef().take_front(kMost), [](StringRef name) { return quote(name); });
-    return makeError("module {0} reads no weight itself, modules in it do: {1}{2}", quote(outer), llvm::join(shown, ", "),
-                     inside.size() > kMost ? ", .." : "");
+    return makeError("module {0} reads no weight itself, modules in it do: {1}{2}", quote(outer),
+                     llvm::join(shown, ", "), inside.size() > kMost ? ", .." : "");
   }
-  if (llvm::any_of(names, [&](StringRef name) { return llvm::cantFail(NamePattern::create(rule.pattern)).matches(name); }))
+  if (llvm::any_of(names,
+                   [&](StringRef name) { return llvm::cantFail(NamePattern::create(rule.pattern)).matches(name); }))
     return makeError("every module that {0} matches is excepted", quote(rule.pattern));
   return makeError("no module that reads a weight {0} {1}{2}",
                    NamePattern::isLiteral(rule.pattern) ? "is called" : "matches", quote(rule.pattern),

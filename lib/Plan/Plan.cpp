@@ -219,8 +219,8 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
     return readDims(value, rule);
   };
   if (failed(readMapping(node, "a rule, such as {tensor: x, dims: [data, _]}",
-                         {"tensor", "node", "module", "operand", "result", "dims", "except", "where", "priority", "replicated",
-                          "uneven", "experts"},
+                         {"tensor", "node", "module", "operand", "result", "dims", "except", "where", "priority",
+                          "replicated", "uneven", "experts"},
                          readEntry)))
     return failure();
   if (!hasTensor && !hasNode && !hasModule)

@@ -99,8 +99,8 @@ LogicalResult SectionReader::readStage(yaml::Node *node) {
     stage.kind = static_cast<PlanStage::Kind>(llvm::find(kStageWords, key) - std::begin(kStageWords));
     return reader.readPattern(entry.getValue(), stage.pattern);
   };
-  if (failed(
-          reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", {"nodes", "first", "module", "rank"}, readEntry)))
+  if (failed(reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", {"nodes", "first", "module", "rank"},
+                                readEntry)))
     return failure();
   if (!hasPattern)
     return reader.fail(node, "a stage needs nodes, a first one or a module");

@@ -3,6 +3,10 @@
 // Tensors are one rule if their names differ in numbers alone and they are cut alike: `*` stands for the numbers where it picks no tensor
 // that is cut otherwise, `{0,2,5}` for those that there are where it would.
 //
+//
+// By modules a rule picks of each the weight of as many dims, so that a star may go over modules that have none, and may not over those that
+// have one which is sharded otherwise.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/PlanRules.h"
 #include "cleave/Plan/NamePattern.h"

@@ -19,7 +19,6 @@
 #include "cleave/Sharding/AttentionForm.h"
 #include "cleave/Sharding/Cluster.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
@@ -72,8 +71,7 @@ class NamePattern;
 
 /// One entry of `shard`.
 struct PlanRule {
-  /// A module's weight is the one that has as many dims as the rule (ModuleWeights.h).
-  enum class Target { Tensor, Operand, Result, Module };
+  enum class Target { Tensor, Operand, Result, Module }; ///< of a module the weight of as many dims (ModuleWeights.h)
   Target target = Target::Tensor;
   /// Of a tensor's name, of a node's, or of a module's.
   std::string pattern;
@@ -200,8 +198,7 @@ llvm::LogicalResult parseStageOps(llvm::StringRef text, llvm::StringRef file, in
 /// `data=2,model=4`: replaces the mesh of `plan`. An empty text leaves it alone.
 llvm::LogicalResult parseMeshOption(llvm::StringRef text, Plan &plan, PlanError &error);
 
-/// `PATTERN=[data, _]`: appends one rule. `node:PATTERN#1` is operand 1 of nodes, `node:PATTERN#r0` result 0, `module:PATTERN` the weight of
-/// modules.
+/// `PATTERN=[data, _]`: appends one rule. `node:PATTERN#1` is operand 1 of nodes, `#r0` result 0, `module:PATTERN` the weight of modules.
 llvm::LogicalResult parseShardOption(llvm::StringRef text, Plan &plan, PlanError &error);
 
 /// `past.*=present.*`: appends one state.
@@ -220,12 +217,6 @@ struct StatePair {
 llvm::LogicalResult pairStates(const Plan &plan, llvm::ArrayRef<llvm::StringRef> inputs,
                                llvm::ArrayRef<llvm::StringRef> outputs, std::vector<StatePair> &pairs,
                                PlanError &error);
-
-/// Outputs that look like next values of inputs, of caches and the like, by names (`past_key_values.0.key`, `present.0.key`) and by `fits`,
-/// which says of an input and an output, by number, whether one can be the other's next value. Patterns where there are several. All that
-/// one of these patterns names has a partner.
-std::vector<PlanState> proposeStates(llvm::ArrayRef<llvm::StringRef> inputs, llvm::ArrayRef<llvm::StringRef> outputs,
-                                     llvm::function_ref<bool(size_t, size_t)> fits);
 
 /// Checks what a plan says by itself, once all its parts are read: a legal mesh, known axes, sub-axes that divide, no
 /// axis twice in one tensor, devices that are a permutation.

@@ -56,9 +56,11 @@ TEST(ModuleWeights, DimsSayWhichOfAModulesWeights) {
 TEST(ModuleWeights, WhatIsWrongIsSaid) {
   ModuleWeights weights = makeModel();
   EXPECT_EQ(find(weights, "mix", 2), "module 'mix' reads 2 weights of 2 dims, 'a' and 'b': tensor: says which");
-  EXPECT_EQ(find(weights, "layers.0.up", 3), "module 'layers.0.up' reads no weight of 3 dims: 'val_1' has 2, 'val_2' has 1");
+  EXPECT_EQ(find(weights, "layers.0.up", 3),
+            "module 'layers.0.up' reads no weight of 3 dims: 'val_1' has 2, 'val_2' has 1");
   EXPECT_EQ(find(weights, "layers.0", 2), "module 'layers.0' reads no weight itself, modules in it do: 'layers.0.up'");
-  EXPECT_EQ(find(weights, "layers.0.upp", 2), "no module that reads a weight is called 'layers.0.upp'; did you mean 'layers.0.up' or 'layers.1.up'?");
+  EXPECT_EQ(find(weights, "layers.0.upp", 2),
+            "no module that reads a weight is called 'layers.0.upp'; did you mean 'layers.0.up' or 'layers.1.up'?");
   EXPECT_EQ(find(weights, "mix", 2, false, "m*"), "every module that 'mix' matches is excepted");
   EXPECT_EQ(find(ModuleWeights(), "mix", 2).substr(0, 32), "this model has no module names: ");
 }

@@ -1,6 +1,7 @@
 //===- PlanTest.cpp - plans: what is read, what is refused ----------------===//
 #include "cleave/Plan/Plan.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/ProposeStates.h"
 #include "gtest/gtest.h"
 
 using namespace cleave;
@@ -262,13 +263,15 @@ TEST(Plan, StatesGoByWhatStarsStandFor) {
 /// The states that are proposed where any output could be the next value of any input but `x`.
 std::string propose(llvm::ArrayRef<StringRef> inputs, llvm::ArrayRef<StringRef> outputs) {
   std::string text;
-  for (const PlanState &state : proposeStates(inputs, outputs, [&](size_t input, size_t) { return inputs[input] != "x"; }))
+  for (const PlanState &state :
+       proposeStates(inputs, outputs, [&](size_t input, size_t) { return inputs[input] != "x"; }))
     text += state.input.text + "=" + state.output.text + " ";
   return text;
 }
 
 TEST(Plan, ProposesStatesByNames) {
-  EXPECT_EQ(propose({"x", "past_key_values.0.key", "past_key_values.0.value"}, {"logits", "present.0.key", "present.0.value"}),
+  EXPECT_EQ(propose({"x", "past_key_values.0.key", "past_key_values.0.value"},
+                    {"logits", "present.0.key", "present.0.value"}),
             "past_key_values*=present* ");
   EXPECT_EQ(propose({"past_0_key", "past_1_key"}, {"present_1_key", "present_0_key"}), "past*=present* ");
   EXPECT_EQ(propose({"cache_k_0", "cache_v_0"}, {"new_cache_k_0", "new_cache_v_0"}), "cache*=new_cache* ");

@@ -71,6 +71,7 @@ static SmallVector<StringRef> getModulesAround(StringRef module) {
   return around;
 }
 
+/// Ops that several nodes have become are in the modules of all of them.
 static bool isOfModule(Operation *op, const spmd::NamePattern &pattern) {
   return !isOfSharding(op) && llvm::any_of(spmd::getNodeInfos(op), [&](const spmd::NodeInfo &info) {
     return llvm::any_of(getModulesAround(info.getModule()), [&](StringRef module) { return pattern.matches(module); });
@@ -163,11 +164,11 @@ llvm::Error Lines::read(const StageGraph &graph) {
         return pattern.takeError();
       patterns.back() = std::move(*pattern);
     }
-    bool isLost = patterns.back() && line.kind != spmd::PlanStage::Kind::Module && llvm::none_of(graph.ops, [&](Operation *op) {
-                    return isOfNode(op, *patterns.back()) || llvm::any_of(getBodyOps(op), [&](Operation *inner) {
-                             return isOfNode(inner, *patterns.back());
-                           });
-                  });
+    bool isLost =
+        patterns.back() && line.kind != spmd::PlanStage::Kind::Module && llvm::none_of(graph.ops, [&](Operation *op) {
+          return isOfNode(op, *patterns.back()) ||
+                 llvm::any_of(getBodyOps(op), [&](Operation *inner) { return isOfNode(inner, *patterns.back()); });
+        });
     instead.push_back(isLost ? findLeft(graph, *patterns.back()) : StringRef());
   }
   return llvm::Error::success();
@@ -249,7 +250,8 @@ llvm::Error Lines::checkLoop(Operation *op, int32_t stage, StageFault &fault) {
   for (Operation *inner : getBodyOps(op))
     for (auto [line, said] : llvm::enumerate(lines)) {
       bool isStart = said.kind == spmd::PlanStage::Kind::First;
-      if (!patterns[line] || !isPicked(inner, said.kind, *patterns[line]) || (isStart ? isFound[line] : int32_t(line) == stage))
+      if (!patterns[line] || !isPicked(inner, said.kind, *patterns[line]) ||
+          (isStart ? isFound[line] : int32_t(line) == stage))
         continue;
       fault = {op, said.pattern.place};
       return makeCutsLoop(spmd::describeNode(inner), op, int64_t(line), isStart);

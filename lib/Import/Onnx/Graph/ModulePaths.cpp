@@ -2,6 +2,9 @@
 //
 // Text of the model may hold anything: what is no list of scopes says nothing.
 //
+//   initializer w ──▶ node of model.fc                          w is read by model.fc
+//   initializer v ──▶ Cast, of no module ──▶ node of model.fc   and so is v: an optimizer that adds nodes does not say whose they are
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Import/Onnx/ModulePaths.h"
 
@@ -38,6 +41,7 @@ static SmallVector<std::string> readPythonList(StringRef text) {
   }
 }
 
+/// Of torch.export, which numbers the calls of a module that is called several times.
 /// `layers.0.fc` of `layers.0.fc@1`: the second call of a module is of the same module.
 static std::string dropCallNumbers(StringRef path) {
   SmallVector<StringRef> words;
@@ -79,6 +83,7 @@ private:
 
 Readers::Readers(const GraphProto &graph) { add(graph); }
 
+/// Bodies read tensors around them by the same names; one that hides such a name is taken to read it.
 void Readers::add(const GraphProto &graph) {
   for (const TensorProto &tensor : graph.initializer)
     initializers.insert(tensor.name);
@@ -92,6 +97,7 @@ void Readers::add(const GraphProto &graph) {
   }
 }
 
+/// A cycle, which import refuses later, ends here too.
 void Readers::collect(StringRef tensor, llvm::SmallVectorImpl<std::string> &modules, unsigned depth) const {
   constexpr unsigned kMostSteps = 8;
   auto found = byTensor.find(tensor);
