@@ -107,7 +107,8 @@ llvm::Expected<std::vector<StringRef>> ModuleWeights::find(const PlanRule &rule)
   size_t named = llvm::count_if(rule.dims, [](const PlanDim &dim) { return !dim.isRest; });
   bool hasRest = named < rule.dims.size();
   NamePattern pattern = rule.getPattern();
-  std::vector<StringRef> matched, found;
+  std::vector<StringRef> matched;
+  llvm::SetVector<StringRef> found;
   for (const auto &[module, weights] : modules) {
     if (!pattern.matches(module))
       continue;
@@ -121,11 +122,9 @@ llvm::Expected<std::vector<StringRef>> ModuleWeights::find(const PlanRule &rule)
     if (fitting.size() > 1)
       return makeError("module {0} reads {1} weights of {2} dims, {3} and {4}{5}: tensor: says which", quote(module),
                        fitting.size(), rank, quote(fitting[0]), quote(fitting[1]), fitting.size() > 2 ? ", .." : "");
-    for (StringRef weight : fitting)
-      if (!llvm::is_contained(found, weight))
-        found.push_back(weight);
+    found.insert_range(fitting);
   }
   if (found.empty())
     return explainNone(rule, matched);
-  return found;
+  return std::vector<StringRef>(found.begin(), found.end());
 }

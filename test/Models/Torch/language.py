@@ -186,6 +186,7 @@ def main():
             wrong.append("")
         except Failed as error:
             wrong.append(str(error))
+        print(name, rows.get(name, wrong[-1]), flush=True)
     failed = harness.tell_failures(chosen, wrong)
     if len(chosen) == len(CONFIGS) and not failed:
         failed += harness.check_generated("language-models.md", format_table(rows), "--fix-table" in flags)
