@@ -102,6 +102,28 @@ static std::vector<StringRef> listOthers(const Group &group, const ModelNames &n
   return group.target == PlanRule::Target::Module ? names.weights.listModules(group.dims.size()) : names.tensors;
 }
 
+/// What is wanted alike of modules side by side is one rule: `self_attn.{q_proj,k_proj}`, which picks just what they did.
+static std::vector<PlanRule> joinSiblings(ArrayRef<PlanRule> rules) {
+  using Key = std::tuple<std::string, std::string>;
+  std::vector<PlanRule> joined;
+  std::map<Key, size_t> places;
+  std::vector<std::vector<std::string>> names;
+  for (const PlanRule &rule : rules) {
+    auto [parent, name] = StringRef(rule.pattern).rsplit('.');
+    bool mayJoin = rule.target == PlanRule::Target::Module && !name.empty() && !hasPatternWords(name);
+    auto [place, isNew] =
+        mayJoin ? places.try_emplace({parent.str(), rule.formatDims()}, joined.size()) : std::pair(places.end(), true);
+    if (isNew) {
+      joined.push_back(rule);
+      names.push_back({name.str()});
+      continue;
+    }
+    names[place->second].push_back(name.str());
+    joined[place->second].pattern = (parent + ".{" + join(names[place->second], ",") + "}").str();
+  }
+  return joined;
+}
+
 std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, const ModelNames &names) {
   using Key = std::tuple<PlanRule::Target, std::string, std::string>;
   MapVector<Key, Group, std::map<Key, unsigned>> groups;
@@ -135,5 +157,5 @@ std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, 
       for (const std::string &name : group.names)
         rules.push_back(makeRule(group, name));
   }
-  return rules;
+  return joinSiblings(rules);
 }

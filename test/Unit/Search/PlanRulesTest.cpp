@@ -83,6 +83,10 @@ TEST(PlanRulesTest, WeightsGoByTheirModules) {
   EXPECT_EQ(format({cut("val_0up", {"", "m"}), cut("val_2up", {"", "m"})}), Texts{"module:layers.{0,2}.up [_, m]"});
   EXPECT_EQ(format({cut("bias_0", {"m"}), cut("bias_1", {"m"}), cut("bias_2", {"m"})}),
             Texts{"module:layers.*.up [m]"});
+  EXPECT_EQ(format({cut("val_0up", {"", "m"}), cut("val_1up", {"", "m"}), cut("val_2up", {"", "m"}),
+                    cut("val_0down", {"", "m"}), cut("val_1down", {"", "m"}), cut("val_2down", {"", "m"}),
+                    cut("bias_0", {"m"})}),
+            (Texts{"module:layers.*.{up,down} [_, m]", "module:layers.0.up [m]"}));
   names.weights.add("other", 2, {"layers.1.up"});
   EXPECT_EQ(format({cut("val_1up", {"", "m"})}), Texts{"val_1up [_, m]"}) << "the module reads two";
 }
