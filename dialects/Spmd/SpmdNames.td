@@ -16,6 +16,8 @@ def NodeLocInterface : AttrInterface<"NodeLocInterface"> {
     InterfaceMethod<"Names of its operands.", "::llvm::ArrayRef<::llvm::StringRef>", "getOperands">,
     InterfaceMethod<"Per result of the op the names of its tensor; empty for helper ops within a node.",
                     "::llvm::ArrayRef<::llvm::ArrayRef<::llvm::StringRef>>", "getResults">,
+    InterfaceMethod<"The module of the exporter's model that it stands in; empty where the file does not say.",
+                    "::llvm::StringRef", "getModule">,
   ];
 }
 

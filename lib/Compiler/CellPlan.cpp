@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
-CellPlan::CellPlan(std::unique_ptr<MeshProblem> made, ArrayRef<StringRef> names)
+CellPlan::CellPlan(std::unique_ptr<MeshProblem> made, const ModelNames &names)
     : problem(std::move(made)), names(names), classes(std::make_unique<DimClasses>(problem->getProblem())) {
   // As people do: batches alone, weights alone, tokens alone.
   std::vector<SearchStyle> styles;

@@ -15,7 +15,7 @@ class CellPlan {
 public:
   /// With all axes free, and the storage of weights open.
   /// `names`: of the model as it was loaded.
-  CellPlan(std::unique_ptr<MeshProblem> made, llvm::ArrayRef<llvm::StringRef> names);
+  CellPlan(std::unique_ptr<MeshProblem> made, const spmd::ModelNames &names);
 
   spmd::CellSearch &getSearch() { return *search; }
   /// The plan that says what was decided: axes with names, where the cell's have none (`borders`: see `nameAxes`), and a rule for each
@@ -28,7 +28,7 @@ private:
                                         llvm::ArrayRef<spmd::MeshAxis> axes) const;
 
   std::unique_ptr<MeshProblem> problem;
-  llvm::ArrayRef<llvm::StringRef> names;
+  const spmd::ModelNames &names;
   std::unique_ptr<spmd::DimClasses> classes;
   std::unique_ptr<spmd::CellSearch> search;
 };

@@ -18,6 +18,7 @@
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -34,6 +35,8 @@ struct ValueNames {
 
   std::string shown, type, node, holds;
   std::vector<std::string> names;
+  /// The module that it is made in, or that reads it where it is a parameter, and those that it goes to.
+  std::vector<std::string> modules, readers;
   bool isPart = false; ///< one of the parts that a parameter is loaded in
 };
 
@@ -67,6 +70,32 @@ ValueNames::ValueNames(Value value) : type(formatType(cast<RankedTensorType>(val
     node = nn::describeNode(op);
   auto load = value.getDefiningOp<nn::LoadOp>();
   isPart = load && load.isPart();
+  // An op of no node is in no module, and so counts as outside of each.
+  auto list = [](Operation *op, std::vector<std::string> &paths) {
+    SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op);
+    if (infos.empty())
+      paths.emplace_back();
+    for (const nn::NodeInfo &info : infos)
+      paths.push_back(info.getModule());
+  };
+  for (Operation *user : value.getUsers())
+    list(user, readers);
+  if (load)
+    modules = std::exchange(readers, {});
+  else if (Operation *op = value.getDefiningOp())
+    list(op, modules);
+}
+
+/// A module is in all whose names its own begins with: `a.b.c` is in `a.b` and `a`.
+/// True if one of `paths` is a module that matches, or in one; `all` if each is.
+static bool isInModule(ArrayRef<std::string> paths, const NamePattern &pattern, bool all = false) {
+  auto isIn = [&](StringRef path) {
+    for (; !path.empty(); path = path.contains('.') ? path.rsplit('.').first : StringRef())
+      if (pattern.matches(path))
+        return true;
+    return false;
+  };
+  return all ? llvm::all_of(paths, isIn) : llvm::any_of(paths, isIn);
 }
 
 static std::string describePlace(Location loc) {
@@ -85,6 +114,8 @@ struct Explainer::State {
   ValueExplanation explain(ValueId value) const;
   /// The values with names that match, or else the first result of each node whose name does.
   std::vector<ValueExplanation> explain(llvm::function_ref<bool(StringRef)> matches) const;
+  /// Of modules that match: the parameters that they read, and what they make that others read.
+  std::vector<ValueExplanation> explainModules(const NamePattern &pattern) const;
   bool isReplicated(ValueId value) const { return getState(value).isReplicated(); }
   ShardedValue describe(ValueId value) const;
 
@@ -294,6 +325,15 @@ std::vector<ValueExplanation> Explainer::State::explain(llvm::function_ref<bool(
   return explanations;
 }
 
+/// What nobody reads is what the model gives.
+std::vector<ValueExplanation> Explainer::State::explainModules(const NamePattern &pattern) const {
+  std::vector<ValueExplanation> explanations;
+  for (auto [id, value] : llvm::enumerate(values))
+    if (isInModule(value.modules, pattern) && !isInModule(value.readers, pattern, /*all=*/!value.readers.empty()))
+      explanations.push_back(explain(id));
+  return explanations;
+}
+
 std::unique_ptr<Explainer> Explainer::create(Compilation &compilation) {
   if (Phase phase = compilation.getPhase(); phase > Phase::Annotated) {
     compilation.fail(makeError("{0} is {1} already: explain decides anew, and needs a file from before that",
@@ -322,19 +362,31 @@ std::vector<ShardedValue> Explainer::getSharded() const {
 }
 
 std::optional<std::vector<ValueExplanation>> Explainer::explain(StringRef text) const {
+  bool isModule = text.consume_front("module:");
   llvm::Expected<NamePattern> pattern = NamePattern::create(text);
   if (!pattern) {
     state->compilation.fail(makeError("{0} is not a pattern: {1}", quote(text), llvm::toString(pattern.takeError())),
                             Blame::Options);
     return std::nullopt;
   }
-  auto found = state->explain([&](StringRef name) { return pattern->matches(name); });
+  std::vector<ValueExplanation> found;
+  if (!isModule)
+    found = state->explain([&](StringRef name) { return pattern->matches(name); });
+  if (found.empty())
+    found = state->explainModules(*pattern);
   if (!found.empty())
     return found;
+  llvm::StringSet<> modules;
   SmallVector<StringRef> names;
-  for (const ValueNames &value : state->values)
-    llvm::append_range(names, value.names);
-  state->compilation.fail(makeError("{0}: no tensor or node is called {1}{2}", state->compilation.getOptions().model,
+  for (const ValueNames &value : state->values) {
+    if (!isModule)
+      llvm::append_range(names, value.names);
+    for (StringRef module : value.modules)
+      if (!module.empty() && modules.insert(module).second)
+        names.push_back(module);
+  }
+  StringRef what = isModule ? "module" : modules.empty() ? "tensor or node" : "tensor, node or module";
+  state->compilation.fail(makeError("{0}: no {1} is called {2}{3}", state->compilation.getOptions().model, what,
                                     quote(text), suggestPatterns(text, names)),
                           Blame::Options);
   return std::nullopt;

@@ -10,7 +10,10 @@
 #include "PlanFinder.h"
 
 #include "cleave/Dialect/Pipe/Microbatches/Samples.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Plan/FormatPlan.h"
+#include "cleave/Plan/ProposeStates.h"
 #include "cleave/Search/MeshCells.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
@@ -55,6 +58,25 @@ bool Compilation::PlanFinder::prepare() {
                           "'w*=w*_next' says which"),
                 Blame::Options);
   return checkDevices();
+}
+
+/// It is for a person to say whether caches stay in the ranks: the caller then neither gives nor gets them.
+void Compilation::PlanFinder::findStates() {
+  llvm::Expected<func::FuncOp> func = findEntry(*state.module);
+  if (!func || !given.states.empty()) {
+    llvm::consumeError(func.takeError());
+    return;
+  }
+  SmallVector<StringRef> inputs, outputs;
+  for (unsigned index = 0; index < func->getNumArguments(); ++index)
+    inputs.push_back(getArgumentName(*func, index));
+  for (unsigned index = 0; index < func->getNumResults(); ++index)
+    outputs.push_back(getResultName(*func, index));
+  auto fits = [&](size_t input, size_t output) {
+    return matchState(func->getArgumentTypes()[input], func->getResultTypes()[output]).has_value();
+  };
+  for (const PlanState &proposed : proposeStates(inputs, outputs, fits))
+    answer.proposedStates.push_back(proposed.input.text + "=" + proposed.output.text);
 }
 
 /// Devices, or a mesh; what says both, or stages of a mesh, has no answer.
@@ -109,6 +131,7 @@ bool Compilation::PlanFinder::lookAtStages() {
     samples = pipe::countSamples(*func);
   else
     llvm::consumeError(func.takeError());
+  answer.samples = samples;
   if (!request.isQuick && request.devices > 0)
     cells = listStageCells(request.devices, samples, request.stages, request.microbatches);
   if (cells.empty())
@@ -232,6 +255,7 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   if (!prepare())
     return std::nullopt;
   Telling telling(state.onProgress, "plan");
+  findStates();
   predictOneDevice();
   if (!lookAtStages())
     return std::nullopt;

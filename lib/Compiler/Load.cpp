@@ -3,6 +3,7 @@
 // The first bytes and the name say what a file is: an ONNX model is mapped and imported, MLIR is read and parsed.
 //
 //===----------------------------------------------------------------------===//
+#include "ProposeDims.h"
 #include "State.h"
 
 #include "cleave/Annotations/DevicePlan.h"
@@ -12,6 +13,7 @@
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Import/Onnx/ModulePaths.h"
 #include "cleave/Onnx/ExternalFiles.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Program/Content.h"
@@ -19,6 +21,7 @@
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <chrono>
 #include <climits>
@@ -27,8 +30,25 @@
 using namespace mlir;
 using namespace cleave;
 
-/// Tensors of `graph` that the plan addresses by their whole name, or as operand or result of a node.
+/// Weights of `graph` that modules read which rules pick. All of each such module are kept, since only import knows how many dims a tensor
+/// has that is packed.
+static void keepRead(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
+  std::vector<spmd::NamePattern> patterns;
+  for (const spmd::PlanRule &rule : plan.rules)
+    if (rule.target == spmd::PlanRule::Target::Module)
+      patterns.push_back(rule.getPattern());
+  if (patterns.empty())
+    return;
+  for (const auto &entry : onnx::findReadingModules(graph))
+    if (llvm::any_of(entry.getValue(), [&](StringRef module) {
+          return llvm::any_of(patterns, [&](const spmd::NamePattern &pattern) { return pattern.matches(module); });
+        }))
+      kept.insert(entry.getKey());
+}
+
+/// Tensors of `graph` that the plan addresses by their whole name, or as operand or result of a node, or the weight of a module.
 static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llvm::StringSet<> &kept) {
+  keepRead(plan, graph, kept);
   llvm::MapVector<StringRef, SmallVector<const onnx::NodeProto *, 1>> nodes;
   for (const onnx::NodeProto &node : graph.node)
     nodes[node.name].push_back(&node);
@@ -39,6 +59,8 @@ static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llv
         kept.insert(rule.pattern);
       continue;
     }
+    if (rule.target == spmd::PlanRule::Target::Module)
+      continue;
     index.forEachMatch(rule.getPattern(), [&](size_t number) {
       for (const onnx::NodeProto *node : nodes.begin()[number].second) {
         ArrayRef<StringRef> list = rule.target == spmd::PlanRule::Target::Operand ? node->input : node->output;
@@ -170,6 +192,37 @@ void Compilation::State::takeOrigin(const onnx::ModelFile &model) {
   }
 }
 
+/// How to close what is open: `for example --dim batch=4,seq=16`, and what must hold.
+std::vector<std::string> Compilation::State::describeDims(onnx::ModelFile &model, const onnx::ImportOptions &import) {
+  DimProposal proposal = proposeDims(context.get(), model, import, static_cast<int64_t>(options.exampleBatch));
+  std::vector<std::string> notes;
+  if (!proposal.sizes.empty())
+    notes.push_back(
+        "for example --dim " +
+        llvm::join(llvm::map_range(proposal.sizes,
+                                   [](const auto &dim) { return dim.first + "=" + std::to_string(dim.second); }),
+                   ","));
+  for (const DimRelation &relation : proposal.relations)
+    notes.push_back("the model takes no other sizes than such that " + relation.format());
+  return notes;
+}
+
+/// A shape that does not fit somewhere inside is seldom seen to come of two symbols that must be equal.
+void Compilation::State::warnOfDims(onnx::ModelFile &model, const onnx::ImportOptions &import) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto &entry : import.dims)
+    sizes[entry.getKey().str()] = entry.getValue();
+  if (sizes.size() < 2)
+    return;
+  for (const DimRelation &relation : proposeDims(context.get(), model, import, 0).relations) {
+    std::optional<int64_t> size = relation.evaluate(sizes);
+    auto given = sizes.find(relation.dim);
+    if (size && given != sizes.end() && *size != given->second)
+      emitWarning(NameLoc::get(StringAttr::get(context.get(), model.file->getPath())))
+          << relation.format() << ", " << *size << " of the sizes that are given, and not " << given->second;
+  }
+}
+
 /// All that a user may know of an input goes in before import: nothing after it is symbolic.
 OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
   onnx::ImportOptions import;
@@ -206,7 +259,14 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
   }
   if (plan)
     keepNamed(*plan, model->model.graph, import.kept);
+  bool isOpen = false;
+  import.noteOpen = [&] {
+    isOpen = true;
+    return describeDims(*model, import);
+  };
   OwningOpRef<ModuleOp> made = onnx::importOnnx(context.get(), *model, import);
+  if (!made && !isOpen)
+    warnOfDims(*model, import);
   if (made && plan && plan->pipeline && !plan->pipeline->stages.empty())
     (*made)->setAttr(pipe::kNodesAttr, listNodes(model->model.graph, context.get()));
   return made;

@@ -232,6 +232,13 @@ std::string Compilation::PlanFinder::writeText(const PlanCell &cell, const Plan 
   if (plan.clusterFile.empty() && given.clusterPlace.line != 0)
     comments.push_back(
         "it is for the cluster that the given plan describes: copy that section here, or give --cluster");
+  for (const std::string &proposed : answer.proposedStates) {
+    auto [input, output] = StringRef(proposed).split('=');
+    comments.push_back(llvm::formatv(
+        "state: {{\"{0}\": \"{1}\"}   would keep these in the ranks: each output looks like the next value of "
+        "its input",
+        input, output));
+  }
   Plan file = plan;
   for (const auto &[name, size] : state.options.dims)
     file.dims.try_emplace(name, size);

@@ -14,14 +14,14 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
-std::vector<StringRef> cleave::listNames(ModuleOp module) {
-  std::vector<StringRef> names;
+ModelNames cleave::listNames(ModuleOp module) {
+  ModelNames names{{}, findModuleWeights(module)};
   module.walk([&](Operation *op) {
     for (Value value : op->getResults())
-      llvm::append_range(names, getTensorNames(value));
+      llvm::append_range(names.tensors, getTensorNames(value));
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
-        llvm::append_range(names, getTensorNames(argument));
+        llvm::append_range(names.tensors, getTensorNames(argument));
   });
   return names;
 }

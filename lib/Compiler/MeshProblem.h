@@ -6,6 +6,7 @@
 
 #include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Search/PlanRules.h"
 
 namespace cleave {
 
@@ -22,7 +23,7 @@ struct MeshProblem {
 
 /// All names by which plans address values of a model as it was loaded. Annotation merges some of these values, but keeps apart what a rule
 /// names: a rule that is made later must not pick them.
-std::vector<llvm::StringRef> listNames(mlir::ModuleOp module);
+spmd::ModelNames listNames(mlir::ModuleOp module);
 
 } // namespace cleave
 

@@ -58,19 +58,32 @@ StringRef ModelStructure::getName(ValueId value) const {
   return names.empty() ? "" : names.front();
 }
 
-/// The last rule that picks a name says how it is split.
-static std::string findDims(const Plan *plan, StringRef name) {
-  std::string dims;
-  for (const PlanRule &rule : plan ? ArrayRef(plan->rules) : ArrayRef<PlanRule>())
-    if (rule.target == PlanRule::Target::Tensor && rule.getPattern().matches(name))
-      dims = rule.formatDims();
-  return dims;
+std::function<bool(StringRef)> ModelStructure::getPicker(const PlanRule &rule) const {
+  if (rule.target == PlanRule::Target::Tensor)
+    return [pattern = rule.getPattern()](StringRef name) { return pattern.matches(name); };
+  llvm::StringSet<> picked;
+  if (rule.target == PlanRule::Target::Module) {
+    llvm::Expected<std::vector<StringRef>> weights = names.weights.find(rule);
+    if (weights)
+      picked.insert_range(*weights);
+    else
+      llvm::consumeError(weights.takeError());
+  }
+  return [picked = std::move(picked)](StringRef name) { return picked.contains(name); };
 }
 
 /// A weight that several ops read, or that is read in parts, has a line for all of them.
 std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
   std::vector<NamedRole> named;
   llvm::StringMap<size_t> known;
+  std::vector<std::pair<std::function<bool(StringRef)>, std::string>> rules;
+  for (const PlanRule &rule : plan ? ArrayRef(plan->rules) : ArrayRef<PlanRule>())
+    rules.emplace_back(getPicker(rule), rule.formatDims());
+  // The last rule that picks a name says how it is split.
+  auto findDims = [&](StringRef name) {
+    auto found = llvm::find_if(llvm::reverse(rules), [&](const auto &rule) { return rule.first(name); });
+    return found == rules.rend() ? std::string() : found->second;
+  };
   for (const Role &role : spmd::findRoles(getProblem(), model.isGiven, model.isWeight)) {
     StringRef name = getName(role.weight);
     auto [entry, isNew] = known.try_emplace(name, named.size());
@@ -83,7 +96,7 @@ std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
     }
     auto parameter = made->source->getValues()[role.weight].getDefiningOp<ParameterOpInterface>();
     ArrayRef<int64_t> shape = parameter ? parameter.getParameterShape() : getProblem().shape(role.weight);
-    named.push_back({name.str(), words, role.block, shape.vec(), findDims(plan, name)});
+    named.push_back({name.str(), words, role.block, shape.vec(), findDims(name)});
   }
   return named;
 }

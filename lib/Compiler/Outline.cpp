@@ -58,7 +58,11 @@ static std::vector<TensorOutline> describeParameters(ModuleOp module, func::Func
   for (nn::ParamOp param : module.getOps<nn::ParamOp>()) {
     auto type = cast<RankedTensorType>(param.getType());
     StringRef name = param.getSymName();
-    parameters.push_back({name.str(), formatType(type), getBytes(type), uses.lookup(name), held.lookup(name)});
+    auto readers = param->getAttrOfType<ArrayAttr>(spmd::kModulesAttr);
+    StringRef module = readers ? cast<StringAttr>(readers[0]).getValue() : "";
+    bool isConstant = isa<IntegerType>(type.getElementType()) && type.getElementTypeBitWidth() != 8;
+    parameters.push_back({name.str(), formatType(type), getBytes(type), uses.lookup(name), held.lookup(name),
+                          module.str(), isConstant, type.getNumElements()});
   }
   return parameters;
 }
@@ -75,13 +79,42 @@ static std::vector<TensorOutline> describeTensors(func::FuncOp func) {
   return tensors;
 }
 
-static void countOps(func::FuncOp func, Outline &outline) {
+/// By module, what its ops compute. What several nodes have become counts where the first of them stands.
+using ModuleFlops = llvm::MapVector<std::string, double, std::map<std::string, unsigned>>;
+
+static ModuleFlops countOps(func::FuncOp func, Outline &outline) {
+  ModuleFlops byModule;
   func.walk([&](Operation *op) {
-    if (auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op)) {
-      ++outline.ops[op->getName().getStringRef().str()];
-      outline.flops += ruled.getShardingRule().flops;
-    }
+    auto ruled = dyn_cast<spmd::ShardingRuleOpInterface>(op);
+    if (!ruled)
+      return;
+    int64_t flops = ruled.getShardingRule().flops;
+    ++outline.ops[op->getName().getStringRef().str()];
+    outline.flops += flops;
+    if (SmallVector<nn::NodeInfo, 1> infos = nn::getNodeInfos(op); !infos.empty())
+      byModule[infos.front().getModule()] += flops;
   });
+  return byModule;
+}
+
+void cleave::listModules(ArrayRef<std::pair<std::string, double>> flops, Outline &outline) {
+  llvm::MapVector<std::string, ModuleOutline, std::map<std::string, unsigned>> modules;
+  for (const auto &[path, count] : flops)
+    if (!path.empty())
+      modules[path].flops += count;
+  for (const TensorOutline &parameter : outline.parameters) {
+    if (parameter.module.empty() || parameter.isConstant)
+      continue;
+    ModuleOutline &module = modules[parameter.module];
+    module.elements += parameter.elements;
+    module.bytes += parameter.bytes;
+    module.types.push_back(parameter.holds.empty() ? parameter.type : parameter.holds);
+  }
+  for (auto &[path, module] : modules) {
+    module.path = path;
+    if (module.flops > 0 || !module.types.empty())
+      outline.modules.push_back(std::move(module));
+  }
 }
 
 int64_t Outline::countOps() const {
@@ -110,7 +143,8 @@ std::optional<Outline> cleave::makeOutline(Compilation &compilation) {
   outline.outputs = describe(getOutputNames(func), getOutputTypes(func));
   outline.parameters = describeParameters(compilation.getModule(), func);
   outline.tensors = describeTensors(func);
-  countOps(func, outline);
+  ModuleFlops flops = countOps(func, outline);
+  listModules(flops.takeVector(), outline);
   return outline;
 }
 

@@ -7,6 +7,8 @@
 #include "State.h"
 
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Import/Onnx/ModulePaths.h"
 #include "cleave/Onnx/TensorData.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/SetVector.h"
@@ -35,11 +37,13 @@ private:
   bool isInput(const ValueInfoProto &value) const { return !parameters.contains(value.name); }
   TensorOutline describe(const ValueInfoProto &value) const;
   TensorOutline describe(const TensorProto &tensor) const;
+  std::vector<std::pair<std::string, double>> orderModules() const;
   static void countOps(const GraphProto &graph, std::map<std::string, int64_t> &ops);
 
   const ModelProto &model;
   std::map<std::string, int64_t> sizes;
   std::map<std::string, std::vector<int64_t>> shapes;
+  llvm::StringMap<llvm::SmallVector<std::string, 1>> modules = findReadingModules(model.graph);
   llvm::StringSet<> parameters = [this] {
     llvm::StringSet<> names;
     for (const TensorProto &tensor : model.graph.initializer)
@@ -168,8 +172,30 @@ TensorOutline FileOutliner::describe(const TensorProto &tensor) const {
   }
   uint64_t bytes = bits / 8 + (bits % 8 != 0);
   int64_t most = std::numeric_limits<int64_t>::max() / 1024; // sums of many stay in range
-  return {printable(tensor.name), formatType(tensor.dataType, dims),
-          static_cast<int64_t>(std::min<uint64_t>(bytes, most))};
+  TensorOutline outline{printable(tensor.name), formatType(tensor.dataType, dims),
+                        static_cast<int64_t>(std::min<uint64_t>(bytes, most))};
+  bool isInteger = llvm::is_contained({BOOL, INT16, UINT16, INT32, UINT32, INT64, UINT64}, tensor.dataType);
+  outline.isConstant = isInteger;
+  outline.elements = 1;
+  for (int64_t dim : tensor.dims)
+    outline.elements =
+        std::min<int64_t>(llvm::SaturatingMultiply<uint64_t>(outline.elements, std::max<int64_t>(dim, 0)), most);
+  if (auto found = modules.find(tensor.name); found != modules.end() && !found->second.empty())
+    outline.module = printable(found->second.front());
+  return outline;
+}
+
+/// In the order of the file; what they compute is not known yet.
+std::vector<std::pair<std::string, double>> FileOutliner::orderModules() const {
+  llvm::StringSet<> seen;
+  std::vector<std::pair<std::string, double>> ordered;
+  for (const NodeProto &node : model.graph.node) {
+    std::string path = readModulePath(node);
+    path = printable(path.empty() ? spmd::getFolders(node.name) : path);
+    if (seen.insert(path).second)
+      ordered.emplace_back(std::move(path), 0);
+  }
+  return ordered;
 }
 
 /// Branches of an If are counted too: which one is taken is not known yet.
@@ -199,6 +225,7 @@ Outline FileOutliner::make() const {
     outline.parameters.back().nodes = uses.lookup(tensor.name);
   }
   countOps(model.graph, outline.ops);
+  listModules(orderModules(), outline);
   outline.open = getOpen();
   return outline;
 }

@@ -46,6 +46,7 @@ private:
   // FindPlan.cpp
   bool prepare();
   bool checkDevices();
+  void findStates();
   void predictOneDevice();
   llvm::Expected<std::vector<Candidate>> listCandidates(spmd::StageCell stages, bool isQuick);
   bool lookAtStages();
@@ -80,7 +81,7 @@ private:
   /// What is given, with all axes free, on the machine that counts.
   spmd::Plan given;
   /// Of the model as it was loaded.
-  std::vector<llvm::StringRef> names;
+  spmd::ModelNames names;
   int64_t limit = 0;
   std::vector<Tried> found;
   /// All that has a program, whether it fits or not.

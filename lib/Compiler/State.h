@@ -36,6 +36,8 @@ struct Compilation::State {
   /// Gives the plan's pipeline the sizes of options. False after an error.
   bool resizePipeline();
   void takeOrigin(const onnx::ModelFile &model);
+  std::vector<std::string> describeDims(onnx::ModelFile &model, const onnx::ImportOptions &import);
+  void warnOfDims(onnx::ModelFile &model, const onnx::ImportOptions &import);
   /// What decides shardings beside what a plan asks for: sizes of inputs, options.
   std::string describeSettings(const onnx::GraphProto &graph, const onnx::ImportOptions &import);
   /// What annotations of the model come of; nothing where no text can say it.
@@ -173,6 +175,9 @@ private:
 /// What is in an ONNX file in which sizes that import needs are not known yet; nothing if all are known, or the file
 /// cannot be read. Errors: a size given for what the model lacks.
 llvm::Expected<std::optional<Outline>> outlineFile(const CompileOptions &options);
+
+/// Makes `modules` of an outline: of `flops`, by module what its ops compute, in the order of the model, and of its parameters.
+void listModules(llvm::ArrayRef<std::pair<std::string, double>> flops, Outline &outline);
 
 /// The function that is run: `main`, or the only one, as which one that options name is left.
 llvm::Expected<mlir::func::FuncOp> findEntry(mlir::ModuleOp module);

@@ -181,6 +181,8 @@ private:
 
   /// What other commands say in other words, or are asked in.
   void fillPlanRequest() {
+    if (options.compile.devices > 0)
+      options.compile.exampleBatch = options.compile.devices;
     options.plan.devices = static_cast<int64_t>(std::exchange(options.compile.devices, 0));
     options.plan.memoryBytes = options.memory.bytes;
     options.plan.takesLeast = options.memory.isLeast;
@@ -225,9 +227,14 @@ private:
   // What each option says may be right and all of them not.
   std::string checkTogether() {
     for (const auto &[name, sizes] : options.dims.sizes)
-      if (sizes.size() > 1 && options.command != "compile")
+      if (sizes.size() > 1 && options.command != "compile" && options.command != "plan")
         return llvm::formatv("'{0}' is given as {1} and as {2}: several sizes are variants, which only 'compile' makes",
                              name, sizes[0], sizes[1]);
+    bool finds = options.verify.empty() && options.schedule.compare.empty() && options.compile.like.empty() &&
+                 options.compile.sharding.free;
+    if (options.command == "plan" && !options.compile.variants.empty() && !finds)
+      return "several sizes of a dim are looked at where a plan is to be found: '--devices N' or '--mesh ..', and no "
+             "style";
     if (options.command == "schedule")
       return checkSchedule();
     if (std::string problem = options.command == "plan" ? checkPlan() : ""; !problem.empty())

@@ -1,6 +1,11 @@
 //===- Inspect.cpp - what is in a model -----------------------------------===//
 //
-// What the library says of a model (Outline.h), in columns.
+// What the library says of a model (Outline.h), in columns:
+//
+//   modules: parameters, bytes, floating-point operations in contractions, their own parameters
+//     model            11,064     44.26 kB      9.95e+05
+//       embed_tokens   1,728      6.91 kB                     f32[72, 24]
+//       layers.{0,1}   2 x 4,656  2 x 18.62 kB  2 x 4.98e+05
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Outline.h"
@@ -71,9 +76,39 @@ static void print(llvm::raw_ostream &os, llvm::StringRef title, llvm::ArrayRef<T
   table.print(os);
 }
 
-/// Each on a line of its own, or equal layers together.
-static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline> parameters, bool isLong) {
+/// `12 x 36.99 kB`.
+static std::string formatTimes(size_t count, const std::string &text) {
+  return count > 1 ? std::to_string(count) + " x " + text : text;
+}
+
+/// The tree; figures have all that is in a module, types what it reads itself.
+static void printModules(llvm::raw_ostream &os, llvm::ArrayRef<ModuleOutline> modules, bool hasFlops) {
+  if (modules.empty())
+    return;
+  os << "modules: parameters, bytes" << (hasFlops ? ", floating-point operations in contractions" : "")
+     << ", their own parameters\n";
+  Table table;
+  for (const ModuleGroup &group : groupModules(modules)) {
+    std::vector<std::string> cells{std::string(2 * size_t(group.depth), ' ') + group.name,
+                                   formatTimes(group.count, llvm::formatv("{0:n}", group.elements)),
+                                   formatTimes(group.count, formatBytes(group.bytes))};
+    if (hasFlops)
+      cells.push_back(group.flops > 0 ? formatTimes(group.count, llvm::formatv("{0:e2}", group.flops)) : "");
+    cells.push_back(llvm::join(group.types, ", "));
+    table.add(std::move(cells));
+  }
+  table.print(os);
+}
+
+/// Each on a line of its own, or equal layers together. Those of modules have their place in the tree, and what else is constant is no
+/// parameter to whoever knows the modules.
+static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline> parameters, bool isLong,
+                            bool hasModules) {
   int64_t bytes = 0;
+  std::vector<TensorOutline> shown;
+  for (const TensorOutline &parameter : parameters)
+    if (!hasModules || (parameter.module.empty() && !parameter.isConstant))
+      shown.push_back(parameter);
   Table table;
   for (const TensorOutline &parameter : parameters) {
     bytes += parameter.bytes;
@@ -81,7 +116,7 @@ static void printParameters(llvm::raw_ostream &os, llvm::ArrayRef<TensorOutline>
       table.add({parameter.name, parameter.type, formatBytes(parameter.bytes),
                  formatHeld(llvm::join(parameter.nodes, " "), parameter.holds)});
   }
-  for (const ParameterGroup &group : isLong ? std::vector<ParameterGroup>() : groupParameters(parameters))
+  for (const ParameterGroup &group : isLong ? std::vector<ParameterGroup>() : groupParameters(shown))
     table.add({group.name, group.type,
                (group.count > 1 ? std::to_string(group.count) + " x " : "") + formatBytes(group.bytesEach),
                formatHeld(group.nodes, group.holds)});
@@ -108,7 +143,8 @@ ExitCode cleave::driver::inspectCommand(Session &session) {
   for (const auto &[name, count] : outline->ops)
     ops.add({name, std::to_string(count)});
   ops.print(os);
-  printParameters(os, outline->parameters, isLong);
+  printModules(os, outline->modules, isImported);
+  printParameters(os, outline->parameters, isLong, !outline->modules.empty());
   if (!isImported)
     os << "not known without " << outline->open
        << ": other shapes, ops after import, their floating-point operations, and what cannot be imported\n";

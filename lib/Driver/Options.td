@@ -70,7 +70,7 @@ def Model : OptionGroup<"1">, HelpText<"Model">;
 let Group = Model in {
 let Flags = [OfBenchedProgram] in
 defm dim : Value<"dim", "batch=8,seq=128", "dims", kEvery,
-                 "sizes of symbolic dimensions; of several, batch=1,8,32, compile makes variants in one program">;
+                 "sizes of symbolic dimensions; of several, batch=1,8,32, compile makes variants in one program, and plan looks at each">;
 defm entry : Value<"entry", "NAME", "compile.entry", kEvery, "the function of an .mlir file that is run, where it has several; main without it">;
 defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kEvery, "input tensors by their ONNX names; shapes come from them">;
 let Flags = [OfOnnxModel] in

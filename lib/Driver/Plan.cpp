@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/FindPlan.h"
 
+#include "TextTable.h"
 #include "cleave/Compiler/CertifyPlan.h"
 #include "cleave/Driver/FoundPlanText.h"
 #include "cleave/Driver/PlanProof.h"
@@ -101,6 +102,11 @@ static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &foun
     os << "found: " << line << '\n';
   if (reasons)
     printReasons(os, found, *reasons);
+  for (const std::string &proposed : found.proposedStates) {
+    auto [input, output] = llvm::StringRef(proposed).split('=');
+    os << llvm::formatv("outputs {1} look like the next values of {0}: --state '{2}' keeps these in the ranks\n", input,
+                        output, proposed);
+  }
   if (size_t written = options.writesToOutput() ? 0 : listWritten(options, found).size())
     os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output << '\n';
   if (proof)
@@ -110,32 +116,99 @@ static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &foun
 }
 
 /// What is written is written before anything is printed: a table for a plan that is not there would be none.
-ExitCode cleave::driver::planCommand(Session &session) {
+static ExitCode tell(Session &session, const FoundPlan &found) {
   const Options &options = session.getOptions();
-  if (std::optional<ExitCode> answered = answerInstead(session))
-    return *answered;
-  std::optional<FoundPlan> found = findPinned(session);
   llvm::json::Object structure;
-  if (!found || !answerStructure(session, found->plan.get(), &structure))
+  if (!answerStructure(session, found.plan.get(), &structure))
     return session.getExitCode();
   std::optional<PlanReasons> reasons;
   if (options.explain) {
-    if (!(reasons = session.explainPlan(*found, options.plan)))
+    if (!(reasons = session.explainPlan(found, options.plan)))
       return session.getExitCode();
     structure["explain"] = toJson(*reasons);
   }
   std::optional<PlanProof> proof;
-  if (!options.certificate.empty() && !(proof = writeCertificate(session, *found)))
+  if (!options.certificate.empty() && !(proof = writeCertificate(session, found)))
     return session.getExitCode();
-  if (llvm::Error error = writeFound(options, *found))
+  if (llvm::Error error = writeFound(options, found))
     return session.fail(std::move(error));
   if (!options.report.empty())
-    if (llvm::Error error = writeReport(options, *found, proof ? &*proof : nullptr, std::move(structure)))
+    if (llvm::Error error = writeReport(options, found, proof ? &*proof : nullptr, std::move(structure)))
       return session.fail(std::move(error));
   if (!options.quiet)
-    print(options.writesToOutput() ? llvm::errs() : llvm::outs(), session, *found, proof ? &*proof : nullptr,
+    print(options.writesToOutput() ? llvm::errs() : llvm::outs(), session, found, proof ? &*proof : nullptr,
           reasons ? &*reasons : nullptr);
   if (options.writesToOutput())
-    llvm::outs() << found->getBest().text;
+    llvm::outs() << found.getBest().text;
   return kDone;
+}
+
+//===----------------------------------------------------------------------===//
+// Several sizes
+//===----------------------------------------------------------------------===//
+
+// The model is loaded anew for each: shapes are static from import on. Of what was found the best alone is kept, with its session, which is
+// asked for roles, proofs and pins as of a plan for one size.
+namespace {
+/// What was found for sizes of dims, and the session that found it.
+struct SizedPlan {
+  std::unique_ptr<Options> options;
+  std::unique_ptr<Session> session;
+  FoundPlan found;
+};
+} // namespace
+
+/// `batch=8,seq=16`.
+static std::string formatSizes(const std::map<std::string, int64_t> &sizes) {
+  std::string text;
+  for (const auto &[name, size] : sizes)
+    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  return text;
+}
+
+/// What is to be little: where calls follow each other the time of a sample, else that of a call.
+static double getMeasure(const Options &options, const FoundPlan &found) {
+  bool isMany = options.plan.objective == PlanObjective::Throughput;
+  return isMany ? found.getBest().spanNs / static_cast<double>(found.samples) : found.getBest().ns;
+}
+
+/// A line for each, and all that there is to say of the best; sizes are looked at one by one, for each is a program of its own.
+static ExitCode planSizes(const Options &options) {
+  std::vector<std::map<std::string, int64_t>> variants{options.compile.dims};
+  llvm::append_range(variants, options.compile.variants);
+  std::optional<SizedPlan> best;
+  std::vector<std::vector<std::string>> rows{{"sizes", "mesh", "a call", "a sample", "sends", "memory of a rank"}};
+  for (const std::map<std::string, int64_t> &sizes : variants) {
+    SizedPlan one{std::make_unique<Options>(options), nullptr, {}};
+    one.options->compile.dims = sizes;
+    one.options->compile.variants.clear();
+    one.session = std::make_unique<Session>(*one.options);
+    std::optional<FoundPlan> found = one.session->load() ? findPinned(*one.session) : std::nullopt;
+    if (!found)
+      return one.session->getExitCode();
+    one.found = std::move(*found);
+    const PlanCell &cell = one.found.getBest();
+    double sample = (options.plan.objective == PlanObjective::Throughput ? cell.spanNs : cell.ns) /
+                    static_cast<double>(one.found.samples);
+    rows.push_back({formatSizes(sizes), cell.mesh, formatTime(cell.ns), formatTime(sample), formatBytes(cell.sentBytes),
+                    formatBytes(cell.peakBytes)});
+    if (!best || getMeasure(options, one.found) < getMeasure(options, best->found))
+      best = std::move(one);
+  }
+  llvm::raw_ostream &os = options.writesToOutput() ? llvm::errs() : llvm::outs();
+  if (!options.quiet) {
+    printTable(os, rows, TextColumns::FirstLeft);
+    os << "best: " << formatSizes(best->options->compile.dims) << '\n';
+  }
+  return tell(*best->session, best->found);
+}
+
+ExitCode cleave::driver::planCommand(Session &session) {
+  const Options &options = session.getOptions();
+  if (!options.compile.variants.empty())
+    return planSizes(options);
+  if (std::optional<ExitCode> answered = answerInstead(session))
+    return *answered;
+  std::optional<FoundPlan> found = findPinned(session);
+  return found ? tell(session, *found) : session.getExitCode();
 }

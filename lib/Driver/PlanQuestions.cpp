@@ -10,7 +10,6 @@
 #include "cleave/Compiler/ComparePlans.h"
 #include "cleave/Compiler/ModelStructure.h"
 #include "cleave/Driver/ReportFile.h"
-#include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -107,12 +106,13 @@ bool cleave::driver::answerStructure(Session &session, const spmd::Plan *plan, l
 }
 
 /// `query, key, value, 12 layers`: the roles of what a rule picks; empty where it picks no weight.
-static std::string describeRule(const spmd::PlanRule &rule, llvm::ArrayRef<NamedRole> roles) {
-  spmd::NamePattern pattern = rule.getPattern();
+static std::string describeRule(const ModelStructure &structure, const spmd::PlanRule &rule,
+                                llvm::ArrayRef<NamedRole> roles) {
+  std::function<bool(StringRef)> picks = structure.getPicker(rule);
   std::vector<std::string> words;
   std::set<unsigned> blocks;
   for (const NamedRole &role : roles) {
-    if (!pattern.matches(role.weight))
+    if (!picks(role.weight))
       continue;
     if (!llvm::is_contained(words, role.role))
       words.push_back(role.role);
@@ -134,8 +134,7 @@ std::string cleave::driver::noteRoles(Session &session, const spmd::Plan &plan, 
     noted += line;
     bool isRule = line.starts_with("  - {") && next < plan.rules.size();
     const spmd::PlanRule *rule = isRule ? &plan.rules[next++] : nullptr;
-    if (std::string words = rule && rule->target == spmd::PlanRule::Target::Tensor ? describeRule(*rule, roles) : "";
-        !words.empty())
+    if (std::string words = rule ? describeRule(*structure, *rule, roles) : ""; !words.empty())
       noted += "  # " + words;
     noted += '\n';
   }

@@ -134,13 +134,26 @@ bool ModelReader::read(StringRef bytes, NodeProto &node) {
       return wire.text(field, "overload", node.overload);
     case 10:
       return append(field, "device_configurations", node.deviceConfigurations);
+    case 9:
+      return readNote(field, node);
     case 6: // doc_string
-    case 9: // metadata_props
       return wire.ignore();
     default:
       return wire.skip(field);
     }
   });
+}
+
+/// Of what exporters note of a node, which is most of a file without weights, the place in their model alone is kept.
+bool ModelReader::readNote(const WireField &field, NodeProto &node) {
+  StringStringEntryProto note;
+  if (!wire.message(field, "metadata_props", -1, [&](StringRef bytes) { return read(bytes, note); }))
+    return false;
+  if (note.key == "pkg.torch.onnx.name_scopes")
+    node.nameScopes = note.value;
+  else if (note.key == "namespace")
+    node.namespaceText = note.value;
+  return true;
 }
 
 bool ModelReader::read(StringRef bytes, OperatorSetIdProto &opset) {

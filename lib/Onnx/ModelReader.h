@@ -41,6 +41,7 @@ private:
   bool read(llvm::StringRef bytes, ShardedDimProto &dim);
   bool read(llvm::StringRef bytes, SimpleShardedDimProto &part);
 
+  bool readNote(const WireField &field, NodeProto &node);
   bool readTensorType(llvm::StringRef bytes, TypeProto &type);
   bool readElementType(llvm::StringRef bytes, TypeProto &type, unsigned elementField);
   bool takeValueField(const WireField &field, AttributeProto &attribute);

@@ -33,9 +33,9 @@ static std::string formatDim(const PlanDim &dim) {
 }
 
 static std::string formatRule(const PlanRule &rule) {
-  bool isTensor = rule.target == PlanRule::Target::Tensor;
-  std::string text = (isTensor ? "{tensor: " : "{node: ") + quoteText(rule.pattern);
-  if (!isTensor)
+  bool isModule = rule.target == PlanRule::Target::Module, isTensor = rule.target == PlanRule::Target::Tensor;
+  std::string text = (isModule ? "{module: " : isTensor ? "{tensor: " : "{node: ") + quoteText(rule.pattern);
+  if (!isTensor && !isModule)
     text += (rule.target == PlanRule::Target::Operand ? ", operand: " : ", result: ") + std::to_string(rule.index);
   text += ", dims: " + rule.formatDims();
   if (!rule.except.empty())
@@ -55,8 +55,8 @@ static std::string formatRule(const PlanRule &rule) {
 
 std::string cleave::spmd::formatStages(ArrayRef<PlanStage> stages) {
   return formatList(stages, [](const PlanStage &stage) {
-    std::string text = stage.kind == PlanStage::Kind::Nodes ? "{nodes: " : "{first: ";
-    text += quoteText(stage.pattern.text);
+    std::string text = kStageWords[static_cast<int>(stage.kind)];
+    text = "{" + text + ": " + quoteText(stage.pattern.text);
     return text + (stage.rank ? ", rank: " + std::to_string(*stage.rank) : "") + "}";
   });
 }

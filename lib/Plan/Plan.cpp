@@ -164,7 +164,7 @@ LogicalResult PlanReader::readStates(yaml::Node *node, Plan &plan) {
 LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
   PlanRule rule;
   rule.place = placeOf(node);
-  bool hasTensor = false, hasNode = false, hasIndex = false, hasDims = false;
+  bool hasTensor = false, hasNode = false, hasModule = false, hasIndex = false, hasDims = false;
   auto readIndex = [&](yaml::Node *value, PlanRule::Target target) -> LogicalResult {
     int64_t index = 0;
     if (hasIndex)
@@ -177,8 +177,8 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
     return success();
   };
   auto readPattern = [&](yaml::Node *value, bool &has) -> LogicalResult {
-    if (hasTensor || hasNode)
-      return fail(value, "a rule has a tensor or a node, not both");
+    if (hasTensor || hasNode || hasModule)
+      return fail(value, "a rule has one of tensor, node and module");
     has = true;
     rule.patternPlace = placeOf(value);
     if (isa_and_nonnull<yaml::SequenceNode, yaml::MappingNode>(value))
@@ -195,6 +195,10 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
       return readPattern(value, hasTensor);
     if (key == "node")
       return readPattern(value, hasNode);
+    if (key == "module") {
+      rule.target = PlanRule::Target::Module;
+      return readPattern(value, hasModule);
+    }
     if (key == "operand")
       return readIndex(value, PlanRule::Target::Operand);
     if (key == "result")
@@ -215,12 +219,12 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
     return readDims(value, rule);
   };
   if (failed(readMapping(node, "a rule, such as {tensor: x, dims: [data, _]}",
-                         {"tensor", "node", "operand", "result", "dims", "except", "where", "priority", "replicated",
-                          "uneven", "experts"},
+                         {"tensor", "node", "module", "operand", "result", "dims", "except", "where", "priority",
+                          "replicated", "uneven", "experts"},
                          readEntry)))
     return failure();
-  if (!hasTensor && !hasNode)
-    return fail(node, "a rule needs a tensor or a node");
+  if (!hasTensor && !hasNode && !hasModule)
+    return fail(node, "a rule needs a tensor, a node or a module");
   if (hasNode != hasIndex)
     return fail(node, hasNode ? "a rule for a node needs an operand or a result"
                               : "only a rule for a node has an operand or a result");

@@ -65,6 +65,8 @@ static std::string formatDim(const PlanDim &dim) {
 std::string PlanRule::formatTarget() const {
   if (target == Target::Tensor)
     return pattern;
+  if (target == Target::Module)
+    return "module:" + pattern;
   return "node:" + pattern + (target == Target::Operand ? "#" : "#r") + std::to_string(index);
 }
 
@@ -166,7 +168,7 @@ LogicalResult cleave::spmd::parseMeshOption(StringRef text, Plan &plan, PlanErro
   return success();
 }
 
-/// `node:PATTERN#1`, `node:PATTERN#r0` or a tensor's pattern.
+/// `node:PATTERN#1`, `node:PATTERN#r0`, `module:PATTERN` or a tensor's pattern.
 static LogicalResult parseTarget(StringRef text, PlanRule &rule, PlanError &error) {
   if (text.consume_front("node:")) {
     // The last one: names of nodes may have others.
@@ -176,6 +178,8 @@ static LogicalResult parseTarget(StringRef text, PlanRule &rule, PlanError &erro
       return failAt(error, "--shard", 0,
                     "a rule for a node ends in #N (operand N) or #rN (result N), got 'node:" + text + "'");
     text = pattern;
+  } else if (text.consume_front("module:")) {
+    rule.target = PlanRule::Target::Module;
   }
   rule.pattern = text.str();
   if (llvm::Error bad = NamePattern::create(text).takeError())

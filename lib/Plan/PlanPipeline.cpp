@@ -94,16 +94,16 @@ LogicalResult SectionReader::readStage(yaml::Node *node) {
     if (key == "rank")
       return reader.readInteger(entry.getValue(), stage.rank.emplace(), 0, kMost);
     if (hasPattern)
-      return reader.fail(entry.getValue(), "a stage has nodes or a first one, not both");
+      return reader.fail(entry.getValue(), "a stage has one of nodes, first and module");
     hasPattern = true;
-    stage.kind = key == "nodes" ? PlanStage::Kind::Nodes : PlanStage::Kind::First;
+    stage.kind = static_cast<PlanStage::Kind>(llvm::find(kStageWords, key) - std::begin(kStageWords));
     return reader.readPattern(entry.getValue(), stage.pattern);
   };
-  if (failed(
-          reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", {"nodes", "first", "rank"}, readEntry)))
+  if (failed(reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", {"nodes", "first", "module", "rank"},
+                                readEntry)))
     return failure();
   if (!hasPattern)
-    return reader.fail(node, "a stage needs nodes or a first one");
+    return reader.fail(node, "a stage needs nodes, a first one or a module");
   pipeline.stages.push_back(std::move(stage));
   return success();
 }

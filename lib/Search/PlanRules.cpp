@@ -3,6 +3,10 @@
 // Tensors are one rule if their names differ in numbers alone and they are cut alike: `*` stands for the numbers where it picks no tensor
 // that is cut otherwise, `{0,2,5}` for those that there are where it would.
 //
+//
+// By modules a rule picks of each the weight of as many dims, so that a star may go over modules that have none, and may not over those that
+// have one which is sharded otherwise.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/PlanRules.h"
 #include "cleave/Plan/NamePattern.h"
@@ -17,6 +21,7 @@ using namespace llvm;
 
 namespace {
 struct Group {
+  PlanRule::Target target = PlanRule::Target::Tensor;
   std::vector<PlanDim> dims;
   std::vector<std::string> names;
   std::vector<cleave::NumberedName> numbered;
@@ -53,6 +58,7 @@ static bool picksOnly(StringRef text, const Group &group, ArrayRef<StringRef> na
 
 static PlanRule makeRule(const Group &group, StringRef pattern) {
   PlanRule rule;
+  rule.target = group.target;
   rule.pattern = pattern.str();
   rule.dims = group.dims;
   return rule;
@@ -91,14 +97,47 @@ std::vector<TensorDims> cleave::spmd::keepAgreed(ArrayRef<TensorDims> tensors) {
   return kept;
 }
 
-std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, ArrayRef<StringRef> names) {
-  MapVector<std::pair<std::string, std::string>, Group, std::map<std::pair<std::string, std::string>, unsigned>> groups;
+/// Of modules those alone count that have a weight of as many dims.
+static std::vector<StringRef> listOthers(const Group &group, const ModelNames &names) {
+  return group.target == PlanRule::Target::Module ? names.weights.listModules(group.dims.size()) : names.tensors;
+}
+
+/// What is wanted alike of modules side by side is one rule: `self_attn.{q_proj,k_proj}`, which picks just what they did.
+static std::vector<PlanRule> joinSiblings(ArrayRef<PlanRule> rules) {
+  using Key = std::tuple<std::string, std::string>;
+  std::vector<PlanRule> joined;
+  std::map<Key, size_t> places;
+  std::vector<std::vector<std::string>> names;
+  for (const PlanRule &rule : rules) {
+    auto [parent, name] = StringRef(rule.pattern).rsplit('.');
+    bool mayJoin = rule.target == PlanRule::Target::Module && !name.empty() && !hasPatternWords(name);
+    auto [place, isNew] =
+        mayJoin ? places.try_emplace({parent.str(), rule.formatDims()}, joined.size()) : std::pair(places.end(), true);
+    if (isNew) {
+      joined.push_back(rule);
+      names.push_back({name.str()});
+      continue;
+    }
+    names[place->second].push_back(name.str());
+    joined[place->second].pattern = (parent + ".{" + join(names[place->second], ",") + "}").str();
+  }
+  return joined;
+}
+
+std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, const ModelNames &names) {
+  using Key = std::tuple<PlanRule::Target, std::string, std::string>;
+  MapVector<Key, Group, std::map<Key, unsigned>> groups;
   for (const TensorDims &tensor : tensors) {
-    cleave::NumberedName numbered(tensor.name);
-    std::string starred = hasPatternWords(tensor.name) ? tensor.name : numbered.getStarred();
-    Group &group = groups[{std::move(starred), formatDims(tensor.dims)}];
+    StringRef module = names.weights.findModule(tensor.name);
+    bool isModule = !module.empty() && names.weights.getRank(tensor.name) == tensor.dims.size();
+    std::string name = isModule ? module.str() : tensor.name;
+    PlanRule::Target target = isModule ? PlanRule::Target::Module : PlanRule::Target::Tensor;
+    cleave::NumberedName numbered(name);
+    std::string starred = hasPatternWords(name) ? name : numbered.getStarred();
+    Group &group = groups[{target, std::move(starred), formatDims(tensor.dims)}];
+    group.target = target;
     group.dims = tensor.dims;
-    group.names.push_back(tensor.name);
+    group.names.push_back(name);
     group.numbered.push_back(std::move(numbered));
   }
   std::vector<PlanRule> rules;
@@ -107,14 +146,16 @@ std::vector<PlanRule> cleave::spmd::makePlanRules(ArrayRef<TensorDims> tensors, 
       rules.push_back(makeRule(group, group.names.front()));
       continue;
     }
+    const std::string &starred = std::get<1>(key);
+    std::vector<StringRef> others = listOthers(group, names);
     std::string listed = listAlternatives(group);
-    if (picksOnly(key.first, group, names))
-      rules.push_back(makeRule(group, key.first));
-    else if (!listed.empty() && picksOnly(listed, group, names))
+    if (picksOnly(starred, group, others))
+      rules.push_back(makeRule(group, starred));
+    else if (!listed.empty() && picksOnly(listed, group, others))
       rules.push_back(makeRule(group, listed));
     else
       for (const std::string &name : group.names)
         rules.push_back(makeRule(group, name));
   }
-  return rules;
+  return joinSiblings(rules);
 }

@@ -90,7 +90,7 @@ TABLE = r"""
 2 shard m.onnx --mesh data=2 --cluster 8xH20 -o o        | --cluster; 8xH200
 2 shard m.onnx --mesh data=2 --cluster 4xL4-nvlink -o o   | --cluster; L4 has no NVLink
 2 shard m.onnx --mesh data=2 --gpu H1000 -o o             | --gpu; H100
-2 explain m.onnx --plan p.yaml idde                      | no tensor or node; hidden
+2 explain m.onnx --plan p.yaml idde                      | no tensor, node or module; hidden
 2 explain m.onnx --plan p.yaml '#99'                     | '#99'; nothing is sent
 2 inspect m.onnx --json                                  | --json
 2 export m.onnx                                          | -o DIR

@@ -23,6 +23,21 @@ READER = "CleaveOnnxReaderTests"
 OPSETS = "lit:Import/opsets"
 
 EDITS = [
+    # ===--- Modules, and what is proposed --------------------------------------===
+    Edit("modules-of-unpacked-weights", "lib/Import/Onnx/Graph/ModulePaths.cpp", "depth == kMostSteps", "depth == 1",
+         "a weight that two nodes without a module unpack has none", ["lit:Import/modules"]),
+    Edit("modules-alike", "lib/Compiler/OutlineModules.cpp", "left[count]->shape == first.shape", "left[count]->children.size() == first.children.size()",
+         "layers that differ share a line", ["lit:Driver/modules"]),
+    Edit("modules-of-several-weights", "lib/Plan/ModuleWeights.cpp", "fitting.size() > 1", "fitting.size() > 2",
+         "a rule by module is about both weights of one", [PLAN]),
+    Edit("stages-of-modules-inside", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "module.contains('.') ? module.rsplit('.').first : StringRef()", "StringRef()",
+         "a stage has the nodes of a module, and not those of modules in it", ["lit:Driver/modules"]),
+    Edit("rules-of-other-modules", "lib/Search/PlanRules.cpp", "group.target == PlanRule::Target::Module", "false",
+         "a star of a written rule picks layers that are sharded otherwise", ["CleaveSearchTests"]),
+    Edit("dims-of-one-name", "lib/Compiler/ProposeDims.cpp", "llvm::find(symbols, dim) > llvm::find(symbols, term);", "false;",
+         "nobody is told which two dims must be equal", ["lit:Driver/propose"]),
+    Edit("states-of-other-layers", "lib/Plan/ProposeStates.cpp", "haveSameNumbers(name, other)", "true",
+         "the cache of one layer is proposed as the next value of another's", [PLAN]),
     # ===--- Attention in rings ------------------------------------------------===
     Edit("held-queries-move", "lib/Solver/Candidates.cpp", "factor < 0 ? 0 : annotated(node, factor)", "0",
          "who asks for a ring gets an exchange for heads", ["lit:Execute/rings"]),

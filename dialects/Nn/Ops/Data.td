@@ -35,11 +35,15 @@ def Nn_NodeAttr : LocationAttrDef<Nn_Dialect, "Node", [NodeLocInterface]> {
     results are the node's output tensors, the tensor names of each result. It is one attribute rather than a dictionary in a
     fused location, because a model has as many of them as nodes.
 
-    Example: `loc(#nn.node<"/enc/MatMul", "MatMul", ["x", "w"], [["y"]]>)`
+    Last comes, after `in`, the module of the exporter's model that the node stands in, where the file says so.
+
+    Example: `loc(#nn.node<"/enc/MatMul", "MatMul", ["x", "w"], [["y"]]>)`,
+    `loc(#nn.node<"node_linear", "MatMul", ["x", "w"], [["y"]] in "enc.fc">)`
   }];
   let parameters = (ins StringRefParameter<"name of the node">:$node, StringRefParameter<"op type">:$opType,
                         Nn_NamesParameter<"::llvm::ArrayRef<::llvm::StringRef>", "operands">:$operands,
-                        Nn_NamesParameter<"::llvm::ArrayRef<::llvm::ArrayRef<::llvm::StringRef>>", "results">:$results);
+                        Nn_NamesParameter<"::llvm::ArrayRef<::llvm::ArrayRef<::llvm::StringRef>>", "results">:$results,
+                        StringRefParameter<"module of the exporter's model", "\"\"">:$module);
   let hasCustomAssemblyFormat = 1;
 }
 

@@ -51,6 +51,8 @@ struct CompileOptions {
 
   /// Where no mesh is named: the plan for so many devices that is found is taken as if it were given (FindPlan.h). 0: none is looked for.
   uint64_t devices = 0;
+  /// What is proposed as the size of a batch that has none.
+  uint64_t exampleBatch = 4;
   /// `megatron`, or `data,megatron`: a plan of these styles (Search/Styles.h), one an axis of the mesh, or one for all, is taken as if it
   /// were given. `devices` are then those of the one axis of a mesh that is not named. Empty: none.
   std::string like;

@@ -90,8 +90,9 @@ public:
 
   /// All values that are not whole, in order.
   std::vector<ShardedValue> getSharded() const;
-  /// The values that have a name which matches, or else the first result of each node whose name does. Nothing after an
-  /// error: it is no pattern, or matches nothing.
+  /// The values that have a name which matches, or else the first result of each node whose name does, or else of modules that match what
+  /// they read of parameters, and what they make that others read; `module:PATTERN` is about modules alone. Nothing after an error: it is no
+  /// pattern, or matches nothing.
   std::optional<std::vector<ValueExplanation>> explain(llvm::StringRef pattern) const;
   /// The same of one name, such as the node of a collective; maybe none.
   std::vector<ValueExplanation> explainName(llvm::StringRef name) const;

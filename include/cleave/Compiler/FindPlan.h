@@ -88,11 +88,15 @@ struct FoundPlan {
   std::vector<PlanCell> cells;
   /// On one device.
   double oneDeviceNs = 0;
+  /// Samples of a call: the batch of its inputs.
+  int64_t samples = 1;
   /// The limit that counted; 0: there was none.
   int64_t memoryBytes = 0;
   /// The best that was met of time and memory, the fastest first, where that is asked for.
   std::vector<PlanCell> front;
   std::optional<PlanBinding> binding;
+  /// Where no states are given: `past*=present*`, as `--state` has it, of outputs that look like next values of inputs.
+  std::vector<std::string> proposedStates;
   /// Stages and microbatches of which a bound said that nothing is gained.
   unsigned pruned = 0;
   /// Meshes that nobody looked at, for there are many.

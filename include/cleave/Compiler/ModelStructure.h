@@ -8,6 +8,7 @@
 #define CLEAVE_COMPILER_MODELSTRUCTURE_H
 
 #include "cleave/Compiler/Compilation.h"
+#include "cleave/Search/PlanRules.h"
 #include "cleave/Search/Roles.h"
 #include "cleave/Search/Styles.h"
 
@@ -50,7 +51,9 @@ public:
   /// What a plan calls it; empty: nothing.
   llvm::StringRef getName(spmd::ValueId value) const;
   /// All names by which plans address anything, those of values that annotation merges into others too.
-  llvm::ArrayRef<llvm::StringRef> getNames() const { return names; }
+  const spmd::ModelNames &getNames() const { return names; }
+  /// Says of a name whether `rule` picks the tensor by it or, as a weight, by a module that reads it. Not by nodes.
+  std::function<bool(llvm::StringRef)> getPicker(const spmd::PlanRule &rule) const;
 
   /// In the order in which the model uses them. `plan`: whose rules say how they are split; may be null.
   std::vector<NamedRole> findRoles(const spmd::Plan *plan) const;
@@ -61,7 +64,7 @@ private:
 
   std::unique_ptr<MeshProblem> made;
   spmd::StyledModel model;
-  std::vector<llvm::StringRef> names;
+  spmd::ModelNames names;
 };
 
 } // namespace cleave

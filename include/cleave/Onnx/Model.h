@@ -7,7 +7,7 @@
 // Every string comes from an untrusted file: it may hold any byte (use `quote` in messages), and no number has been
 // checked against another one.
 //
-// Left out on purpose: doc_string, and metadata_props of anything but the model. Refused while reading: nothing that is
+// Left out on purpose: doc_string, and metadata_props of anything but the model and, of nodes, where these stand in the exporter's model. Refused while reading: nothing that is
 // well-formed; training info leaves a trace (`hasTrainingInfo`), of which import warns.
 //
 //===----------------------------------------------------------------------===//
@@ -170,6 +170,9 @@ struct NodeProto {
   std::vector<llvm::StringRef> input, output; ///< "" stands for an optional one that is absent
   std::vector<AttributeProto> attribute;
   std::vector<NodeDeviceConfigurationProto> deviceConfigurations;
+  /// What torch's exporter notes of where a node stands: its metadata `pkg.torch.onnx.name_scopes`, `['', 'm', 'm.fc', 'linear']`, and
+  /// `namespace`, `: Net/m: Block/m.fc: Linear/linear: aten.linear`; see `readModulePath`.
+  llvm::StringRef nameScopes, namespaceText;
 
   /// The attribute of that name, or null.
   const AttributeProto *findAttribute(llvm::StringRef name) const;

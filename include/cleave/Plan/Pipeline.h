@@ -37,8 +37,9 @@ struct PlanPattern {
 /// One line of `stages`, in order.
 struct PlanStage {
   enum class Kind {
-    Nodes, ///< all nodes that match are in it
-    First, ///< it starts at the first node that matches
+    Nodes,  ///< all nodes that match are in it
+    First,  ///< it starts at the first node that matches
+    Module, ///< all nodes of modules that match are in it, and of modules in these
   };
   Kind kind = Kind::Nodes;
   PlanPattern pattern;
@@ -56,6 +57,9 @@ struct StageNames {
 
   bool isEmpty() const { return nodes.empty() && tensors.empty(); }
 };
+
+/// The keys of a stage by its kind.
+inline constexpr const char *kStageWords[] = {"nodes", "first", "module"};
 
 enum class PlanBalance { Throughput, Latency };
 enum class PlanRecompute { Never, Always, ExceptLast };

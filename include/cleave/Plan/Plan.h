@@ -71,9 +71,9 @@ class NamePattern;
 
 /// One entry of `shard`.
 struct PlanRule {
-  enum class Target { Tensor, Operand, Result };
+  enum class Target { Tensor, Operand, Result, Module }; ///< of a module the weight of as many dims (ModuleWeights.h)
   Target target = Target::Tensor;
-  /// Of a tensor's name, or of a node's.
+  /// Of a tensor's name, of a node's, or of a module's.
   std::string pattern;
   /// Which operand or result of the node.
   unsigned index = 0;
@@ -103,7 +103,7 @@ struct PlanRule {
   std::optional<std::vector<PlanDim>> expand(size_t rank) const;
   /// True if both ask for the same, whatever tensors they pick.
   bool asksSameAs(const PlanRule &other) const;
-  /// What it addresses, as in --shard: `hidden`, `node:*/MatMul#1`.
+  /// What it addresses, as in --shard: `hidden`, `node:*/MatMul#1`, `module:*.mlp.up_proj`.
   std::string formatTarget() const;
   /// `[data, _]`, as in the plan.
   std::string formatDims() const;
@@ -198,7 +198,7 @@ llvm::LogicalResult parseStageOps(llvm::StringRef text, llvm::StringRef file, in
 /// `data=2,model=4`: replaces the mesh of `plan`. An empty text leaves it alone.
 llvm::LogicalResult parseMeshOption(llvm::StringRef text, Plan &plan, PlanError &error);
 
-/// `PATTERN=[data, _]`: appends one rule. `node:PATTERN#1` is operand 1 of nodes, `node:PATTERN#r0` result 0.
+/// `PATTERN=[data, _]`: appends one rule. `node:PATTERN#1` is operand 1 of nodes, `#r0` result 0, `module:PATTERN` the weight of modules.
 llvm::LogicalResult parseShardOption(llvm::StringRef text, Plan &plan, PlanError &error);
 
 /// `past.*=present.*`: appends one state.

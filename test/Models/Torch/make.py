@@ -6,7 +6,8 @@ Run by hand, where torch and transformers are (README.md says which versions the
 (`in:X`), and what torch computes in double precision from the same weights (`out:Y`, rounded to f32). onnxruntime must give the same from
 the file, or nothing is written. `index.json` says which dims have names and at what sizes the inputs have them.
 
-Stack traces and other notes of the exporter are left out, which are most of its bytes; everything else is what it writes.
+Stack traces and other notes of the exporter are left out, which are most of its bytes, but of the fixtures in WITH_MODULES which module each
+node is of; everything else is what it writes.
 """
 import json
 import os
@@ -100,6 +101,14 @@ def make_neox(random):
     return decoder(config, transformers.GPTNeoXForCausalLM, random)
 
 
+def make_granite(random):
+    config = transformers.GraniteConfig(**DECODER, num_key_value_heads=2, attn_implementation="sdpa", use_cache=False)
+    model = transformers.GraniteForCausalLM(config)
+    # As users export it, without a module around it.
+    return (model, {"input_ids": tokens(random, 4, 12), "attention_mask": mask(4, 12)}, ["logits"],
+            {"input_ids": {0: "batch", 1: "seq"}, "attention_mask": {0: "batch", 1: "seq"}})
+
+
 def make_mixtral(random):
     config = transformers.MixtralConfig(**{**DECODER, "num_hidden_layers": 1}, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, attn_implementation="eager", experts_implementation="batched_mm")
     return decoder(config, transformers.MixtralForCausalLM, random)
@@ -173,7 +182,9 @@ def make_clip(random):
 FIXTURES = {"llama_cache": (make_llama_cache, True, 20), "qwen3": (make_qwen3, True, 18), "gemma2": (make_gemma2, True, 18), "neox_ts": (make_neox, False, 17),
             "mixtral": (make_mixtral, True, 18), "deberta": (make_deberta, True, 18), "roberta_ts": (make_roberta, False, 17), "whisper": (make_whisper, True, 18),
             "t5_ts": (make_t5, False, 17), "convnext": (make_convnext, True, 18), "regnet_ts": (make_regnet, False, 17),
-            "swin": (make_swin, True, 18), "clip": (make_clip, True, 18)}
+            "swin": (make_swin, True, 18), "clip": (make_clip, True, 18), "granite": (make_granite, True, 18)}
+WITH_MODULES = ("granite",)
+SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def draw_weights(model, seed):
@@ -193,14 +204,17 @@ def draw_weights(model, seed):
                 tensor.add_(0.1 * noise)
 
 
-def bare(model):
-    """Without notes."""
+def bare(model, keeps=()):
+    """Without notes, but those of nodes with these keys."""
     def strip(graph):
         graph.doc_string = ""
         del graph.metadata_props[:]
         for entry in [*graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer]:
             entry.doc_string = ""
+            kept = [(note.key, note.value) for note in entry.metadata_props if note.key in keeps]
             del entry.metadata_props[:]
+            for key, value in kept:
+                entry.metadata_props.add(key=key, value=value)
         for node in graph.node:
             for attribute in node.attribute:
                 if attribute.type == onnx.AttributeProto.GRAPH:
@@ -219,6 +233,10 @@ def export(model, inputs, outputs, named, is_dynamo, opset, path):
         # A dim of the same name has the same size.
         dims = {name: torch.export.Dim(name, min=2, max=4096) for axes in named.values() for name in axes.values()}
         shapes = [{axis: dims[name] for axis, name in named.get(key, {}).items()} for key in inputs]
+        if not isinstance(model, (Picked, Cached)):
+            torch.onnx.export(model, (), path, kwargs=dict(zip(inputs, values)), dynamo=True, opset_version=opset, external_data=False, optimize=True,
+                              verbose=False, dynamic_shapes=dict(zip(inputs, shapes)), **names)
+            return
         dynamic = {"dynamic_shapes": (tuple(shapes),)} if not isinstance(model, Cached) else {"dynamic_shapes": (*shapes[:2], tuple(shapes[2:]))}
         torch.onnx.export(model, values, path, dynamo=True, opset_version=opset, external_data=False, optimize=True, verbose=False, **dynamic, **names)
     else:
@@ -245,9 +263,10 @@ def make(name, seed):
     path = os.path.join(HERE, name + ".onnx")
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         export(model, inputs, outputs, named, is_dynamo, opset, raw := os.path.join(folder, "m.onnx"))
-        onnx.save(bare(onnx.load(raw)), path)
+        onnx.save(bare(onnx.load(raw), (SCOPES,) if name in WITH_MODULES else ()), path)
         wide = [torch.from_numpy(array).double() if array.dtype == np.float32 else torch.from_numpy(array) for array in inputs.values()]
-        expected = [tensor.numpy() for tensor in model.double()(*wide)]
+        found = model.double()(**dict(zip(inputs, wide))) if name in WITH_MODULES else model.double()(*wide)
+        expected = [found[key].numpy() for key in outputs] if name in WITH_MODULES else [tensor.numpy() for tensor in found]
     found = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(outputs, inputs)
     worst = max(float(np.abs(have - want).max() / np.abs(want).max()) for have, want in zip(found, expected))
     if worst > AGREE:

@@ -90,9 +90,9 @@ TEST(Pipeline, NamesThePlaceOfEveryError) {
   EXPECT_EQ(getError("  {axis: stage, microbatches: 2, memory_limit: 40 gigabytes}\n"),
             "p.yaml:3:48: error: expected bytes, such as 40GB or 512MiB, got '40 gigabytes'\n");
   EXPECT_EQ(getError("  {axis: stage, microbatches: 2, stages: [{rank: 1}]}\n"),
-            "p.yaml:3:43: error: a stage needs nodes or a first one\n");
+            "p.yaml:3:43: error: a stage needs nodes, a first one or a module\n");
   EXPECT_EQ(getError("  {axis: stage, microbatches: 2, stages: [{nodes: a, first: b}]}\n"),
-            "p.yaml:3:61: error: a stage has nodes or a first one, not both\n");
+            "p.yaml:3:61: error: a stage has one of nodes, first and module\n");
   EXPECT_EQ(getError("  {axis: stage, microbatches: 2, stages: [{nodes: a, rank: 4}]}\n"),
             "p.yaml:3:51: error: rank 4 is none of axis 'stage', which has 4\n");
   EXPECT_EQ(

@@ -1,6 +1,7 @@
 //===- PlanTest.cpp - plans: what is read, what is refused ----------------===//
 #include "cleave/Plan/Plan.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/ProposeStates.h"
 #include "gtest/gtest.h"
 
 using namespace cleave;
@@ -96,14 +97,14 @@ TEST(Plan, NamesThePlaceOfEveryError) {
   EXPECT_EQ(Parsed("mesh: {a: 2}\nmesh: {b: 2}").error, "p.yaml:2:1: error: key 'mesh' is given twice\n");
   EXPECT_EQ(Parsed("mesh: {a: x}").error, "p.yaml:1:11: error: expected a number from 1 to 2147483647, got 'x'\n");
   EXPECT_EQ(Parsed("mesh: {a: 2}\n---\nmesh: {b: 2}").error, "p.yaml:3:1: error: a plan is one document\n");
-  EXPECT_EQ(Parsed("shard: [{dims: [_]}]").error, "p.yaml:1:9: error: a rule needs a tensor or a node\n");
+  EXPECT_EQ(Parsed("shard: [{dims: [_]}]").error, "p.yaml:1:9: error: a rule needs a tensor, a node or a module\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x}]").error, "p.yaml:1:9: error: a rule needs dims\n");
   EXPECT_EQ(Parsed("shard: [{node: x, dims: [_]}]").error,
             "p.yaml:1:9: error: a rule for a node needs an operand or a result\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, operand: 0, dims: [_]}]").error,
             "p.yaml:1:9: error: only a rule for a node has an operand or a result\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, node: y}]").error,
-            "p.yaml:1:27: error: a rule has a tensor or a node, not both\n");
+            "p.yaml:1:27: error: a rule has one of tensor, node and module\n");
   EXPECT_EQ(Parsed("shard: [{node: x, operand: 0, result: 0}]").error,
             "p.yaml:1:39: error: a rule has an operand or a result, not both\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[?, a]]}]").error,
@@ -257,6 +258,34 @@ TEST(Plan, StatesGoByWhatStarsStandFor) {
   EXPECT_EQ(pair("k*=v*", {"k1"}, {"v1", "v2"}),
             "--state:1:1: error: output 'v2' is a state, but there is no input 'k2'; did you mean 'k1'?\n");
   EXPECT_EQ(pair("*=y", {"a", "b"}, {"y"}), "--state:1:1: error: '*' and 'y' have not as many stars\n");
+}
+
+/// The states that are proposed where any output could be the next value of any input but `x`.
+std::string propose(llvm::ArrayRef<StringRef> inputs, llvm::ArrayRef<StringRef> outputs) {
+  std::string text;
+  for (const PlanState &state :
+       proposeStates(inputs, outputs, [&](size_t input, size_t) { return inputs[input] != "x"; }))
+    text += state.input.text + "=" + state.output.text + " ";
+  return text;
+}
+
+TEST(Plan, ProposesStatesByNames) {
+  EXPECT_EQ(propose({"x", "past_key_values.0.key", "past_key_values.0.value"},
+                    {"logits", "present.0.key", "present.0.value"}),
+            "past_key_values*=present* ");
+  EXPECT_EQ(propose({"past_0_key", "past_1_key"}, {"present_1_key", "present_0_key"}), "past*=present* ");
+  EXPECT_EQ(propose({"cache_k_0", "cache_v_0"}, {"new_cache_k_0", "new_cache_v_0"}), "cache*=new_cache* ");
+  // An output without an input, an input without an output, and names that say nothing of a past.
+  EXPECT_EQ(propose({"past.0.key"}, {"present.0.key", "present.1.key"}), "");
+  EXPECT_EQ(propose({"past.0.key", "past.1.key"}, {"present.0.key"}), "");
+  EXPECT_EQ(propose({"left.0"}, {"right.0"}), "");
+  EXPECT_EQ(propose({"past.0"}, {"logits"}), "");
+}
+
+// What does not fit is no state, whatever it is called.
+TEST(Plan, ProposesStatesOfOneTypeOnly) {
+  auto never = [](size_t, size_t) { return false; };
+  EXPECT_TRUE(proposeStates({"past.0"}, {"present.0"}, never).empty());
 }
 
 TEST(Plan, ReadsStatesOfAFile) {

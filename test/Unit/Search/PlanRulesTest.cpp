@@ -1,6 +1,7 @@
 //===- PlanRulesTest.cpp - few rules for many tensors ---------------------===//
 #include "cleave/Search/PlanRules.h"
 #include "cleave/Search/MeshCells.h"
+#include "llvm/ADT/StringSet.h"
 #include <gtest/gtest.h>
 
 using namespace cleave::spmd;
@@ -18,9 +19,10 @@ TensorDims shard(std::string name, std::initializer_list<const char *> axes) {
 }
 
 std::vector<std::string> rulesOf(std::vector<TensorDims> tensors, std::vector<std::string> others = {}) {
-  std::vector<llvm::StringRef> names(others.begin(), others.end());
+  ModelNames names;
+  names.tensors.assign(others.begin(), others.end());
   for (const TensorDims &tensor : tensors)
-    names.push_back(tensor.name);
+    names.tensors.push_back(tensor.name);
   std::vector<std::string> texts;
   for (const PlanRule &rule : makePlanRules(tensors, names))
     texts.push_back(rule.pattern + " " + rule.formatDims());
@@ -55,6 +57,38 @@ TEST(PlanRulesTest, NamesOneByOne) {
 // Letters that patterns read as more than themselves.
 TEST(PlanRulesTest, NamesWithWordsOfPatterns) {
   EXPECT_EQ(rulesOf({shard("h[0]", {"model"}), shard("h[1]", {"model"})}), (Texts{"h[0] [model]", "h[1] [model]"}));
+}
+
+// A weight goes by the module that has it alone; a star picks no layer that is cut otherwise, and passes over what has no such weight.
+TEST(PlanRulesTest, WeightsGoByTheirModules) {
+  ModelNames names;
+  for (llvm::StringRef layer : {"0", "1", "2"})
+    for (llvm::StringRef kind : {"up", "down"}) {
+      static llvm::StringSet<> kept;
+      auto keep = [&](const llvm::Twine &text) { return kept.insert(text.str()).first->first(); };
+      llvm::StringRef weight = keep("val_" + layer + kind), module = keep("layers." + layer + "." + kind);
+      names.weights.add(weight, 2, {module});
+      names.tensors.push_back(weight);
+      if (kind == "up")
+        names.weights.add(keep("bias_" + layer), 1, {module});
+    }
+  auto format = [&](std::vector<TensorDims> tensors) {
+    Texts texts;
+    for (const PlanRule &rule : makePlanRules(tensors, names))
+      texts.push_back(rule.formatTarget() + " " + rule.formatDims());
+    return texts;
+  };
+  EXPECT_EQ(format({shard("val_0up", {"", "m"}), shard("val_1up", {"", "m"}), shard("val_2up", {"", "m"}), shard("x", {"m"})}),
+            (Texts{"module:layers.*.up [_, m]", "x [m]"}));
+  EXPECT_EQ(format({shard("val_0up", {"", "m"}), shard("val_2up", {"", "m"})}), Texts{"module:layers.{0,2}.up [_, m]"});
+  EXPECT_EQ(format({shard("bias_0", {"m"}), shard("bias_1", {"m"}), shard("bias_2", {"m"})}),
+            Texts{"module:layers.*.up [m]"});
+  EXPECT_EQ(format({shard("val_0up", {"", "m"}), shard("val_1up", {"", "m"}), shard("val_2up", {"", "m"}),
+                    shard("val_0down", {"", "m"}), shard("val_1down", {"", "m"}), shard("val_2down", {"", "m"}),
+                    shard("bias_0", {"m"})}),
+            (Texts{"module:layers.*.{up,down} [_, m]", "module:layers.0.up [m]"}));
+  names.weights.add("other", 2, {"layers.1.up"});
+  EXPECT_EQ(format({shard("val_1up", {"", "m"})}), Texts{"val_1up [_, m]"}) << "the module reads two";
 }
 
 //===----------------------------------------------------------------------===//

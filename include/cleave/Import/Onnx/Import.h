@@ -37,6 +37,8 @@ struct ImportOptions {
   llvm::StringSet<> kept;
   /// Elements that constant folding may produce, over the whole model.
   int64_t foldBudget = int64_t(1) << 24;
+  /// Notes for an error that sizes of symbolic dims are missing.
+  std::function<std::vector<std::string>()> noteOpen = {};
   /// Goes on after an error, so that all nodes that can't be imported are reported.
   bool collectAllErrors = false;
 };

@@ -51,6 +51,10 @@ void NodeAttr::print(AsmPrinter &printer) const {
     llvm::interleaveComma(getResults(), os, [&](ArrayRef<StringRef> names) { printNames(os, names); });
     os << ']';
   }
+  if (!getModule().empty()) {
+    os << " in ";
+    printName(os, getModule());
+  }
   os << '>';
   printer << text;
 }
@@ -66,7 +70,7 @@ static ParseResult parseNames(AsmParser &parser, llvm::StringSaver &saver, Small
 }
 
 Attribute NodeAttr::parse(AsmParser &parser, Type) {
-  std::string node, opType;
+  std::string node, opType, module;
   llvm::BumpPtrAllocator allocator;
   llvm::StringSaver saver(allocator);
   SmallVector<StringRef> operands;
@@ -79,10 +83,12 @@ Attribute NodeAttr::parse(AsmParser &parser, Type) {
         return parseNames(parser, saver, lists.emplace_back());
       }))
     return {};
+  if (succeeded(parser.parseOptionalKeyword("in")) && parser.parseString(&module))
+    return {};
   if (parser.parseGreater())
     return {};
   SmallVector<ArrayRef<StringRef>> results(lists.begin(), lists.end());
-  return get(parser.getContext(), node, opType, operands, results);
+  return get(parser.getContext(), node, opType, operands, results, module);
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,7 +96,7 @@ Attribute NodeAttr::parse(AsmParser &parser, Type) {
 //===----------------------------------------------------------------------===//
 
 Location cleave::nn::makeNodeLoc(MLIRContext *context, const NodeInfo &info) {
-  return NodeAttr::get(context, info.node, info.opType, info.operands, info.results);
+  return NodeAttr::get(context, info.node, info.opType, info.operands, info.results, info.module);
 }
 
 Location cleave::nn::getInnerLoc(Location loc) {

@@ -3,6 +3,7 @@
 //   - {nodes: "*/embeddings/*"}      stage 0: these nodes, and what follows from them
 //   - {first: "*/layer.3/*"}         stage 1: from the first op of such a node on, in the order of the model
 //   - {first: "*/layer.6/*"}         stage 2
+//   - {module: "model.layers.9"}     stage 3: the nodes of this module, and of those in it
 //
 // One walk in program order. Whether edges go forward is checked where the answer is described. Collectives, and slices that ranks take by
 // themselves, are no node's, whatever node they were made for: how values are sharded has put them somewhere between nodes.
@@ -17,6 +18,7 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Plan/ModuleWeights.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringMap.h"
@@ -59,6 +61,26 @@ static bool isOfNode(Operation *op, const spmd::NamePattern &pattern) {
   return !isOfSharding(op) && llvm::any_of(spmd::getNodeInfos(op), [&](const spmd::NodeInfo &info) {
     return !getName(info).empty() && pattern.matches(getName(info));
   });
+}
+
+/// `a.b.c`, `a.b` and `a` of the module `a.b.c`, which is in all of them.
+static SmallVector<StringRef> getModulesAround(StringRef module) {
+  SmallVector<StringRef> around;
+  for (; !module.empty(); module = module.contains('.') ? module.rsplit('.').first : StringRef())
+    around.push_back(module);
+  return around;
+}
+
+/// Ops that several nodes have become are in the modules of all of them.
+static bool isOfModule(Operation *op, const spmd::NamePattern &pattern) {
+  return !isOfSharding(op) && llvm::any_of(spmd::getNodeInfos(op), [&](const spmd::NodeInfo &info) {
+    return llvm::any_of(getModulesAround(info.getModule()), [&](StringRef module) { return pattern.matches(module); });
+  });
+}
+
+/// True if a line that says `kind` of this pattern is about the op.
+static bool isPicked(Operation *op, spmd::PlanStage::Kind kind, const spmd::NamePattern &pattern) {
+  return kind == spmd::PlanStage::Kind::Module ? isOfModule(op, pattern) : isOfNode(op, pattern);
 }
 
 /// Where nodes that a pattern picks have become parts of others' ops (a mean of squares is part of a norm): the next node of the
@@ -104,7 +126,7 @@ public:
 private:
   bool picks(size_t line, Operation *op) const {
     if (instead[line].empty())
-      return patterns[line] && isOfNode(op, *patterns[line]);
+      return patterns[line] && isPicked(op, lines[line].kind, *patterns[line]);
     return !isOfSharding(op) && llvm::any_of(spmd::getNodeInfos(op), [&](const spmd::NodeInfo &info) {
       return getName(info) == instead[line];
     });
@@ -142,11 +164,11 @@ llvm::Error Lines::read(const StageGraph &graph) {
         return pattern.takeError();
       patterns.back() = std::move(*pattern);
     }
-    bool isLost = patterns.back() && llvm::none_of(graph.ops, [&](Operation *op) {
-                    return isOfNode(op, *patterns.back()) || llvm::any_of(getBodyOps(op), [&](Operation *inner) {
-                             return isOfNode(inner, *patterns.back());
-                           });
-                  });
+    bool isLost =
+        patterns.back() && line.kind != spmd::PlanStage::Kind::Module && llvm::none_of(graph.ops, [&](Operation *op) {
+          return isOfNode(op, *patterns.back()) ||
+                 llvm::any_of(getBodyOps(op), [&](Operation *inner) { return isOfNode(inner, *patterns.back()); });
+        });
     instead.push_back(isLost ? findLeft(graph, *patterns.back()) : StringRef());
   }
   return llvm::Error::success();
@@ -156,7 +178,7 @@ int32_t Lines::findNamed(Operation *op) {
   int32_t named = -1;
   // All lines are looked at, so that one that names a node twice named counts as found.
   for (size_t line = 0; line < lines.size(); ++line)
-    if (isOf(op, line, spmd::PlanStage::Kind::Nodes) && named < 0)
+    if ((isOf(op, line, spmd::PlanStage::Kind::Nodes) || isOf(op, line, spmd::PlanStage::Kind::Module)) && named < 0)
       named = static_cast<int32_t>(line);
   return named;
 }
@@ -169,6 +191,24 @@ int32_t Lines::findStarted(Operation *op) {
   if (next < lines.size() && isOf(op, next, spmd::PlanStage::Kind::First))
     started = static_cast<int32_t>(next);
   return started;
+}
+
+/// Of a line that no module was found for.
+static llvm::Error makeNoModule(const StageGraph &graph, size_t stage, StringRef text) {
+  llvm::StringSet<> known;
+  for (Operation *op : graph.ops)
+    if (!isOfSharding(op))
+      for (const spmd::NodeInfo &info : spmd::getNodeInfos(op)) {
+        std::string path = info.getModule();
+        for (StringRef module : getModulesAround(path))
+          known.insert(module);
+      }
+  if (known.empty())
+    return makeError("{0}", spmd::explainNoModules());
+  SmallVector<StringRef> names(known.keys());
+  llvm::sort(names);
+  return makeError("no module is called {0}, which stage {1} is to have{2}", quote(text), stage,
+                   spmd::suggestPatterns(text, names));
 }
 
 /// Of a line that no node was found for: one that is there, but too early, or names like that.
@@ -191,6 +231,8 @@ llvm::Error Lines::checkFound(const StageGraph &graph, StageFault &fault) const 
       continue;
     bool isStart = line.kind == spmd::PlanStage::Kind::First;
     fault.place = line.pattern.place;
+    if (line.kind == spmd::PlanStage::Kind::Module)
+      return makeNoModule(graph, number, line.pattern.text);
     return makeError("no node {0}is called {1}, at which stage {2} is to {3}{4}",
                      number && isStart ? "behind the starts before it " : "", quote(line.pattern.text), number,
                      isStart ? "start" : "be", describeOthers(graph, line, *patterns[number]));
@@ -208,7 +250,8 @@ llvm::Error Lines::checkLoop(Operation *op, int32_t stage, StageFault &fault) {
   for (Operation *inner : getBodyOps(op))
     for (auto [line, said] : llvm::enumerate(lines)) {
       bool isStart = said.kind == spmd::PlanStage::Kind::First;
-      if (!patterns[line] || !isOfNode(inner, *patterns[line]) || (isStart ? isFound[line] : int32_t(line) == stage))
+      if (!patterns[line] || !isPicked(inner, said.kind, *patterns[line]) ||
+          (isStart ? isFound[line] : int32_t(line) == stage))
         continue;
       fault = {op, said.pattern.place};
       return makeLoopIsSplit(spmd::describeNode(inner), op, int64_t(line), isStart);

@@ -100,6 +100,8 @@ MeshAttr cleave::spmd::getInnerMesh(MLIRContext *context, const Plan &plan) {
 static std::string describe(const PlanRule &rule, StringRef name) {
   if (rule.target == PlanRule::Target::Tensor || name == rule.pattern)
     return "'" + name.str() + "'";
+  if (rule.target == PlanRule::Target::Module)
+    return "'" + name.str() + "', which module '" + rule.pattern + "' reads,";
   return std::string(rule.target == PlanRule::Target::Operand ? "operand " : "result ") + std::to_string(rule.index) +
          ", '" + name.str() + "',";
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "PlanTargets.h"
 
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Support/Beside.h"
 
@@ -33,7 +34,22 @@ PlanTarget::Key PlanTarget::getKey() const {
 // The table
 //===----------------------------------------------------------------------===//
 
-PlanTargets::PlanTargets(ModuleOp module) {
+ModuleWeights cleave::spmd::findModuleWeights(ModuleOp module) {
+  llvm::DenseMap<StringRef, ArrayAttr> readers;
+  for (Operation &op : module.getOps())
+    if (auto list = op.getAttrOfType<ArrayAttr>(kModulesAttr))
+      readers[SymbolTable::getSymbolName(&op).getValue()] = list;
+  ModuleWeights weights;
+  if (!readers.empty())
+    module.walk([&](ParameterOpInterface parameter) {
+      if (ArrayAttr list = readers.lookup(parameter.getParameterName()))
+        weights.add(parameter.getParameterName(), parameter.getParameterShape().size(),
+                    llvm::to_vector(list.getAsValueRange<StringAttr>()));
+    });
+  return weights;
+}
+
+PlanTargets::PlanTargets(ModuleOp module) : module(module) {
   for (func::FuncOp func : getFunctions(module))
     add(func);
   addUnused(module);
@@ -203,14 +219,33 @@ bool PlanTargets::findNodes(const PlanRule &rule, Found &found, std::string &rea
   });
 }
 
+/// True if a module matches; where it has no such weight, the reason is in `reason`.
+bool PlanTargets::findWeights(const PlanRule &rule, Found &found, std::string &reason) const {
+  llvm::Expected<std::vector<StringRef>> weights = modules->find(rule);
+  if (!weights) {
+    reason = llvm::toString(weights.takeError());
+    return false;
+  }
+  for (StringRef name : *weights)
+    addName(name, found);
+  return true;
+}
+
 /// One value may be found by several names; it is one target.
 LogicalResult PlanTargets::find(const PlanRule &rule, Found &found, PlanError &error) const {
-  bool isTensor = rule.target == PlanRule::Target::Tensor;
-  StringRef what = isTensor ? "tensor" : "node";
-  const NameIndex &index = isTensor ? *tensorIndex : *nodeIndex;
+  bool isTensor = rule.target == PlanRule::Target::Tensor, isModule = rule.target == PlanRule::Target::Module;
+  StringRef what = isTensor ? "tensor" : isModule ? "module" : "node";
+  std::optional<NameIndex> moduleIndex;
+  if (isModule && !modules)
+    modules = findModuleWeights(module);
+  if (isModule)
+    moduleIndex.emplace(modules->listModules());
+  const NameIndex &index = isTensor ? *tensorIndex : isModule ? *moduleIndex : *nodeIndex;
   Found all;
   std::string reason;
-  bool any = isTensor ? findTensors(rule, all) : findNodes(rule, all, reason);
+  bool any = isTensor   ? findTensors(rule, all)
+             : isModule ? findWeights(rule, all, reason)
+                        : findNodes(rule, all, reason);
   if (reason.empty() && all.targets.empty()) {
     if (!all.unused.empty())
       reason = "'" + all.unused.front().str() + "' is unused: no op of the program needs its elements";

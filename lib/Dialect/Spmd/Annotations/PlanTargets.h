@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Plan/ModuleWeights.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -56,7 +57,11 @@ private:
   void addName(llvm::StringRef name, Found &found) const;
   bool findTensors(const PlanRule &rule, Found &found) const;
   bool findNodes(const PlanRule &rule, Found &found, std::string &reason) const;
+  bool findWeights(const PlanRule &rule, Found &found, std::string &reason) const;
 
+  mlir::ModuleOp module;
+  /// Made once a rule asks.
+  mutable std::optional<ModuleWeights> modules;
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<PlanTarget, 1>> tensors;
   /// What is known of each node, once per op that was made for it.
   llvm::MapVector<llvm::StringRef, llvm::SmallVector<NodeInfo, 1>> nodes;

@@ -14,7 +14,7 @@ using namespace cleave::spmd;
 
 static void collect(Location loc, SmallVectorImpl<NodeInfo> &infos) {
   if (auto node = dyn_cast<NodeLocInterface>(Attribute(loc)))
-    infos.push_back({node.getNode(), node.getOpType(), node.getOperands(), node.getResults()});
+    infos.push_back({node.getNode(), node.getOpType(), node.getOperands(), node.getResults(), node.getModule()});
   else if (auto fused = dyn_cast<FusedLoc>(loc))
     for (Location inner : fused.getLocations())
       collect(inner, infos);
@@ -25,6 +25,18 @@ SmallVector<NodeInfo, 1> cleave::spmd::getNodeInfos(Location loc) {
   collect(loc, infos);
   return infos;
 }
+
+std::string cleave::spmd::getFolders(StringRef node) {
+  if (!node.consume_front("/"))
+    return "";
+  std::string path = node.rsplit('/').first.str();
+  if (!node.contains('/'))
+    return "";
+  std::replace(path.begin(), path.end(), '/', '.');
+  return path;
+}
+
+std::string NodeInfo::getModule() const { return module.empty() ? getFolders(node) : module.str(); }
 
 /// The location in an op's attribute, or null.
 static LocationAttr getNode(Operation *op) {

@@ -12,6 +12,7 @@
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Import/Onnx/ModulePaths.h"
 #include "cleave/Support/Beside.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
@@ -461,7 +462,7 @@ void GraphImporter::keepUsed() {
     else if (auto load = dyn_cast<nn::LoadOp>(op))
       used.insert(load.getParamAttr().getAttr());
   }
-  parameters.create(func, used);
+  parameters.create(func, used, findReadingModules(file.model.graph));
 }
 
 OwningOpRef<ModuleOp> GraphImporter::import() {

@@ -152,6 +152,8 @@ private:
     const OpImporter *importer;
   };
   llvm::FailureOr<Callee> findCallee(const NodeProto &node, const CallFrame &frame);
+  /// The module that a node stands in, or its call; empty: nothing says so.
+  std::string findModule(const NodeProto &node, const CallFrame &frame);
   /// The values of a node's operands, or nothing if one is poisoned.
   llvm::FailureOr<llvm::SmallVector<Bound, 4>> getOperands(const NodeProto &node, Scope &scope);
   /// The binding in the innermost scope that has one, and the frame of that scope; null where none has.

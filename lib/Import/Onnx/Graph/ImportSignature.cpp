@@ -147,8 +147,11 @@ LogicalResult GraphImporter::checkOpen(ArrayRef<const ValueInfoProto *> inputs) 
       }
   if (!open.empty()) {
     std::string list = llvm::join(llvm::map_range(open, [](StringRef name) { return name.str() + "=.."; }), ",");
-    return error("symbolic dims without a value: " + llvm::join(open, ", ") + "; give them with --dim " + list),
-           failure();
+    InFlightDiagnostic diagnostic =
+        error("symbolic dims without a value: " + llvm::join(open, ", ") + "; give them with --dim " + list);
+    for (const std::string &note : options.noteOpen ? options.noteOpen() : std::vector<std::string>())
+      diagnostic.attachNote() << printable(note);
+    return failure();
   }
   if (unnamed.empty())
     return success();

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "GraphImporter.h"
+#include "cleave/Import/Onnx/ModulePaths.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "llvm/ADT/StringSet.h"
@@ -20,6 +21,18 @@ StringRef GraphImporter::qualify(StringRef name, const CallFrame &frame) {
   return frame.prefix.empty() || name.empty() ? name : saver.save(frame.prefix + name);
 }
 
+/// What nodes in the body of a function do not say themselves, their call does; names of it would stand for modules else.
+std::string GraphImporter::findModule(const NodeProto &node, const CallFrame &frame) {
+  std::string path = readModulePath(node);
+  const CallFrame *at = &frame;
+  for (; path.empty() && at->function; at = at->caller) {
+    path = readModulePath(*at->call);
+    if (path.empty() && !at->caller->function)
+      path = spmd::getFolders(at->call->name);
+  }
+  return path;
+}
+
 /// Gives the ops made for a node their locations; those that compute its outputs also name these.
 void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
   const NodeProto &node = at.getNode();
@@ -29,7 +42,8 @@ void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
     operands.push_back(qualify(input, frame));
   for (StringRef output : node.output)
     outputs.push_back(qualify(output, frame));
-  nn::NodeInfo info{StringRef(name).rtrim('/'), node.opType, operands, {}};
+  std::string path = findModule(node, frame);
+  nn::NodeInfo info{StringRef(name).rtrim('/'), node.opType, operands, {}, path};
   std::optional<Location> plain;
   for (Operation *op : at.getCreated()) {
     SmallVector<SmallVector<StringRef, 1>, 1> lists(op->getNumResults());
@@ -43,7 +57,7 @@ void GraphImporter::locate(NodeContext &at, const CallFrame &frame) {
       continue;
     }
     SmallVector<ArrayRef<StringRef>, 1> results(lists.begin(), lists.end());
-    op->setLoc(nn::makeNodeLoc(context, {info.node, info.opType, operands, results}));
+    op->setLoc(nn::makeNodeLoc(context, {info.node, info.opType, operands, results, path}));
   }
 }
 
@@ -90,7 +104,7 @@ llvm::StringSet<> GraphImporter::findKept() {
 /// The location of a whole node, of which no op may tell all.
 static Location locateNode(MLIRContext *context, const NodeProto &node) {
   auto results = llvm::map_to_vector<1>(node.output, [](const StringRef &name) { return ArrayRef(name); });
-  return nn::makeNodeLoc(context, {node.name, node.opType, node.input, results});
+  return nn::makeNodeLoc(context, {node.name, node.opType, node.input, results, readModulePath(node)});
 }
 
 /// Nodes of several outputs that no op makes all of, so that none says which output is which.

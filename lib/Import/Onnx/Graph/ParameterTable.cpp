@@ -49,7 +49,8 @@ const TensorData *ParameterTable::find(StringRef symbol) const {
   return found ? &found->data : nullptr;
 }
 
-void ParameterTable::create(func::FuncOp func, const llvm::DenseSet<StringAttr> &used) {
+void ParameterTable::create(func::FuncOp func, const llvm::DenseSet<StringAttr> &used,
+                            const llvm::StringMap<SmallVector<std::string, 1>> &modules) {
   if (!waiting.empty())
     readDigests();
   readers.clear();
@@ -64,6 +65,11 @@ void ParameterTable::create(func::FuncOp func, const llvm::DenseSet<StringAttr> 
                                   int64_t(data.bytes.size()), data.file->getBytes().size(), parameter.digest);
     else
       value = toTensor(func.getContext(), data).toAttr();
-    nn::ParamOp::create(builder, parameter.loc, parameter.symbol, TypeAttr::get(parameter.type), value, StringAttr());
+    auto made = nn::ParamOp::create(builder, parameter.loc, parameter.symbol, TypeAttr::get(parameter.type), value,
+                                    StringAttr());
+    if (auto readers = modules.find(parameter.symbol); readers != modules.end() && !readers->second.empty()) {
+      SmallVector<StringRef> paths(readers->second.begin(), readers->second.end());
+      made->setAttr(spmd::kModulesAttr, builder.getStrArrayAttr(paths));
+    }
   }
 }

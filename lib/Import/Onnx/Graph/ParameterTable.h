@@ -27,8 +27,9 @@ public:
   /// The elements; null for a symbol that was not given.
   const TensorData *find(llvm::StringRef symbol) const;
 
-  /// Makes the ops of those that are `used` in front of `func`, in the order in which they were added.
-  void create(mlir::func::FuncOp func, const llvm::DenseSet<mlir::StringAttr> &used);
+  /// Makes the ops of those that are `used` in front of `func`, in the order in which they were added. `modules`: by name, who reads them.
+  void create(mlir::func::FuncOp func, const llvm::DenseSet<mlir::StringAttr> &used,
+              const llvm::StringMap<llvm::SmallVector<std::string, 1>> &modules);
 
 private:
   struct Parameter {

@@ -10,6 +10,7 @@
 #define CLEAVE_DIALECT_SPMD_ANNOTATIONS_ANNOTATIONS_H
 
 #include "cleave/Dialect/Spmd/IR/SpmdAttributes.h"
+#include "cleave/Plan/ModuleWeights.h"
 #include "cleave/Plan/Plan.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -28,6 +29,9 @@ llvm::LogicalResult emitError(mlir::MLIRContext *context, const PlanError &error
 /// an argument or result of a function the attribute `spmd.annotation`. The mesh becomes the module's. Nothing is changed
 /// where a rule is wrong, which is an error at its place.
 llvm::LogicalResult placeAnnotations(mlir::ModuleOp module, const Plan &plan);
+
+/// The weights of a model by the modules that read them, as import has noted it at each. Views of strings of the context.
+ModuleWeights findModuleWeights(mlir::ModuleOp module);
 
 /// All axes of a plan's mesh; and those inside of a stage, without the pipeline's. What is left without axes has one of size 1.
 MeshAttr getMesh(mlir::MLIRContext *context, const Plan &plan);

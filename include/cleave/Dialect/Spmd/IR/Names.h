@@ -31,6 +31,8 @@ constexpr llvm::StringLiteral kAliasesAttr = "nn.aliases";
 constexpr llvm::StringLiteral kDimsAttr = "nn.dims";
 /// Of an argument: it is a parameter, although the caller gives it (a step of training changes it).
 constexpr llvm::StringLiteral kParameterAttr = "nn.parameter";
+/// Of a parameter's symbol: the modules of the exporter's model that read it, an array of strings; empty ones have no name.
+constexpr llvm::StringLiteral kModulesAttr = "nn.modules";
 /// Of a module: nodes of the model, as locations, that a plan may ask for although no op of the program needs them.
 constexpr llvm::StringLiteral kUnusedAttr = "nn.unused";
 
@@ -40,7 +42,16 @@ struct NodeInfo {
   llvm::ArrayRef<llvm::StringRef> operands;
   /// Per result of the op: its tensor names. Empty for helper ops within a node.
   llvm::ArrayRef<llvm::ArrayRef<llvm::StringRef>> results;
+  /// The module of the exporter's model that the node stands in, `model.layers.0.mlp`; empty where the file does not say.
+  llvm::StringRef module = {};
+
+  /// The same, or what the folders of the node's name say: `/encoder/layer.0/MatMul` stands in `encoder.layer.0`. Empty: it is not known.
+  std::string getModule() const;
 };
+
+/// The folders of a node's name as a module, for exporters that write modules so (TorchScript's): `encoder.layer.0` of
+/// `/encoder/layer.0/MatMul`. Empty for other names.
+std::string getFolders(llvm::StringRef node);
 
 /// All nodes that a location names (several where ops were fused), outermost first; empty for other locations.
 llvm::SmallVector<NodeInfo, 1> getNodeInfos(mlir::Location loc);
