@@ -16,6 +16,7 @@
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Reference/Weights.h"
+#include "cleave/Solver/SearchMemory.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;
@@ -89,7 +90,8 @@ bool Compilation::State::fail(llvm::Error error, Blame blame) {
 }
 
 Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
-    : given(options), options(std::move(options)), handler(std::move(handler)) {
+    : given(options), options(std::move(options)), handler(std::move(handler)),
+      memory(std::make_shared<spmd::SearchMemory>()) {
   DialectRegistry registry;
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);

@@ -112,6 +112,7 @@ private:
   UnitDomains &domainsFor(const SweepUnit &unit);
   void chooseDomains(const SweepUnit &unit, UnitDomains &ofUnit);
   void prepare();
+  Minimum minimizeSweep(const SweepUnit &unit);
   void addTie(NodeId input, NodeId output);
   DomainId domainOf(NodeId node, const SweepUnit &unit, UnitDomains &ofUnit);
   Domain makeDomain(ProfileId profile, StrategyId current, const SweepUnit &unit);
