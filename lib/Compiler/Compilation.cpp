@@ -11,12 +11,12 @@
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Reference/Weights.h"
-#include "cleave/Solver/SearchMemory.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;
@@ -90,8 +90,7 @@ bool Compilation::State::fail(llvm::Error error, Blame blame) {
 }
 
 Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
-    : given(options), options(std::move(options)), handler(std::move(handler)),
-      memory(std::make_shared<spmd::SearchMemory>()) {
+    : given(options), options(std::move(options)), handler(std::move(handler)), memory(spmd::makeSearchMemory()) {
   DialectRegistry registry;
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);

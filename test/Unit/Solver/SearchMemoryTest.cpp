@@ -92,15 +92,18 @@ TEST(SearchMemoryTest, OtherProblemsAreNot) {
            [](GraphBuilder &graph) { graph.problem.hold(0, 0); },
            [](GraphBuilder &graph) { graph.problem.addOutput(0); },
            [](GraphBuilder &graph) { graph.problem.setFree(0); },
-           [](GraphBuilder &graph) {
-             graph.problem.decideStorage(0);
-             graph.problem.tie(0, 0);
-           },
        }) {
     Mlp changed({2, 4});
     change(changed.graph);
     EXPECT_FALSE(memory.find(changed.graph.problem, options));
   }
+  Mlp stored({2, 4}), tied({2, 4});
+  stored.graph.problem.decideStorage(0);
+  memory.keep(stored.graph.problem, options, Decision());
+  tied.graph.problem.decideStorage(0);
+  EXPECT_TRUE(memory.find(tied.graph.problem, options));
+  tied.graph.problem.tie(0, 0);
+  EXPECT_FALSE(memory.find(tied.graph.problem, options));
 }
 
 TEST(SearchMemoryTest, OtherOptionsAreNot) {
