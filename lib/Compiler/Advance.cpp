@@ -80,6 +80,7 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   // Each phase ends in its gate, which checks what that phase promises. The ops themselves were verified as they were
   // imported, and are again at the end: on a large model every further time costs as much as a phase.
   manager.enableVerifier(false);
+  handed.memory = memory;
   step.addPasses(manager, options.sharding, handed);
   Telling telling(onProgress, "phase " + toString(phase).str());
   auto start = std::chrono::steady_clock::now();

@@ -11,6 +11,7 @@
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Registration.h"
@@ -89,7 +90,7 @@ bool Compilation::State::fail(llvm::Error error, Blame blame) {
 }
 
 Compilation::State::State(CompileOptions options, DiagnosticHandler handler)
-    : given(options), options(std::move(options)), handler(std::move(handler)) {
+    : given(options), options(std::move(options)), handler(std::move(handler)), memory(spmd::makeSearchMemory()) {
   DialectRegistry registry;
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);

@@ -38,6 +38,7 @@ std::unique_ptr<MeshProblem> Compilation::State::makeProblem(const Plan &plan, c
   auto made = std::make_unique<MeshProblem>();
   made->options.costs = sharding.getCosts();
   made->options.keepParameters = sharding.keepPlan;
+  made->options.memory = memory;
   made->module = advanceCopy(std::make_shared<Plan>(plan), sharding, Phase::Annotated, reason);
   if (!made->module)
     return nullptr;

@@ -59,6 +59,7 @@ OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<cons
   OwningOpRef<ModuleOp> copy = module->clone();
   ShardState handing;
   handing.plan = candidate;
+  handing.memory = memory;
   handing.isPipelined = candidate && candidate->pipeline;
   if (handing.isPipelined)
     handing.pipeline = candidate;

@@ -136,6 +136,8 @@ struct Compilation::State {
   bool hasOnnx = false;
   std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
   ShardState handed;
+  /// Of all that is decided of the model.
+  std::shared_ptr<spmd::SearchMemory> memory;
   std::optional<DeviceAssignmentReport> placement; ///< that was chosen
   std::unique_ptr<FoundPlan> foundPlan;            ///< for the devices of options
   std::unique_ptr<LikePlan> likePlan;              ///< of the styles of options

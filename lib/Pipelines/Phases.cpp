@@ -61,7 +61,7 @@ static void addAnnotated(OpPassManager &manager, const ShardOptions &options, Sh
 /// What follows from it: every value gets a sharding, each with a cause. Slices that take a value apart are decided together.
 static void addPropagated(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   manager.addPass(nn::createNnGroupSlices());
-  manager.addPass(spmd::createPropagate(options, options.getDecidingCosts(), state.decisions));
+  manager.addPass(spmd::createPropagate(options, options.getDecidingCosts(), state.decisions, state.memory));
   addGate(manager, Phase::Propagated);
 }
 

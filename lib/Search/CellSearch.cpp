@@ -63,10 +63,11 @@ const CellAnswer *CellSearch::solve(double price, int style) {
   priced.perValueByte = priced.perStoredByte * valueShare;
   if (style >= 0)
     priced.maySplit = styles[style];
-  auto answer = std::make_unique<CellAnswer>();
-  answer->solver = std::make_unique<Solver>(problem, priced);
-  if (!answer->solver->solve())
+  Solver solver(problem, priced);
+  if (!solver.solve())
     return nullptr;
+  auto answer = std::make_unique<CellAnswer>();
+  answer->decision = solver.getDecision();
   answer->price = price;
   answer->style = style;
   answer->valueShare = valueShare;

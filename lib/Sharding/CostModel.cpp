@@ -70,7 +70,8 @@ static SmallVector<Level, 4> levelsOf(const AtomMesh &mesh, const CostModel &mod
     found->ranks *= ranks;
   };
   SmallVector<AtomId, 8> sorted(atoms);
-  llvm::sort(sorted);
+  if (!llvm::is_sorted(sorted)) // They mostly are.
+    llvm::sort(sorted);
   // Atoms side by side are one run of so many positions, which near blocks take apart wherever they lie: nodes of 8 among 24 ranks, whose
   // atoms are 2, 2, 2 and 3.
   for (size_t first = 0, end = 0; first < sorted.size(); first = end) {

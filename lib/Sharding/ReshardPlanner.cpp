@@ -20,6 +20,7 @@
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "ReshardRoute.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 #include <cassert>
 #include <numeric>
@@ -63,8 +64,7 @@ void printPlan(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axis
 //===----------------------------------------------------------------------===//
 
 namespace {
-// Keeps the best of the routes it is shown: least cost, then none that exchanges (many small messages where one
-// collective would do), then fewest collectives, then fewest steps, then the first.
+// Keeps the best of the routes it is shown; of equal ones the first.
 class Comparison {
 public:
   explicit Comparison(const ReshardProblem &problem) : problem(problem) {}
@@ -72,46 +72,44 @@ public:
   /// Shows all finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
   bool tryStart(const RouteStart &how) {
     Route route(problem);
+    if (best)
+      route.giveUpAbove(best->cost);
     bool waited = route.start(how);
-    Route byExchange = route, byOneGather = route, byNearGather = route;
-    route.finishByGather(UseAllToAll::ForOwn);
-    offer(route);
-    if (problem.costs.hasLatency()) {
-      byOneGather.finishByGather(UseAllToAll::No);
-      offer(byOneGather);
-    }
-    if (problem.costs.hasSeveralLinks()) {
-      byNearGather.finishByGather(UseAllToAll::ForMore);
-      offer(byNearGather);
-    }
-    byExchange.finishByExchange();
-    offer(byExchange);
+    auto offer = [&](auto finish) {
+      Route finished = route;
+      if (best)
+        finished.giveUpAbove(best->cost);
+      finish(finished);
+      if (finished.isLegal() && (!best || finished.getRank() < rank)) {
+        rank = finished.getRank();
+        best = finished.getPlan();
+      }
+    };
+    offer([](Route &one) { one.finishByGather(UseAllToAll::ForOwn); });
+    // Where an all_to_all has nothing to do these are the same.
+    if (route.hasStrays() && problem.costs.hasLatency())
+      offer([](Route &one) { one.finishByGather(UseAllToAll::No); });
+    if (route.hasStrays() && problem.costs.hasSeveralLinks())
+      offer([](Route &one) { one.finishByGather(UseAllToAll::ForMore); });
+    offer([](Route &one) { one.finishByExchange(); });
     return waited;
   }
 
   std::optional<ReshardPlan> best;
 
 private:
-  static std::tuple<int64_t, bool, unsigned, size_t> rank(const ReshardPlan &plan) {
-    bool exchanges = any_of(plan.steps, [](const ReshardStep &step) { return step.kind == ReshardStepKind::Exchange; });
-    return {plan.cost, exchanges, plan.numCollectives(), plan.steps.size()};
-  }
-  void offer(const Route &route) {
-    if (route.isLegal() && (!best || rank(route.getPlan()) < rank(*best)))
-      best = route.getPlan();
-  }
-
   const ReshardProblem &problem;
+  RouteRank rank;
 };
 } // namespace
 
 std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
-                                                const State &to) const {
+                                                const State &to, bool wantsSteps) const {
   assert(from.rank() == shape.size() && to.rank() == shape.size() && "a state has one entry per dim");
   assert(all_of(shape, [](int64_t extent) { return extent >= 0; }) && "a negative extent");
   if (from == to)
     return ReshardPlan();
-  ReshardProblem problem{mesh, shape, elementBytes, from, to, options.costs};
+  ReshardProblem problem{mesh, shape, elementBytes, from, to, options.costs, wantsSteps};
   bool reduces = false, reducesToReplicated = false, reducesToSplit = false, hasIdle = false;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
     bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom);
@@ -181,7 +179,7 @@ int64_t ReshardCosts::planOnce(KnownCosts &known, ShapeId shape, StateId from, S
   if (!isNew || (mustDivide && !(divides(from) && divides(to))))
     return entry->second;
   ++numPlanned;
-  if (std::optional<ReshardPlan> found = plan(shape, from, to))
+  if (std::optional<ReshardPlan> found = plan(shape, from, to, /*wantsSteps=*/false))
     entry->second = std::min(found->cost, kMostCost);
   return entry->second;
 }
@@ -190,6 +188,12 @@ int64_t ReshardCosts::cost(ShapeId id, StateId from, StateId to) {
   if (from == to)
     return 0;
   const Shape &shape = shapes[id];
+  if (planned) {
+    auto [entry, isNew] = ofShapes.try_emplace({id, uint64_t(from) << 32 | to}, kImpossibleCost);
+    if (isNew)
+      entry->second = planned->cost(shape.extents, shape.elementBytes, states[from], states[to]);
+    return entry->second;
+  }
   if (shape.core != kNoCore)
     if (int64_t cost = planOnce(ofCores, shape.core, from, to, /*mustDivide=*/true); cost < kImpossibleCost) {
       // An all_reduce alone rounds up, and there is one at most: rounding the sum is the same.
@@ -199,8 +203,38 @@ int64_t ReshardCosts::cost(ShapeId id, StateId from, StateId to) {
   return planOnce(ofShapes, id, from, to, /*mustDivide=*/false);
 }
 
-std::optional<ReshardPlan> ReshardCosts::plan(ShapeId shape, StateId from, StateId to) const {
-  return planner.plan(shapes[shape].extents, shapes[shape].elementBytes, states[from], states[to]);
+std::optional<ReshardPlan> ReshardCosts::plan(ShapeId shape, StateId from, StateId to, bool wantsSteps) const {
+  return planner.plan(shapes[shape].extents, shapes[shape].elementBytes, states[from], states[to], wantsSteps);
+}
+
+//===----------------------------------------------------------------------===//
+// PlannedCosts
+//===----------------------------------------------------------------------===//
+
+bool PlannedCosts::isOf(const AtomMesh &mesh, const CostModel &model) const {
+  return areSame(planner.getMesh(), mesh) && areSame(planner.getCosts(), model);
+}
+
+bool areSame(const AtomMesh &lhs, const AtomMesh &rhs) {
+  if (lhs.numAxes() != rhs.numAxes() || lhs.numAtoms() != rhs.numAtoms())
+    return false;
+  return all_of(seq<unsigned>(0, lhs.numAtoms()),
+                [&](AtomId atom) { return lhs.size(atom) == rhs.size(atom) && lhs.axisOf(atom) == rhs.axisOf(atom); });
+}
+
+bool areSame(const CostModel &lhs, const CostModel &rhs) {
+  auto areNear = [](ArrayRef<NearLink> one, ArrayRef<NearLink> other) {
+    return equal(one, other,
+                 [](const NearLink &a, const NearLink &b) { return a.block == b.block && a.link == b.link; });
+  };
+  auto key = [](const CostModel &model) {
+    return std::tuple(model.perCollective, model.perNs, model.perMemoryByte, model.perCacheByte, model.cacheBytes,
+                      model.perLaunch, model.flopShares, model.perFlop, model.perRepeatedFlop, model.repetitionSlack,
+                      model.perExtraWrite, model.perMovedByte, model.perReshard, model.perMadePartial,
+                      model.perKeptPartial, model.fallbackSurcharge, model.tornSurcharge, model.parameterSurcharge);
+  };
+  return key(lhs) == key(rhs) && lhs.anyLink == rhs.anyLink && lhs.links == rhs.links &&
+         equal(lhs.nearLinks, rhs.nearLinks, areNear);
 }
 
 } // namespace cleave::spmd

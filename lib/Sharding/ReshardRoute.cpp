@@ -73,10 +73,13 @@ AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &bef
 }
 
 // What the busiest rank sends (docs/sharding-model.md), padding included, and what that costs. A large tensor times a
-// large mesh exceeds 64 bits on the way.
-static void costStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const StepSizes &sizes) {
+// large mesh exceeds 64 bits on the way. What costs more than `most` may cost less than it does, but more than that.
+static void costStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const State &after,
+                      const StepSizes &sizes, int64_t most) {
   __int128 group = problem.mesh.product(step.atoms), bytes = 0, units = 0;
-  GroupCost ring = ringCost(problem.mesh, problem.costs, step.atoms);
+  GroupCost ring;
+  if (is_contained({ReshardStepKind::AllReduce, ReshardStepKind::ReduceScatter, ReshardStepKind::AllGather}, step.kind))
+    ring = ringCost(problem.mesh, problem.costs, step.atoms);
   switch (step.kind) {
   case ReshardStepKind::Slice:
   case ReshardStepKind::MakePartial:
@@ -100,10 +103,12 @@ static void costStep(const ReshardProblem &problem, ReshardStep &step, const Sta
     break;
   }
   case ReshardStepKind::Exchange: {
-    // Without latencies nobody asks.
-    int64_t peers = problem.costs.hasLatency() ? exchangePeers(problem.mesh, problem.shape, before, step.after) : 1;
-    GroupCost direct = directCost(problem.mesh, problem.costs, step.atoms, peers);
-    bytes = exchangeBytes(problem.mesh, problem.shape, problem.elementBytes, before, step.after);
+    bytes = exchangeBytes(problem.mesh, problem.shape, problem.elementBytes, before, after);
+    GroupCost direct = directCost(problem.mesh, problem.costs, step.atoms, /*peers=*/1);
+    // Without latencies nobody asks who they are.
+    if (problem.costs.hasLatency() && direct.perPiece * bytes + direct.fixed + problem.costs.perCollective <= most)
+      direct = directCost(problem.mesh, problem.costs, step.atoms,
+                          exchangePeers(problem.mesh, problem.shape, before, after));
     units = direct.perPiece * bytes + direct.fixed;
     break;
   }
@@ -132,19 +137,29 @@ void Route::beginStep(ReshardStepKind kind) {
   before = now;
 }
 
+static bool isCollective(ReshardStepKind kind) {
+  return kind != ReshardStepKind::Slice && kind != ReshardStepKind::MakePartial;
+}
+
 void Route::endStep() {
-  if (!open)
+  if (!open || !legal)
     return;
   ReshardStep step;
   step.kind = *open;
-  step.after = now;
   step.atoms = movedAtoms(problem.mesh, *open, before, now);
   StepSizes sizes = measure(problem, before, now);
-  legal &= sizes.legal || *open == ReshardStepKind::Exchange;
-  costStep(problem, step, before, sizes);
+  costStep(problem, step, before, now, sizes, mostCost - plan.cost);
   plan.bytes += step.bytes;
   plan.cost += step.cost;
-  plan.steps.push_back(std::move(step));
+  legal = (sizes.legal || *open == ReshardStepKind::Exchange) && plan.cost <= mostCost;
+  rank.cost = plan.cost;
+  rank.exchanges |= *open == ReshardStepKind::Exchange;
+  rank.numCollectives += isCollective(*open);
+  ++rank.numSteps;
+  if (problem.wantsSteps) {
+    step.after = now;
+    plan.steps.push_back(std::move(step));
+  }
   open.reset();
 }
 
@@ -303,6 +318,14 @@ void Route::reduceRest() {
 //===----------------------------------------------------------------------===//
 // The way to the target
 //===----------------------------------------------------------------------===//
+
+bool Route::hasStrays() const {
+  for (auto [dim, atoms] : enumerate(now.dims))
+    for (AtomId atom : atoms)
+      if (targetDim[atom] >= 0 && targetDim[atom] != static_cast<int>(dim))
+        return true;
+  return false;
+}
 
 void Route::finishByGather(UseAllToAll use) {
   // Each all_to_all puts an atom in its own place, so there are no more than atoms.

@@ -19,6 +19,8 @@ struct ReshardProblem {
   const State &from;
   const State &to;
   const CostModel &costs;
+  /// Steps of the plan are asked for, not its cost alone.
+  bool wantsSteps = true;
 
   /// True if terms over `atom` stay terms. Those of one kind are no terms of another: they are reduced, and the whole
   /// value made partial again.
@@ -52,6 +54,19 @@ enum class UseAllToAll {
   ForMore, ///< that too, where it stands at the minor end of a dim beside such atoms: it is gathered afterwards, in smaller pieces
 };
 
+/// What routes are compared by: least cost, then none that exchanges (many small messages where one collective would do), then fewest
+/// collectives, then fewest steps.
+struct RouteRank {
+  int64_t cost = 0;
+  bool exchanges = false;
+  unsigned numCollectives = 0, numSteps = 0;
+
+  bool operator<(const RouteRank &other) const {
+    return std::tie(cost, exchanges, numCollectives, numSteps) <
+           std::tie(other.cost, other.exchanges, other.numCollectives, other.numSteps);
+  }
+};
+
 class Route {
 public:
   explicit Route(const ReshardProblem &problem);
@@ -63,8 +78,14 @@ public:
   void finishByGather(UseAllToAll use);
   /// Goes on to the target by an exchange. Works from any state that `start` leaves.
   void finishByExchange();
+  /// A route that costs more is of no use: it is left as it is, and not legal.
+  void giveUpAbove(int64_t cost) { mostCost = cost; }
 
   bool isLegal() const { return legal; }
+  /// True if some atom cuts another dim than the one where it belongs: else an all_to_all has nothing to do.
+  bool hasStrays() const;
+  const RouteRank &getRank() const { return rank; }
+  /// Steps are empty where none are asked for.
   const ReshardPlan &getPlan() const { return plan; }
 
 private:
@@ -99,6 +120,8 @@ private:
   /// Atoms still to be sliced, and still to be reduced.
   AtomList toSlice, toReduce;
   ReshardPlan plan;
+  RouteRank rank;
+  int64_t mostCost = std::numeric_limits<int64_t>::max();
   std::optional<ReshardStepKind> open;
   State before;
   bool waited = false, legal = true;

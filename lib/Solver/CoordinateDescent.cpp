@@ -14,6 +14,8 @@ using namespace llvm;
 namespace {
 /// Strategies per axis, and for two axes together.
 constexpr size_t kMaxDomain = 8, kMaxPairDomain = 24;
+/// Four neighbors of so many strategies, of which one in ten is dominated.
+constexpr size_t kMostCellsOfPair = size_t(1) << 18;
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -251,6 +253,22 @@ void CoordinateDescent::addTie(NodeId input, NodeId output) {
     terms.push_back({from, to, entry->second});
 }
 
+/// Of two axes there are many options, of which many are dominated, and mostly nothing is better: that is shown first. Where it cannot be, as
+/// in steps of training, one try has to do.
+Minimum CoordinateDescent::minimizeSweep(const DescentUnit &unit) {
+  std::optional<Minimum> exact;
+  if (unit.groups.size() > 1)
+    exact = minimizeUndominated(domainSizes, terms, kMostCellsOfPair);
+  if (exact && exact->total >= 0)
+    return *exact;
+  Minimum minimum = minimize(domainSizes, terms);
+  if (minimum.frozen.empty())
+    return minimum;
+  if (unit.groups.size() > 1)
+    return exact ? *exact : minimum;
+  return improve(domainSizes, terms, std::move(minimum));
+}
+
 int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   UnitDomains &ofUnit = domainsFor(unit);
   chooseDomains(unit, ofUnit);
@@ -259,9 +277,7 @@ int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   prepare();
   if (domainSizes.empty())
     return 0;
-  Minimum minimum = minimize(domainSizes, terms);
-  if (!minimum.frozen.empty())
-    minimum = improve(domainSizes, terms, std::move(minimum));
+  Minimum minimum = minimizeSweep(unit);
   // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
   if (minimum.total >= 0) {
     ofUnit.settled = domainIds;

@@ -5,16 +5,33 @@
 // is true and never more. Then the tables are copied without what has gone, and variables with one option left are folded
 // into their neighbors.
 //
+// Equal layers have the same tables: what was found of one variable holds for all that have its tables and whose neighbors have the same
+// options, and a table is copied once for all variables that keep the same of it, so that elimination finds the layers equal, too.
+//
 //===----------------------------------------------------------------------===//
 #include "Domination.h"
+#include "Interner.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <deque>
-#include <map>
 
 using namespace cleave::spmd;
 using namespace llvm;
 
 namespace {
+/// Lists of options by numbers: equal ones have one.
+class OptionLists {
+public:
+  uint32_t intern(ArrayRef<uint16_t> options) {
+    words.assign(options.begin(), options.end());
+    return lists.intern(words).first;
+  }
+
+private:
+  Interner lists;
+  SmallVector<uint64_t, 32> words;
+};
+
 class Pruner {
 public:
   Pruner(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<uint16_t> preferred);
@@ -23,10 +40,8 @@ public:
   std::vector<KeptOptions> kept;
 
 private:
-  using Key = std::vector<uintptr_t>;
-
   bool prune(uint32_t variable);
-  Key getKey(uint32_t variable) const;
+  ArrayRef<uint64_t> makeKey(uint32_t variable);
   bool isBeaten(uint32_t variable, uint16_t option, uint16_t by) const;
   int64_t leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by) const;
 
@@ -35,8 +50,13 @@ private:
   std::vector<SmallVector<uint32_t, 4>> termsOf;
   std::deque<uint32_t> worklist;
   std::vector<char> isQueued;
-  /// Equal layers have the same tables: what was found of one variable holds for all that have its.
-  std::map<Key, KeptOptions> known;
+  OptionLists lists;
+  /// Of `kept`.
+  std::vector<uint32_t> listOf;
+  /// What was found out before, by all that it depends on.
+  Interner keys;
+  std::vector<KeptOptions> known;
+  SmallVector<uint64_t, 64> key;
 };
 } // namespace
 
@@ -49,6 +69,7 @@ Pruner::Pruner(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<ui
     for (uint16_t option = 0; option < domain; ++option)
       if (option != preferred[variable])
         options.push_back(option);
+    listOf.push_back(lists.intern(options));
   }
   for (auto [number, term] : enumerate(terms)) {
     termsOf[term.first].push_back(number);
@@ -93,22 +114,17 @@ bool Pruner::isBeaten(uint32_t variable, uint16_t option, uint16_t by) const {
 
 /// All that `prune` asks for: the options, and of each table its cells, which side the variable has, and the options beside it. Tables of pairs
 /// are shared where they are equal, those of one variable are not.
-Pruner::Key Pruner::getKey(uint32_t variable) const {
-  Key key;
-  auto add = [&](const KeptOptions &options) {
-    key.push_back(options.size());
-    append_range(key, options);
-  };
-  add(kept[variable]);
+ArrayRef<uint64_t> Pruner::makeKey(uint32_t variable) {
+  key = {domains[variable], listOf[variable]};
   for (uint32_t number : termsOf[variable]) {
     const CostTerm &term = terms[number];
     if (term.second == kNoVariable) {
       append_range(key, ArrayRef(term.cells, domains[variable]));
       continue;
     }
+    bool isFirst = term.first == variable;
     key.push_back(reinterpret_cast<uintptr_t>(term.cells));
-    key.push_back(term.first == variable);
-    add(kept[term.first == variable ? term.second : term.first]);
+    key.push_back(uint64_t(listOf[isFirst ? term.second : term.first]) << 1 | isFirst);
   }
   return key;
 }
@@ -117,17 +133,19 @@ Pruner::Key Pruner::getKey(uint32_t variable) const {
 bool Pruner::prune(uint32_t variable) {
   KeptOptions &options = kept[variable];
   size_t before = options.size();
-  auto [entry, isNew] = known.try_emplace(getKey(variable));
-  if (!isNew) {
-    options = entry->second;
-    return options.size() < before;
+  auto [entry, isNew] = keys.intern(makeKey(variable));
+  if (isNew) {
+    // From the last on: of equal ones the first stays. What is left beats, itself or by what it was beaten by, all that went.
+    for (size_t place = options.size(); place-- > 0;)
+      if (any_of(options, [&](uint16_t by) { return by != options[place] && isBeaten(variable, options[place], by); }))
+        options.erase(options.begin() + place);
+    known.push_back(options);
   }
-  // From the last on: of equal ones the first stays. What is left beats, itself or by what it was beaten by, all that went.
-  for (size_t place = options.size(); place-- > 0;)
-    if (any_of(options, [&](uint16_t by) { return by != options[place] && isBeaten(variable, options[place], by); }))
-      options.erase(options.begin() + place);
-  entry->second = options;
-  return options.size() < before;
+  options = known[entry];
+  if (options.size() == before)
+    return false;
+  listOf[variable] = lists.intern(options);
+  return true;
 }
 
 void Pruner::run() {
@@ -168,7 +186,11 @@ struct SmallerSum {
   int64_t constant = 0;
 
 private:
+  const int64_t *copy(const CostTerm &term, size_t stride, ArrayRef<KeptOptions> kept);
+
   std::deque<std::vector<int64_t>> cells;
+  /// By the table as it was, and what is kept of its rows and columns.
+  DenseMap<std::pair<const int64_t *, std::pair<uint32_t, uint32_t>>, const int64_t *> known;
 };
 } // namespace
 
@@ -179,22 +201,33 @@ SmallerSum::SmallerSum(ArrayRef<uint16_t> allDomains, ArrayRef<CostTerm> allTerm
       numbers[variable] = domains.size();
       domains.push_back(options.size());
     }
-  const KeptOptions single = {0};
+  OptionLists lists;
+  std::vector<uint32_t> listOf;
+  for (ArrayRef<uint16_t> options : kept)
+    listOf.push_back(lists.intern(options));
   for (const CostTerm &term : allTerms) {
     bool isPair = term.second != kNoVariable;
-    size_t stride = isPair ? allDomains[term.second] : 1;
-    std::vector<int64_t> &left = cells.emplace_back();
-    for (uint16_t first : kept[term.first])
-      for (uint16_t second : isPair ? kept[term.second] : single)
-        left.push_back(term.cells[first * stride + second]);
+    const int64_t *&left = known[{term.cells, {listOf[term.first], isPair ? listOf[term.second] : kNoVariable}}];
+    if (!left)
+      left = copy(term, isPair ? allDomains[term.second] : 1, kept);
     uint32_t first = numbers[term.first], second = isPair ? numbers[term.second] : kNoVariable;
     if (first == kNoVariable)
       std::swap(first, second);
     if (first == kNoVariable)
-      constant = std::min(constant + left.front(), kForbidden);
+      constant = std::min(constant + *left, kForbidden);
     else
-      terms.push_back({first, second, left.data()});
+      terms.push_back({first, second, left});
   }
+}
+
+/// Row by row, `stride` cells one of the table as it was.
+const int64_t *SmallerSum::copy(const CostTerm &term, size_t stride, ArrayRef<KeptOptions> kept) {
+  const KeptOptions single = {0};
+  std::vector<int64_t> &left = cells.emplace_back();
+  for (uint16_t first : kept[term.first])
+    for (uint16_t second : term.second == kNoVariable ? single : kept[term.second])
+      left.push_back(term.cells[first * stride + second]);
+  return left.data();
 }
 
 /// Numbers of variables of the smaller sum as those of the whole one, and back.
@@ -206,7 +239,30 @@ static std::vector<uint32_t> translate(ArrayRef<uint32_t> variables, ArrayRef<ui
   return translated;
 }
 
-// Each try frees what those before froze, at the cost of others: a few of them go a long way.
+/// Options of the whole sum, by those of the smaller one.
+static void putBack(const SmallerSum &sum, ArrayRef<KeptOptions> kept, ArrayRef<uint16_t> options,
+                    std::vector<uint16_t> &whole) {
+  for (auto [variable, left] : enumerate(kept)) {
+    uint32_t number = sum.numbers[variable];
+    whole[variable] = left[number == kNoVariable ? 0 : options[number]];
+  }
+}
+
+std::optional<Minimum> cleave::spmd::minimizeUndominated(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms,
+                                                         size_t maxCells) {
+  std::vector<KeptOptions> kept = findUndominated(domains, terms, std::vector<uint16_t>(domains.size(), 0));
+  SmallerSum sum(domains, terms, kept);
+  Minimum found = minimize(sum.domains, sum.terms, maxCells, {}, /*mayFreeze=*/false);
+  if (!found.frozen.empty())
+    return std::nullopt;
+  found.total = std::min(found.total + sum.constant, kForbidden);
+  std::vector<uint16_t> options(domains.size());
+  putBack(sum, kept, found.options, options);
+  found.options = std::move(options);
+  return found;
+}
+
+// Each try frees what those before froze, at the cost of others: a few of them go a long way. One that finds nothing is the last.
 static constexpr unsigned kMostTries = 3;
 
 Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, Minimum known, size_t maxCells) {
@@ -225,12 +281,9 @@ Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> ter
     known.width = std::max(known.width, found.width);
     int64_t total = std::min(found.total + sum.constant, kForbidden);
     if (total >= known.total)
-      continue;
+      return known;
     known.total = total;
-    for (auto [variable, left] : enumerate(kept)) {
-      uint32_t number = sum.numbers[variable];
-      known.options[variable] = left[number == kNoVariable ? 0 : found.options[number]];
-    }
+    putBack(sum, kept, found.options, known.options);
   }
   return known;
 }

@@ -26,6 +26,10 @@ using KeptOptions = llvm::SmallVector<uint16_t, 8>;
 std::vector<KeptOptions> findUndominated(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms,
                                          llvm::ArrayRef<uint16_t> preferred);
 
+/// The minimum, over options that are not dominated; nothing where it would take tables of more cells.
+std::optional<Minimum> minimizeUndominated(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms,
+                                           size_t maxCells);
+
 /// Looks for less than `known` has, for which variables were frozen: without dominated options, what is frozen now as
 /// `known` has it, and other variables than before. Never worse than `known`; its `frozen` are those of the last try.
 Minimum improve(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, Minimum known,

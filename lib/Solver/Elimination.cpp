@@ -145,7 +145,8 @@ private:
 class Eliminator {
 public:
   Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared);
-  Minimum run();
+  /// Without `mayFreeze` up to where a variable would be frozen.
+  Minimum run(bool mayFreeze);
 
 private:
   void connect(uint32_t lhs, uint32_t rhs);
@@ -289,7 +290,8 @@ SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32
   return cursors;
 }
 
-/// What does not change with the last neighbor, the fastest, is added up once for all of its options.
+/// What does not change with the last neighbor, the fastest, is added up once for all of its options. Sums are held to what is forbidden now
+/// and then, before they could overflow: a loop that only adds is the faster one.
 void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
                                 int64_t *cells, uint8_t *best, size_t numCells) {
   SmallVector<const Cursor *, 8> fast, slow;
@@ -298,19 +300,31 @@ void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
   SmallVector<unsigned, 6> digits(scope.size(), 0);
   // One cell per option of the variable; domains are far smaller than 256.
   int64_t slowSums[256], row[256];
-  auto add = [&](const Cursor &cursor, size_t begin, int64_t *sums) {
-    for (unsigned option = 0; option < ownDomain; ++option)
-      sums[option] = std::min(sums[option] + cursor.cells[begin + option * cursor.ownStride], kForbidden);
+  constexpr size_t kMostAdded = 16;
+  static_assert(kForbidden <= std::numeric_limits<int64_t>::max() / int64_t(kMostAdded + 1),
+                "so many sums do not overflow");
+  auto add = [&](ArrayRef<const Cursor *> tables, size_t place, int64_t *sums) {
+    for (auto [number, cursor] : enumerate(tables)) {
+      const int64_t *cell = cursor->cells + (place == 0 ? 0 : place * cursor->strides.back());
+      size_t stride = cursor->ownStride;
+      if (stride == 1)
+        for (unsigned option = 0; option < ownDomain; ++option)
+          sums[option] += cell[option];
+      else
+        for (unsigned option = 0; option < ownDomain; ++option)
+          sums[option] += cell[option * stride];
+      if (number % kMostAdded == kMostAdded - 1 || number + 1 == tables.size())
+        for (unsigned option = 0; option < ownDomain; ++option)
+          sums[option] = std::min(sums[option], kForbidden);
+    }
   };
   size_t fastDomain = scope.empty() ? 1 : domains[scope.back()];
   for (size_t cell = 0; cell < numCells;) {
     std::fill_n(slowSums, ownDomain, 0);
-    for (const Cursor *cursor : slow)
-      add(*cursor, 0, slowSums);
+    add(slow, 0, slowSums);
     for (size_t option = 0; option < fastDomain; ++option, ++cell) {
       std::copy_n(slowSums, ownDomain, row);
-      for (const Cursor *cursor : fast)
-        add(*cursor, option * cursor->strides.back(), row);
+      add(fast, option, row);
       const int64_t *least = std::min_element(row, row + ownDomain);
       cells[cell] = *least;
       best[cell] = least - row;
@@ -388,7 +402,7 @@ void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbors) {
 // Tables that would grow too large
 //===----------------------------------------------------------------------===//
 
-/// Adds what is left of a table when `variable` has option 0.
+/// Adds what is left of a table when `variable` has option 0: of equal layers one table again.
 void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
   SmallVector<uint32_t, 6> rest;
   size_t inner = 1, outer = 1;
@@ -408,7 +422,7 @@ void Eliminator::sliceAtFirst(const Table &table, uint32_t variable) {
   int64_t *cells = allocate<int64_t>(outer * inner);
   for (size_t i = 0; i < outer; ++i)
     std::copy_n(table.cells + i * inner * domains[variable], inner, cells + i * inner);
-  addTable(keep<uint32_t>(rest), cells);
+  addTable(keep<uint32_t>(rest), findSum({cells, outer * inner}));
 }
 
 /// The neighbor with most neighbors is in the way of most tables to come, so freezing it saves most.
@@ -447,7 +461,7 @@ void Eliminator::readBackwards() {
   }
 }
 
-Minimum Eliminator::run() {
+Minimum Eliminator::run(bool mayFreeze) {
   eliminations.reserve(domains.size());
   for (uint32_t variable = 0; variable < domains.size(); ++variable)
     queue.insert(variable);
@@ -458,6 +472,8 @@ Minimum Eliminator::run() {
       continue;
     }
     freezeBusiest(neighbors);
+    if (!mayFreeze)
+      return std::move(result);
     queue.insert(*variable);
   }
   readBackwards();
@@ -465,6 +481,6 @@ Minimum Eliminator::run() {
 }
 
 Minimum cleave::spmd::minimize(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells,
-                               ArrayRef<uint32_t> spared) {
-  return Eliminator(domains, terms, maxCells, spared).run();
+                               ArrayRef<uint32_t> spared, bool mayFreeze) {
+  return Eliminator(domains, terms, maxCells, spared).run(mayFreeze);
 }

@@ -80,24 +80,26 @@ std::optional<NextBest> Solver::Search::findNextBest(ValueId value, AtomId atom)
 
 AtomList Solver::getReached(OpId op, FactorId factor) const {
   AtomList atoms;
-  forEachAtom(search->candidates.base(search->graph.nodeOfOp(op), factor), [&](AtomId atom) { atoms.push_back(atom); });
+  const Search &search = getSearch();
+  forEachAtom(search.candidates.base(search.graph.nodeOfOp(op), factor), [&](AtomId atom) { atoms.push_back(atom); });
   return atoms;
 }
 
 std::vector<CauseLink> Solver::explain(OpId op, FactorId factor, AtomId atom) const {
-  return search->explain(search->graph.nodeOfOp(op), factor, atom);
+  return getSearch().explain(getSearch().graph.nodeOfOp(op), factor, atom);
 }
 
 std::vector<CauseLink> Solver::explainValue(ValueId value, unsigned dim, AtomId atom) const {
-  auto [node, result] = search->graph.portOf(value);
+  const Search &search = getSearch();
+  auto [node, result] = search.graph.portOf(value);
   if (node == kNone)
     return {};
-  for (FactorId factor : search->graph.ruleOf(node).rule->results[result][dim])
-    if (std::vector<CauseLink> chain = search->explain(node, factor, atom); !chain.empty())
+  for (FactorId factor : search.graph.ruleOf(node).rule->results[result][dim])
+    if (std::vector<CauseLink> chain = search.explain(node, factor, atom); !chain.empty())
       return chain;
   return {};
 }
 
 std::optional<NextBest> Solver::findNextBest(ValueId value, AtomId atom) const {
-  return search->findNextBest(value, atom);
+  return getSearch().findNextBest(value, atom);
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Solver/Problem.h"
+#include "cleave/Sharding/ReshardPlanner.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cassert>
@@ -161,4 +162,30 @@ OutputId Problem::addOutput(ValueId value, const Annotation *annotation) {
     annotations.push_back(*annotation);
   }
   return outputs.size() - 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Comparing
+//===----------------------------------------------------------------------===//
+
+/// Rules are numbered in the order of ops, and annotations in that of values, so that equal problems have equal numbers.
+bool Problem::isSameAs(const Problem &other) const {
+  auto valueKey = [](const Value &value) {
+    return std::tuple(value.firstExtent, value.rank, value.elementBytes, value.producer, value.resultIndex,
+                      value.annotation, value.isParameter, value.isStorageDecided, value.evenDim, value.keptDim);
+  };
+  auto opKey = [](const Op &op) {
+    return std::tuple(op.rule, op.firstOperand, op.firstResult, op.isConstraint, op.held);
+  };
+  auto outputKey = [](const Output &output) { return std::tuple(output.value, output.annotation, output.evenDim); };
+  auto areAlike = [](const auto &one, const auto &another, auto key) {
+    return llvm::equal(one, another, [&](const auto &lhs, const auto &rhs) { return key(lhs) == key(rhs); });
+  };
+  return areSame(mesh, other.mesh) && areAlike(values, other.values, valueKey) && areAlike(ops, other.ops, opKey) &&
+         areAlike(outputs, other.outputs, outputKey) && extents == other.extents && allOperands == other.allOperands &&
+         allResults == other.allResults && unevenAtoms == other.unevenAtoms && freeAtoms == other.freeAtoms &&
+         ties == other.ties && evenSize == other.evenSize && conflicts.empty() && other.conflicts.empty() &&
+         llvm::equal(rules, other.rules, [](const auto &lhs, const auto &rhs) { return areEqual(lhs, rhs); }) &&
+         llvm::equal(annotations, other.annotations,
+                     [](const Annotation &lhs, const Annotation &rhs) { return lhs.asksSameAs(rhs); });
 }

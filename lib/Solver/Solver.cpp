@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "Search.h"
 #include "Trace.h"
+#include "cleave/Solver/SearchMemory.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -71,7 +72,9 @@ static SolverOptions withKeptParameters(SolverOptions options) {
 Solver::Search::Search(const Problem &problem, SolverOptions options)
     : problem(problem), options(withKeptParameters(std::move(options))), graph(problem),
       candidates(graph, this->options.keepParameters, this->options.maySplit), launches(graph, this->options.costs),
-      planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}), costs(planner, decision.states),
+      planner(problem.getMesh(), {/*useIdleAtoms=*/false, this->options.costs}),
+      costs(planner, decision.states,
+            this->options.memory ? this->options.memory->costsOn(problem.getMesh(), this->options.costs) : nullptr),
       strategies(problem.getMesh(), this->options.costs, decision.states, orderOfAtoms(graph),
                  problem.getUnevenAtoms()),
       objective(problem.getMesh(), this->options.costs, this->options.perStoredByte, this->options.perValueByte,
@@ -403,12 +406,34 @@ bool Solver::Search::run() {
 // The interface
 //===----------------------------------------------------------------------===//
 
-Solver::Solver(const Problem &problem, SolverOptions options) : search(std::make_unique<Search>(problem, options)) {}
+Solver::Solver(const Problem &problem, SolverOptions options) : problem(problem), options(std::move(options)) {}
 Solver::~Solver() = default;
 
-bool Solver::solve() { return search->run(); }
-ArrayRef<SolverError> Solver::getErrors() const { return search->errors; }
+bool Solver::solve() {
+  if (const Decision *before = options.memory ? options.memory->find(problem, options) : nullptr) {
+    known = *before;
+    return true;
+  }
+  search = std::make_unique<Search>(problem, options);
+  if (!search->run())
+    return false;
+  if (options.memory)
+    options.memory->keep(problem, options, search->decision);
+  return true;
+}
+
+Solver::Search &Solver::getSearch() const {
+  if (!search) {
+    search = std::make_unique<Search>(problem, options);
+    search->run();
+  }
+  return *search;
+}
+
+ArrayRef<SolverError> Solver::getErrors() const {
+  return search ? ArrayRef<SolverError>(search->errors) : ArrayRef<SolverError>();
+}
 const Decision &Solver::getDecision() const {
-  assert(search->decision.valueStates.size() == search->problem.numValues() && "not solved yet");
-  return search->decision;
+  assert((known || search) && "not solved yet");
+  return known ? *known : search->decision;
 }

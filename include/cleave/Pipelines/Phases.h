@@ -18,6 +18,7 @@ class OpPassManager;
 namespace cleave::spmd {
 struct Decisions;
 struct Plan;
+class SearchMemory;
 } // namespace cleave::spmd
 
 namespace cleave {
@@ -51,6 +52,8 @@ struct ShardState {
   std::shared_ptr<const spmd::Plan> plan;
   /// Where spmd-propagate leaves how it decided, for explaining; may be null.
   spmd::Decisions *decisions = nullptr;
+  /// What was decided of copies of the model; null: nothing is known.
+  std::shared_ptr<spmd::SearchMemory> memory;
   /// With a pipeline, which all phases from annotation to schedules follow; null: there is none.
   std::shared_ptr<const spmd::Plan> pipeline;
   /// The module has a function per rank of a pipeline.

@@ -30,9 +30,9 @@ struct CellAnswer {
   double ns = 0;
   /// Of parameters and states, on a rank.
   int64_t storedBytes = 0;
-  std::unique_ptr<Solver> solver;
+  Decision decision;
 
-  const Decision &getDecision() const { return solver->getDecision(); }
+  const Decision &getDecision() const { return decision; }
 };
 
 /// What free atoms may cut (`SolverOptions::maySplit`).

@@ -82,8 +82,9 @@ public:
   /// then that with the fewest collectives. Terms of one kind that are wanted as terms of another are reduced and made
   /// partial again. Nothing if no route is legal, which no pair of states is known for. Preconditions: both have one
   /// entry per dim of `shape`, all extents >= 0.
+  /// \param wantsSteps where only bytes and cost are asked for, steps are left out
   std::optional<ReshardPlan> plan(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
-                                  const State &to) const;
+                                  const State &to, bool wantsSteps = true) const;
 
   const AtomMesh &getMesh() const { return mesh; }
   const CostModel &getCosts() const { return options.costs; }
@@ -107,6 +108,8 @@ AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &bef
 /// Number of an interned (shape, element size).
 using ShapeId = uint32_t;
 
+class PlannedCosts;
+
 /// Remembers the cost of every reshard asked for: one hash lookup on the hot path of the solver.
 ///
 /// Tensors of other sizes share it where all dims divide and nothing costs anything but bytes: which moves a route is made of then
@@ -114,14 +117,15 @@ using ShapeId = uint32_t;
 /// every extent has what it shares with the number of ranks, times so many elements, and routes are planned for the core.
 class ReshardCosts {
 public:
-  /// `states` must outlive this.
-  ReshardCosts(const ReshardPlanner &planner, const StateTable &states) : planner(planner), states(states) {}
+  /// `states` must outlive this. What is asked for first is asked of `planned`, where that is not null: it is of the same mesh and costs.
+  ReshardCosts(const ReshardPlanner &planner, const StateTable &states, std::shared_ptr<PlannedCosts> planned = nullptr)
+      : planner(planner), states(states), planned(std::move(planned)) {}
 
   ShapeId internShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
   /// Cost of the cheapest plan, at most `kMostCost`; `kImpossibleCost` if there is none. 0 for equal states.
   int64_t cost(ShapeId shape, StateId from, StateId to);
   /// The plan itself, computed anew.
-  std::optional<ReshardPlan> plan(ShapeId shape, StateId from, StateId to) const;
+  std::optional<ReshardPlan> plan(ShapeId shape, StateId from, StateId to, bool wantsSteps = true) const;
 
   llvm::ArrayRef<int64_t> shape(ShapeId id) const { return shapes[id].extents; }
   int64_t elementBytes(ShapeId id) const { return shapes[id].elementBytes; }
@@ -147,11 +151,36 @@ private:
 
   const ReshardPlanner &planner;
   const StateTable &states;
+  std::shared_ptr<PlannedCosts> planned;
   std::deque<Shape> shapes;
   HashIndex shapeIndex;
   KnownCosts ofCores, ofShapes;
   size_t numPlanned = 0;
 };
+
+/// What reshards on one mesh cost, for all who plan there by the same costs, each with numbers of its own for states and shapes.
+class PlannedCosts {
+public:
+  PlannedCosts(const AtomMesh &mesh, const CostModel &model) : planner(mesh, {false, model}), costs(planner, states) {}
+
+  /// As `ReshardCosts::cost`.
+  int64_t cost(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from, const State &to) {
+    return costs.cost(costs.internShape(shape, elementBytes), states.intern(from), states.intern(to));
+  }
+  bool isOf(const AtomMesh &mesh, const CostModel &model) const;
+  /// Number of distinct reshards planned so far.
+  size_t size() const { return costs.size(); }
+
+private:
+  ReshardPlanner planner;
+  StateTable states;
+  ReshardCosts costs;
+};
+
+/// True if all costs are equal.
+bool areSame(const CostModel &lhs, const CostModel &rhs);
+/// True if axes have the same sizes, and the same atoms.
+bool areSame(const AtomMesh &lhs, const AtomMesh &rhs);
 
 } // namespace cleave::spmd
 

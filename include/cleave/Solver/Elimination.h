@@ -44,9 +44,10 @@ struct Minimum {
 };
 
 /// `domains` are the numbers of options, 1 to 256. Tables must live until the call returns. Variables in `spared`,
-/// ascending, are frozen only where no other neighbor is left to be.
+/// ascending, are frozen only where no other neighbor is left to be. Without `mayFreeze` the search ends where a variable would be frozen,
+/// with that one as the only thing that is said.
 Minimum minimize(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, size_t maxCells = kMostCells,
-                 llvm::ArrayRef<uint32_t> spared = {});
+                 llvm::ArrayRef<uint32_t> spared = {}, bool mayFreeze = true);
 
 } // namespace cleave::spmd
 

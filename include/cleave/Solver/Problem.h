@@ -162,6 +162,9 @@ public:
   ValueId outputValue(OutputId output) const { return outputs[output].value; }
   const Annotation *outputAnnotation(OutputId output) const { return lookup(outputs[output].annotation); }
 
+  /// True if both ask for the same decision, whoever asks.
+  bool isSameAs(const Problem &other) const;
+
   /// Annotations of one value that exclude each other, in the order in which they came.
   llvm::ArrayRef<AnnotationConflict> getConflicts() const { return conflicts; }
 

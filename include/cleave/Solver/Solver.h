@@ -35,6 +35,8 @@ struct SolverTrace {
   std::function<std::string(ValueId)> valueName;
 };
 
+class SearchMemory;
+
 struct SolverOptions {
   CostModel costs;
   /// Rounds of passes per stage, at most.
@@ -51,6 +53,8 @@ struct SolverOptions {
   double perValueByte = 0;
   /// True for factors of ops that free atoms may cut. Null: all.
   std::function<bool(OpId, FactorId)> maySplit;
+  /// What other searches found out, and this one adds to; null: nothing is known.
+  std::shared_ptr<SearchMemory> memory;
   SolverTrace trace;
 };
 
@@ -171,7 +175,13 @@ public:
 private:
   friend class JointTables;
   class Search;
-  std::unique_ptr<Search> search;
+  /// A decision that was looked up has no search behind it until somebody asks why.
+  Search &getSearch() const;
+
+  const Problem &problem;
+  SolverOptions options;
+  mutable std::unique_ptr<Search> search;
+  std::optional<Decision> known;
 };
 
 } // namespace cleave::spmd

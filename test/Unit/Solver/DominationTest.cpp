@@ -74,6 +74,42 @@ TEST(DominationTest, KeepsThePreferredOfEqualOptions) {
   EXPECT_EQ(findUndominated(model.domains, model.terms(), {0})[0], KeptOptions({0}));
 }
 
+// The same as with all options; nothing where it would need larger tables.
+TEST(DominationTest, FindsTheMinimumOfWhatIsLeft) {
+  std::mt19937 random(8);
+  unsigned numLarge = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    Model model = randomModel(random, 9, 4);
+    std::optional<Minimum> found = minimizeUndominated(model.domains, model.terms(), kMostCells);
+    ASSERT_TRUE(found) << "trial " << trial;
+    EXPECT_EQ(found->total, model.leastSum()) << "trial " << trial;
+    EXPECT_EQ(found->total, model.sum(found->options)) << "trial " << trial;
+    std::optional<Minimum> small = minimizeUndominated(model.domains, model.terms(), /*maxCells=*/16);
+    numLarge += !small;
+    if (small)
+      EXPECT_EQ(small->total, found->total) << "trial " << trial;
+  }
+  EXPECT_GT(numLarge, 20u);
+}
+
+// One table is between 0 and 1, and between 2 and 3, where 1 and 3 keep other options: what is left of it is not the same. 0 and 2 keep both
+// of theirs, for they have to agree with 4 and 5.
+TEST(DominationTest, SharedTablesAreCopiedByWhatIsKept) {
+  Model model;
+  model.domains = {2, 2, 2, 2, 2, 2};
+  model.add(0, 4, {0, 10, 10, 0});
+  model.add(2, 5, {0, 10, 10, 0});
+  model.add(1, kNoVariable, {0, 100}); // keeps option 0
+  model.add(3, kNoVariable, {100, 0}); // keeps option 1
+  model.add(0, 1, {5, 0, 0, 7});
+  std::vector<CostTerm> terms = model.terms();
+  terms.push_back({2, 3, terms.back().cells});
+  std::optional<Minimum> found = minimizeUndominated(model.domains, terms, kMostCells);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->total, 0);
+  EXPECT_EQ(found->options, std::vector<uint16_t>({1, 0, 0, 1, 1, 0}));
+}
+
 // With room for small tables only: never worse than what froze, and mostly the minimum after all.
 TEST(DominationTest, ImprovesWhatWasFrozen) {
   std::mt19937 random(7);

@@ -186,8 +186,8 @@ static KeyBand intersect(const KeyBand &x, const KeyBand &y) {
 }
 
 /// The keys that a query at `row` sees are those from `first` up to `end`, without gaps, if that goes for all rows by one rule.
-static std::optional<KeyBand> findBandOf(int64_t rows, int64_t columns,
-                                         function_ref<std::optional<bool>(int64_t)> sees) {
+/// `sees` is called for each place, of which a mask of every layer may have millions.
+template <typename Sees> static std::optional<KeyBand> findBandOf(int64_t rows, int64_t columns, Sees sees) {
   KeyBand band;
   // A bound shows where it does not lie beyond the first or the last key.
   for (int64_t row = 0; row < rows; ++row) {
@@ -230,8 +230,13 @@ static std::optional<KeyBand> findConstantBand(DenseElementsAttr dense, BandDims
   if (rank < 2 || at.row != rank - 2 || at.column != rank - 1 || dense.isSplat() ||
       dense.getNumElements() != shape[rank - 2] * shape[rank - 1])
     return std::nullopt;
-  auto values = dense.getValues<bool>();
-  return findBandOf(shape[rank - 2], shape[rank - 1], [&](int64_t place) { return values[place] != isHidden; });
+  // A byte for each element, or a bit, from the lowest of each byte on.
+  ArrayRef<char> raw = dense.getRawData();
+  bool isPacked = static_cast<int64_t>(raw.size()) < dense.getNumElements();
+  return findBandOf(shape[rank - 2], shape[rank - 1], [&](int64_t place) {
+    bool isSet = isPacked ? raw[place / 8] >> place % 8 & 1 : raw[place] != 0;
+    return isSet != isHidden;
+  });
 }
 
 /// The band that a condition is, or, with `isHidden`, its negation.

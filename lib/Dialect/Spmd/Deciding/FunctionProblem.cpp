@@ -17,12 +17,15 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Solver/SearchMemory.h"
 
 #include <map>
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
+
+std::shared_ptr<SearchMemory> cleave::spmd::makeSearchMemory() { return std::make_shared<SearchMemory>(); }
 
 struct FunctionProblem::RuleTable {
   /// By how often an op runs, which is part of its cost.

@@ -95,8 +95,8 @@ private:
 
 struct Propagate : spmd::impl::PropagateBase<Propagate> {
   using Base::Base;
-  Propagate(PropagateOptions options, CostModel costs, Decisions *kept)
-      : Base(std::move(options)), costs(std::move(costs)), kept(kept) {}
+  Propagate(PropagateOptions options, CostModel costs, Decisions *kept, std::shared_ptr<SearchMemory> memory)
+      : Base(std::move(options)), costs(std::move(costs)), kept(kept), memory(std::move(memory)) {}
 
   void runOnOperation() override;
 
@@ -107,6 +107,7 @@ private:
   /// Without one, that of the option.
   std::optional<CostModel> costs;
   Decisions *kept = nullptr;
+  std::shared_ptr<SearchMemory> memory;
 };
 } // namespace
 
@@ -434,6 +435,7 @@ void Propagate::runOnOperation() {
   writeCosts(getOperation(), options.costs);
   options.keepParameters = keepPlan;
   options.lookForFewerBytes = optimize == Optimize::Balanced;
+  options.memory = memory;
   if (traceDecisions)
     options.trace.os = &llvm::errs();
   if (failed(enterPhase(getOperation(), Phase::Propagated)))
@@ -461,6 +463,7 @@ const FunctionProblem *Decisions::find(func::FuncOp func) const {
   return it == functions.end() ? nullptr : it->get();
 }
 
-std::unique_ptr<Pass> cleave::spmd::createPropagate(PropagateOptions options, CostModel costs, Decisions *kept) {
-  return std::make_unique<Propagate>(std::move(options), std::move(costs), kept);
+std::unique_ptr<Pass> cleave::spmd::createPropagate(PropagateOptions options, CostModel costs, Decisions *kept,
+                                                    std::shared_ptr<SearchMemory> memory) {
+  return std::make_unique<Propagate>(std::move(options), std::move(costs), kept, std::move(memory));
 }

@@ -38,6 +38,9 @@ struct ProblemOptions {
   FreeAtoms free = {};
 };
 
+/// For all who decide on one model (`SolverOptions::memory`).
+std::shared_ptr<SearchMemory> makeSearchMemory();
+
 class FunctionProblem {
 public:
   /// Reads `func`. Null after an error: an op without a sharding rule, control flow, states that are none. `atoms` must outlive this.

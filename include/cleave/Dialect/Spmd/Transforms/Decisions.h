@@ -21,8 +21,10 @@ struct Decisions {
   const FunctionProblem *find(mlir::func::FuncOp func) const;
 };
 
-/// The pass, deciding by `costs`; where `kept` is not null it must outlive the pass, which leaves there what it decided.
-std::unique_ptr<mlir::Pass> createPropagate(PropagateOptions options, CostModel costs, Decisions *kept);
+/// The pass, deciding by `costs`; where `kept` is not null it must outlive the pass, which leaves there what it decided. `memory` is that of
+/// the solver (`SolverOptions::memory`).
+std::unique_ptr<mlir::Pass> createPropagate(PropagateOptions options, CostModel costs, Decisions *kept,
+                                            std::shared_ptr<SearchMemory> memory = nullptr);
 
 } // namespace cleave::spmd
 
