@@ -47,6 +47,11 @@ def read_draw():
     return int(seed), int(share)
 
 
+def is_drawn():
+    """True where a part of the cases runs."""
+    return read_draw()[1] > 1
+
+
 def draw(names):
     """The names that the seed draws, in their order."""
     seed, share = read_draw()

@@ -19,6 +19,8 @@ def Nn_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// What passes of spmd ask of this dialect.
     void addProgram();
+    /// What the generated files of the families call (lib/Dialect/Nn/IR/GeneratedOps.h).
+    template <typename... Ops> void addOps() { addOperations<Ops...>(); }
     // The names of nodes and tensors are in cleave/Dialect/Spmd/IR/Names.h, which the code that decides shardings reads.
     /// Argument attribute of the entry function: the elements that the model was imported for. Shapes were computed from
     /// them, so no other elements may be given.

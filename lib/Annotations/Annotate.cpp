@@ -9,8 +9,8 @@
 
 #include "cleave/Annotations/DevicePlan.h"
 #include "cleave/Annotations/Properties.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Onnx/WireWriter.h"
 #include "cleave/Support/Status.h"

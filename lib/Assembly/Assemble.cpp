@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Program/File.h"

@@ -11,6 +11,7 @@
 #include "cleave/Assembly/Assembly.h"
 #include "cleave/Codegen/Device/Device.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Reference/Weights.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Reference/Tensor.h"

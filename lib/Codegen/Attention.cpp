@@ -15,6 +15,7 @@
 #include "Attention.h"
 #include "Device/Templates.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_CODEGEN_ATTENTION_H
 
 #include "Tile.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 namespace cleave::codegen {
 

@@ -4,6 +4,7 @@
 // letters that are summed, with lanes along the result's last dim.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "Device/Templates.h"
 #include "Host/Product.h"
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Emitter.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;

@@ -8,6 +8,7 @@
 #include "Host/ConvolutionTile.h"
 #include "Host/PoolTile.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;

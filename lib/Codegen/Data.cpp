@@ -3,6 +3,7 @@
 // A constant of one value is an immediate; others are tables in the object.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "Emitter.h"
 
 using namespace mlir;

@@ -7,6 +7,7 @@
 #include "Elements.h"
 #include "Lowerings.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;

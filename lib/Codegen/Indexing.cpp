@@ -4,8 +4,10 @@
 // compute type, and round once.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "Scatter.h"
 #include "cleave/Codegen/Codegen.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

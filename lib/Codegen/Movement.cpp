@@ -4,6 +4,7 @@
 // proved otherwise, each lane goes by itself.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "Emitter.h"
 #include "View.h"
 

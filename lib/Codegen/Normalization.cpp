@@ -7,6 +7,7 @@
 #include "Compose.h"
 #include "Emitter.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;

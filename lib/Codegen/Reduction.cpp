@@ -4,6 +4,7 @@
 // and the k largest are loops of their own over the lines along a dim.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "Compose.h"
 #include "Device/Templates.h"
 

@@ -4,6 +4,7 @@
 // weights goes into the object. A result element walks the taps of all dims that change.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "Emitter.h"
 #include "Tile.h"
 #include "cleave/Dialect/Nn/IR/Sampling.h"

@@ -7,6 +7,7 @@
 #include "Results.h"
 #include "Emitter.h"
 #include "View.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -16,6 +16,8 @@
 #include "View.h"
 #include "cleave/Codegen/KernelRules.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include <set>
 

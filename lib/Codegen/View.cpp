@@ -7,6 +7,8 @@
 #include "View.h"
 #include "Emitter.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

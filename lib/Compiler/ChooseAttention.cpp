@@ -11,7 +11,9 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Spmd/IR/AttentionRequest.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"

@@ -8,8 +8,8 @@
 #include "cleave/Compiler/Explanation.h"
 
 #include "cleave/Compiler/Values.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Packed.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"

@@ -9,8 +9,8 @@
 #include "State.h"
 
 #include "cleave/Compiler/Values.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Packed.h"
 #include "cleave/Support/NumberedName.h"
 #include "llvm/ADT/StringExtras.h"

@@ -7,7 +7,7 @@
 #include "State.h"
 
 #include "cleave/Compiler/Values.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Reference/Weights.h"

@@ -15,7 +15,7 @@
 #include "cleave/Compiler/Values.h"
 
 #include "cleave/Dialect/Nn/IR/Control.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/DenseSet.h"

@@ -12,7 +12,7 @@
 
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Support/Liveness.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "MachineReport.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/Cluster.h"
 #include "llvm/ADT/StringExtras.h"

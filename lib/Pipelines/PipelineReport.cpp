@@ -10,7 +10,7 @@
 #include "PipelineReport.h"
 
 #include "cleave/Cost/Ranks.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "mlir/Support/DebugStringHelper.h"

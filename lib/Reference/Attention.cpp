@@ -7,6 +7,7 @@
 // An excluded score is -inf, so its weight is 0; a row of nothing else gives zeros, not NaN.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "Kernels.h"
 #include "MatrixProduct.h"
 

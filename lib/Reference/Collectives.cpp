@@ -11,6 +11,7 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/ShardMoves.h"
+#include "cleave/Sharding/WindowMoves.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <map>

@@ -13,6 +13,7 @@
 // Dims of size 1 are dropped at once: they repeat, sum over one element, or stand in the result for nothing.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "Kernels.h"
 #include "MatrixProduct.h"
 

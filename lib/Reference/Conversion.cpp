@@ -3,6 +3,7 @@
 // Every conversion goes through the compute type of the operand, which holds its elements exactly, so it rounds once.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "Kernels.h"
 #include "Loops.h"
 

@@ -15,6 +15,7 @@
 // or by those that lie inside the padded input too.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "Arithmetic.h"
 #include "Kernels.h"
 #include "MatrixProduct.h"

@@ -3,6 +3,7 @@
 // An iota is one line along its dim, repeated. Parameters are no kernels: they are read from files, see Params.cpp.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "Kernels.h"
 #include "Loops.h"
 

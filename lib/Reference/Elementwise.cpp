@@ -5,6 +5,7 @@
 // element's width when stored. Divisors are looked through for zeros before integers are divided.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "Arithmetic.h"
 #include "Kernels.h"
 #include "Loops.h"

@@ -4,6 +4,7 @@
 // the compute type and round once, after all updates.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "Arithmetic.h"
 #include "Kernels.h"
 #include "Loops.h"

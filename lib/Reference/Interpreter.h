@@ -10,6 +10,7 @@
 #include "Ranks.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Reference/Evaluator.h"
 

@@ -4,6 +4,7 @@
 // and multiplies them, concatenation copies boxes. Padding looks up its source per dim in a table of positions.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "Kernels.h"
 #include "Loops.h"
 

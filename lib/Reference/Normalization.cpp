@@ -3,6 +3,7 @@
 // Moments are summed as doubles: first the mean, then the squares of what differs from it.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "Kernels.h"
 #include "Loops.h"
 

@@ -6,6 +6,7 @@
 #include "cleave/Reference/Evaluator.h"
 
 #include "Elements.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 
 using namespace mlir;

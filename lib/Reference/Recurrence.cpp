@@ -9,6 +9,7 @@
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "Kernels.h"
 #include "MatrixProduct.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -8,6 +8,7 @@
 // [outer, size, inner], and a line starts at `outer * size * inner + inner`, with steps of `inner`.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "Arithmetic.h"
 #include "Kernels.h"
 #include "Loops.h"

@@ -10,6 +10,7 @@
 // halfway between two, says which one is nearest.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "Kernels.h"
 
 #include <cmath>

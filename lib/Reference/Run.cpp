@@ -9,6 +9,7 @@
 
 #include "Kernels.h"
 #include "Loops.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 

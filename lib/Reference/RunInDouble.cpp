@@ -14,7 +14,7 @@
 #include "cleave/Reference/Evaluator.h"
 
 #include "Elements.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "mlir/IR/OwningOpRef.h"
 

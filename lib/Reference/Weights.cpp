@@ -10,6 +10,7 @@
 #include "cleave/Reference/Weights.h"
 
 #include "Elements.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Program/Digest.h"
 #include "cleave/Support/Digest.h"

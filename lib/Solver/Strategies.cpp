@@ -7,6 +7,7 @@
 #include "Strategies.h"
 #include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/RuleMatch.h"
+#include "cleave/Sharding/WindowMoves.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 

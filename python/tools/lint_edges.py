@@ -21,7 +21,7 @@ EDGES = {
     "Dialect/Spmd/IR": "Sharding",
     "Dialect/Nn/IR": "Support Dialect/Spmd/IR",
     "Dialect/Nn/ShardingRules": "Dialect/Spmd/IR Dialect/Nn/IR",
-    "Dialect/Nn/Partition": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
+    "Dialect/Nn/Partition": "Sharding/WindowMoves.h Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
     "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",

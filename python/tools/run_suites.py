@@ -38,6 +38,8 @@ BEHIND = {"tidy"}
 LONG = {"CleaveEmulationTests", "CleavePartitionTests", "CleaveRuntimeTests"}
 # Of a suite that is drawn from, one case in so many runs.
 SHARE = 4
+# Of files that changed, clang-tidy looks at so many in a merge, drawn by the seed where there are more: each takes some three seconds.
+MOST_TIDY = 60
 # Commits of one merge are not older than this.
 MERGE_HOURS = 4
 
@@ -114,7 +116,7 @@ def suites(build):
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1905)
     yield Suite("resize", [python, "test/Onnx/resize.py", build], count_closing, 48)
     yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 285)
-    yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270)
+    yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270, merge="drawn")
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260, merge="drawn")
     yield Suite("einsum", [python, "test/Onnx/einsum.py", build], count_closing, 450)
     yield Suite("empty", [python, "test/Onnx/empty.py", build], count_closing, 1250)
@@ -140,14 +142,14 @@ def suites(build):
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70, merge="drawn")
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70, merge="drawn")
-    yield Suite("torch", [python, "test/Models/Torch/check.py", build], count_closing, 280)
+    yield Suite("torch", [python, "test/Models/Torch/check.py", build], count_closing, 280, merge="drawn")
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 16)
     yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 50)
     yield Suite("pipelines-by-hand", [python, "test/Models/hands.py", build], count_closing, 100)
     yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 47, merge="drawn")
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 151)
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 2533)
-    yield Suite("guards", [python, "test/Codegen/guards.py", build], count_closing, 2300)
+    yield Suite("guards", [python, "test/Codegen/guards.py", build], count_closing, 2300, merge="drawn")
     # Where NVIDIA's assembler is.
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
@@ -158,10 +160,10 @@ def suites(build):
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 183, merge="drawn")
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 183, merge="drawn")
     yield Suite("training", [python, "test/Golden/Training/check.py", build], count_closing, 62)
-    yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000, quick=("--count 200", 200))
+    yield Suite("differential", [python, "test/Differential/check.py", build], count_closing, 2000, quick=("--count 200", 200), merge="drawn")
     yield Suite("differential-uneven", [python, "test/Differential/check.py", build, "--uneven", "--count", "1000"],
-                count_closing, 1000, quick=("--count 200", 200))
-    yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1905)
+                count_closing, 1000, quick=("--count 200", 200), merge="drawn")
+    yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1905, merge="drawn")
     yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
     yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1905, merge="drawn")
     yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
@@ -173,8 +175,8 @@ def suites(build):
     yield Suite("models-kernels-alone", [python, "test/Models/sharded.py", build, "--emulated", "--kernels-alone"],
                 count_closing, 32, merge="drawn")
     yield Suite("golden-emulated", [python, "test/Golden/check.py", build, "--emulated"], count_closing, 183, merge="drawn")
-    yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 33)
-    yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 96)
+    yield Suite("variants", [python, "test/Models/variants.py", build], count_closing, 33, merge="drawn")
+    yield Suite("models-narrow", [python, "test/Models/narrow.py", build], count_closing, 96, merge="drawn")
     # Fewer without mpirun.
     yield Suite("states", [python, "test/Models/states.py", build], count_closing, 53 if shutil.which("mpirun") else 46)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
@@ -242,11 +244,15 @@ def list_changed(base):
     return None if changed is None or new is None else sorted({*changed.splitlines(), *new.splitlines()} - {""})
 
 
-def tidy_changed(suite, paths):
-    """Only files that changed are looked at; all where that is not known, or where what all are made of changed."""
+def tidy_changed(suite, paths, seed=None):
+    """Only files that changed are looked at; all where that is not known, or where what all are made of changed. With a seed, `MOST_TIDY` of
+    them."""
     if paths is None or any(path.startswith((".clang-tidy", "python/tools/tidy.py")) for path in paths):
         return suite
     named = [path for path in paths if re.match(r"(lib|tools)/.*\.cpp$", path) and os.path.exists(os.path.join(ROOT, path))]
+    if seed is not None and len(named) > MOST_TIDY:
+        print(f"clang-tidy looks at {MOST_TIDY} of {len(named)} files that changed", flush=True)
+        named = sorted(random.Random(seed).sample(named, MOST_TIDY))
     return suite.narrow(" ".join(named)) if named else None
 
 
@@ -271,7 +277,7 @@ def choose_merge(known, seed):
     paths = list_changed(find_base())
     for suite in known:
         if suite.name == "tidy":
-            if tidy := tidy_changed(suite, paths):
+            if tidy := tidy_changed(suite, paths, seed):
                 yield tidy
         elif suite.merge != "nothing":
             # Half of what is due: cases are drawn one by one.

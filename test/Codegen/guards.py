@@ -24,6 +24,8 @@ FILES = ["kernels.mlir", "pairs.mlir", "split.mlir"]
 # Random programs by how they are run: seeds from the first on, and how many.
 PROGRAMS = {"programs": ([], 1, 200), "programs-uneven": (["--uneven"], 1, 100), "programs-bf16": (["--bf16"], 1, 50)}
 SLICE = 25
+# Node tests go in so many parts, which are drawn one by one.
+PARTS = 64
 # Outputs are compared elsewhere; here they show that kernels ran on what they were meant for.
 FIXTURE_TOLERANCE = (5e-2, 5e-2)
 # The suite cannot shrink unnoticed.
@@ -65,7 +67,7 @@ def of_file(build, name):
 def cases(build, folder):
     """What is to be run, by name: functions."""
     rows = [conformance.prepare(name, folder) for name in sorted(conformance.FOLDERS)]
-    parts = [rows[i::8] for i in range(8)]
+    parts = [rows[i::PARTS] for i in range(PARTS)]
     yield from ((f"nodes-{i}", lambda part=part: of_models(build, part)) for i, part in enumerate(parts))
     yield from ((row[0], lambda row=row: of_models(build, [row])) for row in fixtures())
     for name, (flags, first, count) in PROGRAMS.items():
@@ -85,7 +87,7 @@ def main():
         for text in wrong:
             print(f"FAILED {name}: {text}")
     kernels, operands = harness.count_guarded(texts)
-    if not names and (kernels < LEAST_KERNELS or operands < LEAST_OPERANDS):
+    if not names and not harness.is_drawn() and (kernels < LEAST_KERNELS or operands < LEAST_OPERANDS):
         print(f"expected at least {LEAST_KERNELS} kernels and {LEAST_OPERANDS} operands")
         failed += 1
     print(f"{kernels} kernels with {operands} operands ran between guards")

@@ -16,7 +16,7 @@
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Registration.h"

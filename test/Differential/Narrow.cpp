@@ -16,7 +16,7 @@
 #include "Narrow.h"
 
 #include "cleave/Compiler/Values.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/NnOps.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Reference/Evaluator.h"
 

@@ -7,6 +7,7 @@
 #ifndef CLEAVE_REFERENCE_EVALUATOR_H
 #define CLEAVE_REFERENCE_EVALUATOR_H
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Reference/Weights.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_REFERENCE_WEIGHTS_H
 #define CLEAVE_REFERENCE_WEIGHTS_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Support/File.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -15,9 +15,9 @@
 #ifndef CLEAVE_SHARDING_SHARDINGRULE_H
 #define CLEAVE_SHARDING_SHARDINGRULE_H
 
+#include "cleave/Sharding/Beyond.h"
 #include "cleave/Sharding/Fusion.h"
 #include "cleave/Sharding/ReductionKind.h"
-#include "cleave/Sharding/WindowMoves.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -28,6 +28,9 @@
 #include <tuple>
 
 namespace cleave::spmd {
+
+/// See WindowMoves.h.
+struct DimWindow;
 
 /// Index of a factor in its rule.
 using FactorId = int32_t;

@@ -15,6 +15,8 @@
 #ifndef CLEAVE_SHARDING_WINDOWMOVES_H
 #define CLEAVE_SHARDING_WINDOWMOVES_H
 
+#include "cleave/Sharding/Beyond.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -22,10 +24,6 @@
 #include <limits>
 
 namespace cleave::spmd {
-
-/// What lies beyond the ends of a dim: something that no rank has, its nearest position, the dim once more, or the dim in a
-/// mirror that stands on the last position.
-enum class Beyond : uint8_t { Fill, Nearest, Wrap, Reflect };
 
 /// One dim: `pieces` shards of `extent`, and per piece p the interval [p * step + low, p * step + high).
 ///

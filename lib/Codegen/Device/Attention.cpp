@@ -18,6 +18,7 @@
 #include "../Attention.h"
 #include "Templates.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 #include <numeric>
 

@@ -10,6 +10,7 @@
 // (depthwise) there is nothing to share, and each element walks its window (../Convolution.cpp).
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "Operand.h"
 #include "Templates.h"
 

@@ -18,6 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Flash.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 
 #include <numeric>
 

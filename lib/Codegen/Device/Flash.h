@@ -10,6 +10,7 @@
 
 #include "../Attention.h"
 #include "Templates.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 namespace cleave::codegen {
 

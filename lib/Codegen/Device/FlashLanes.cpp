@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Flash.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -9,6 +9,7 @@
 #include "Flash.h"
 #include "Fragments.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;

@@ -14,6 +14,10 @@
 #include "../Scatter.h"
 #include "Templates.h"
 #include "cleave/Codegen/Device/Device.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

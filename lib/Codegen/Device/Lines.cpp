@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "Templates.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;

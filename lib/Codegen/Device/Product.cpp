@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "Operand.h"
 #include "Templates.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -9,6 +9,8 @@
 #include "../Compose.h"
 #include "../Expand.h"
 #include "Templates.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Scatter.h"
 #include "Templates.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 
 using namespace mlir;
 using namespace cleave;

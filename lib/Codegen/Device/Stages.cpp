@@ -20,6 +20,8 @@
 #include "../Expand.h"
 #include "Templates.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -4,6 +4,11 @@
 
 #include "../Results.h"
 #include "Emitter.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace cleave::codegen {

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "Templates.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;

@@ -19,6 +19,7 @@
 #include "PairedConvolution.h"
 #include "PixelTile.h"
 #include "Window.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -19,6 +19,7 @@
 #include "../View.h"
 #include "Turn.h"
 #include "cleave/Codegen/Codegen.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

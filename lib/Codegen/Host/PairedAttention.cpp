@@ -16,6 +16,7 @@
 #include "../Attention.h"
 #include "../Emitter.h"
 #include "PairTile.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -20,6 +20,7 @@
 #include "PairTile.h"
 #include "PixelTile.h"
 #include "Window.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 
 using namespace mlir;
 using namespace cleave;

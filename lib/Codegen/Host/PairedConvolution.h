@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_CODEGEN_HOST_PAIREDCONVOLUTION_H
 
 #include "../Lowerings.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 
 namespace cleave::codegen {
 

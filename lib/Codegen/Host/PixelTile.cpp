@@ -24,6 +24,7 @@
 #include "PoolTile.h"
 #include "Window.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;

@@ -8,6 +8,7 @@
 #define CLEAVE_LIB_CODEGEN_HOST_PIXELTILE_H
 
 #include "../Lowerings.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 
 namespace cleave::codegen {
 

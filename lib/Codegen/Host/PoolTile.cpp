@@ -7,6 +7,7 @@
 #include "PoolTile.h"
 #include "../Emitter.h"
 #include "PixelTile.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 
 using namespace mlir;
 using namespace cleave;

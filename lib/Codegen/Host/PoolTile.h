@@ -7,6 +7,7 @@
 #define CLEAVE_LIB_CODEGEN_HOST_POOLTILE_H
 
 #include "Window.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 
 namespace cleave::codegen {
 

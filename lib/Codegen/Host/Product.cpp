@@ -22,6 +22,7 @@
 #include "PairTile.h"
 #include "SplitTile.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 
 using namespace mlir;
 using namespace cleave;

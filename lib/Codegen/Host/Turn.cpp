@@ -14,6 +14,7 @@
 #include "Turn.h"
 #include "../Emitter.h"
 #include "../Tile.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 using namespace mlir;
 using namespace cleave;

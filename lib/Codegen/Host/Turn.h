@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_CODEGEN_HOST_TURN_H
 
 #include "../Lowerings.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 namespace cleave::codegen {
 

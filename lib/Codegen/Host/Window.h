@@ -12,6 +12,7 @@
 #define CLEAVE_LIB_CODEGEN_HOST_WINDOW_H
 
 #include "../Tile.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 
 namespace cleave::codegen {
 

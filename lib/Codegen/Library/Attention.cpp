@@ -5,6 +5,7 @@
 // components of a head side by side; what the mask is made of, bits or numbers of another type, only a kernel can ask.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "../Elements.h"
 #include "../View.h"
 #include "Epilogue.h"

@@ -3,6 +3,7 @@
 // Dims of nn.conv are known by their place; a library is told all of them with channels last, whatever lies side by side.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "../View.h"
 #include "Epilogue.h"
 

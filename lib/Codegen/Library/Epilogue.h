@@ -13,6 +13,7 @@
 
 #include "../Lowerings.h"
 #include "cleave/Codegen/Library/Libraries.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 namespace cleave::codegen {
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Epilogue.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -9,6 +9,7 @@
 // it gives the logarithm of the sum of its weights, too.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "Writers.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 

@@ -4,6 +4,7 @@
 // turned, of matrices Gemm; all other equations are Einsum, whose strings mean the same.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "Writers.h"
 
 using namespace mlir;

@@ -4,6 +4,7 @@
 // same. Cast has a `saturate` for floats of 8 bits alone.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "Elements.h"
 #include "Writers.h"
 

@@ -8,7 +8,10 @@
 // which of a byte less its zero point are two at the most.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "Writers.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -3,6 +3,7 @@
 // Constants stand in the file, parameters beside it, each rank's shard by itself (ShardWriter.h).
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "Writers.h"
 #include "cleave/Reference/Tensor.h"
 

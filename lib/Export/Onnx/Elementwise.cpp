@@ -3,6 +3,7 @@
 // Most ops are one node of the same meaning. ONNX lacks some of them for integers, and numbers of an attribute are f32 there.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "Writers.h"
 
 using namespace mlir;

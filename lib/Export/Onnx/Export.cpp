@@ -7,6 +7,7 @@
 
 #include "Elements.h"
 #include "Writers.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 

@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_EXPORT_ONNX_GRAPHBUILDER_H
 #define CLEAVE_LIB_EXPORT_ONNX_GRAPHBUILDER_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Export/Onnx/Export.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

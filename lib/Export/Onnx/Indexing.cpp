@@ -3,6 +3,7 @@
 // Negative indices count from the end in ONNX, too; those out of range are errors there as well.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "Writers.h"
 
 using namespace mlir;

@@ -12,6 +12,7 @@
 #include "GraphBuilder.h"
 #include "Manifest.h"
 #include "ShardWriter.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Onnx/WireWriter.h"
 #include "cleave/Support/Status.h"

@@ -3,6 +3,7 @@
 // What changes nothing, such as a slice of all, is no node: the operand stands for the result.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "Writers.h"
 
 using namespace mlir;

@@ -3,6 +3,7 @@
 // Statistics over ranks were taken apart when the program was partitioned; what is left is the whole norm of a rank's own rows.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "Writers.h"
 
 using namespace mlir;

@@ -3,6 +3,7 @@
 // Dims are operands in ONNX, and indices i64.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "Writers.h"
 
 using namespace mlir;

@@ -5,6 +5,7 @@
 // do not jump, so that a scale rounded to f32 does for them.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "Writers.h"
 
 #include <cmath>

@@ -10,6 +10,7 @@
 #include "ShardWriter.h"
 
 #include "Elements.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Support/Status.h"

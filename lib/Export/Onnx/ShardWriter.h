@@ -2,7 +2,7 @@
 #ifndef CLEAVE_LIB_EXPORT_ONNX_SHARDWRITER_H
 #define CLEAVE_LIB_EXPORT_ONNX_SHARDWRITER_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Reference/Weights.h"
 #include "llvm/Support/Error.h"
 

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Families.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/NnOps.h"
 
 #include <cmath>
 #include <limits>

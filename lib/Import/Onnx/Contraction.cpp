@@ -5,8 +5,11 @@
 // products become products of i32 with the zero points taken off first, which is what ONNX defines them as.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "Families.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/InterleavedRange.h"
 

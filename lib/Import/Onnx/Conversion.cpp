@@ -3,9 +3,11 @@
 // Scale and zero point are scalars, vectors along an axis, or (opset 21 on) one per block of elements along it.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 #include <limits>
 

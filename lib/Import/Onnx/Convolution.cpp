@@ -4,9 +4,14 @@
 // reduction over the spatial dims.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 #include <cmath>
 #include <limits>

@@ -3,9 +3,11 @@
 // Shapes are static, so what asks for a shape gives a constant; ConstantFolder carries such constants on.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 #include <cmath>
 

@@ -5,6 +5,7 @@
 // Bounds and slopes become constants of the operand's type, so that nothing is computed in another one.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"

@@ -4,9 +4,12 @@
 // are known; others have a bound (Bounded/Selection.cpp). Negative indices stay as they are: nn counts them from the end too.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 using namespace mlir;
 using namespace cleave;

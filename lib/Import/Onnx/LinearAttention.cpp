@@ -13,6 +13,10 @@
 #include "Graph/GraphImporter.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 #include <cmath>
 

@@ -4,6 +4,7 @@
 // import. Each op has one function that takes them as numbers, whichever way they came.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"

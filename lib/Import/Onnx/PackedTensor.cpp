@@ -10,6 +10,10 @@
 #include "Graph/GraphImporter.h"
 #include "NodeContext.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -13,6 +13,7 @@
 #include "Random.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 

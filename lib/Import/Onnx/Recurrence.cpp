@@ -12,6 +12,11 @@
 #include "RecurrenceImporter.h"
 #include "Registry.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;

@@ -4,9 +4,12 @@
 // all dims from its axis on, so the operand is flattened, and what was one dim is taken apart again behind it.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -5,6 +5,7 @@
 //   Resize 11 on                          scales or sizes, and how positions map; axes from 18 on
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "NodeContext.h"
 #include "Registry.h"
 

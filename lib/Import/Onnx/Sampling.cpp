@@ -14,6 +14,7 @@
 #include "Families.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 
 #include <cmath>
 #include <limits>

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>

@@ -1,5 +1,6 @@
 //===- ShardingRuleTest.cpp - building, asking and printing rules ---------===//
 #include "cleave/Sharding/ShardingRule.h"
+#include "cleave/Sharding/WindowMoves.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"

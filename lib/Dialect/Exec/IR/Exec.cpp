@@ -5,6 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include "Text.h"
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionOperands.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Nn/IR/Splat.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"

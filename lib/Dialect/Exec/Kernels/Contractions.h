@@ -2,7 +2,7 @@
 #ifndef CLEAVE_LIB_DIALECT_EXEC_KERNELS_CONTRACTIONS_H
 #define CLEAVE_LIB_DIALECT_EXEC_KERNELS_CONTRACTIONS_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/DenseSet.h"
 

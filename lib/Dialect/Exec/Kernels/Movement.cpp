@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -14,6 +14,7 @@
 #include "BufferAssignment.h"
 
 #include "cleave/Dialect/Exec/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 using namespace mlir;

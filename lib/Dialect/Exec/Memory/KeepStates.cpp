@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KeepStates.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -12,6 +12,7 @@
 #include "Weights.h"
 
 #include "BufferAssignment.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 

@@ -9,6 +9,7 @@
 
 #include "RankTable.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "mlir/IR/Builders.h"
 
 namespace cleave::exec {

@@ -10,8 +10,10 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/PartMoves.h"
+#include "cleave/Sharding/WindowMoves.h"
 
 using namespace mlir;
 using namespace cleave;

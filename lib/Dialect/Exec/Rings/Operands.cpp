@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 using namespace mlir;

@@ -21,6 +21,8 @@
 
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <limits>

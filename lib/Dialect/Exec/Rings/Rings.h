@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/GlobalBand.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 namespace cleave::exec {

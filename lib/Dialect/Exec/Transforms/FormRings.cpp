@@ -25,6 +25,7 @@
 #include "cleave/Cost/Memory.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Spmd/IR/AttentionRequest.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "llvm/ADT/Statistic.h"

@@ -10,6 +10,9 @@
 #include "cleave/Codegen/Library/Libraries.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 namespace cleave::exec {

@@ -14,6 +14,7 @@
 #include "cleave/Codegen/Device/Regions.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 namespace cleave::exec {

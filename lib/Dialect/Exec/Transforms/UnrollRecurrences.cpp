@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "llvm/ADT/Statistic.h"
 

@@ -10,6 +10,7 @@
 //   query 2   . . x x x . .
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "TypeInference.h"
 
 using namespace mlir;

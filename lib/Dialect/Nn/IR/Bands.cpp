@@ -13,6 +13,11 @@
 #include "cleave/Dialect/Nn/IR/Bands.h"
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
 
 #include "mlir/IR/Builders.h"
@@ -176,6 +181,7 @@ static std::optional<Affine> findCount(Value value, BandDims at, DenseOf getDens
 // Conditions
 //===----------------------------------------------------------------------===//
 
+/// What both bands let a query see.
 static KeyBand intersect(const KeyBand &x, const KeyBand &y) {
   KeyBand both = x;
   if (y.low)
@@ -272,6 +278,7 @@ static std::optional<KeyBand> findBand(Value condition, BandDims at, bool isHidd
 // Masks
 //===----------------------------------------------------------------------===//
 
+/// Rounded where the type is wider than f64.
 static double toDouble(APFloat number) {
   bool losesInfo;
   number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);

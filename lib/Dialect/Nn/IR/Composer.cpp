@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/NnOps.h"
 
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 

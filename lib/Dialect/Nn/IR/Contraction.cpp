@@ -5,6 +5,7 @@
 // (a diagonal) is taken apart by the importer and refused here.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "TypeInference.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 

@@ -4,6 +4,7 @@
 // shapes are compared.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "TypeInference.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 

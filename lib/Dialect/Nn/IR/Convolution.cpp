@@ -7,6 +7,7 @@
 // an extent is made of it.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "TypeInference.h"
 
 using namespace mlir;
@@ -38,6 +39,7 @@ static LogicalResult checkEntries(StringRef name, ArrayRef<int64_t> entries, siz
   return success();
 }
 
+/// One entry per spatial dim in every list: extents, strides and dilations are at least 1, paddings not negative.
 static LogicalResult checkWindow(const Window &window, size_t spatial, StringRef tag, TypeInference &infer) {
   return success(succeeded(checkEntries("kernel extents", window.kernel, spatial, 1, tag, infer)) &&
                  succeeded(checkEntries("strides", window.strides, spatial, 1, tag, infer)) &&

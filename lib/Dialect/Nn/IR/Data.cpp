@@ -8,6 +8,7 @@
 //   nn.load @w shard(#sharding)             one rank's shard, in a partitioned program
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "TypeInference.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Nn/IR/Splat.h"

@@ -13,6 +13,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
 
+/// A byte each, where MLIR packs eight of them into one.
 static ElementBytes readBools(DenseElementsAttr bools) {
   auto bytes = std::make_shared<std::vector<char>>();
   if (bools.isSplat())

@@ -4,7 +4,7 @@
 // gradient of the other one, a divisor for both.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 using namespace mlir;
 using namespace cleave::nn;

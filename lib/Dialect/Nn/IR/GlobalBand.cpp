@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/GlobalBand.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 #include "mlir/IR/Builders.h"
 

@@ -4,6 +4,7 @@
 // it.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "TypeInference.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 

@@ -3,6 +3,7 @@
 // Folds drop only ops that do nothing at all: a difference in sharding counts as something.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "TypeInference.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
@@ -250,6 +251,7 @@ void PadOp::reorder(ArrayRef<int64_t> order) {
 // Several at once
 //===----------------------------------------------------------------------===//
 
+/// `number`, then `numbers`, each with `more` added.
 static SmallVector<int64_t> putInFront(int64_t number, ArrayRef<int64_t> numbers, int64_t more = 0) {
   SmallVector<int64_t> result{number};
   for (int64_t each : numbers)

@@ -4,8 +4,10 @@
 // the time the attribute is read.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
+#include "GeneratedOps.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Fit.h"
 #include "mlir/IR/Builders.h"
@@ -24,6 +26,7 @@ using namespace cleave::nn;
 // Strings of attributes live in the context
 //===----------------------------------------------------------------------===//
 
+/// The strings and the list of them, both in the context.
 static ArrayRef<StringRef> copyNames(AttributeStorageAllocator &allocator, ArrayRef<StringRef> names) {
   auto copies = llvm::map_to_vector(names, [&](StringRef name) { return allocator.copyInto(name); });
   return allocator.copyInto(ArrayRef<StringRef>(copies));
@@ -43,10 +46,8 @@ void NnDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "cleave/Dialect/Nn/IR/NnAttrs.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "cleave/Dialect/Nn/IR/NnOps.cpp.inc"
-      >();
+#define CLEAVE_NN_FAMILY(family) addOpsOf##family(*this);
+#include "cleave/Dialect/Nn/IR/NnFamilies.inc"
   addOperations<LoopOp, YieldOp>();
   addProgram();
 }

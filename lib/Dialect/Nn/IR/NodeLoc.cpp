@@ -28,6 +28,7 @@ static void printName(raw_ostream &os, StringRef name) {
   os << '"';
 }
 
+/// `["a", "b"]`.
 static void printNames(raw_ostream &os, ArrayRef<StringRef> names) {
   os << '[';
   llvm::interleaveComma(names, os, [&](StringRef name) { printName(os, name); });

@@ -4,6 +4,7 @@
 // channels, which are dim 1. No norm changes a type, so what is left to check is that scales and biases fit.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "TypeInference.h"
 
 using namespace mlir;

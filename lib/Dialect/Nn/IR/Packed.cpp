@@ -10,7 +10,10 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Packed.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
@@ -18,6 +21,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
 
+/// True where several elements share a byte; a bool has one of its own.
 static bool isSmall(Value value) {
   Type type = getElementTypeOrSelf(value);
   return type.isIntOrFloat() && type.getIntOrFloatBitWidth() < 8 && !type.isInteger(1);

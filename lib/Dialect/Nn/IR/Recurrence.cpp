@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "TypeInference.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -40,6 +42,7 @@ int64_t cleave::nn::countGates(RecurrenceKind kind) {
   return kind == RecurrenceKind::Lstm ? 4 : kind == RecurrenceKind::Gru ? 3 : 1;
 }
 
+/// C1 of one operand; of one that is left out nothing is asked.
 static LogicalResult checkShape(StringRef name, Value value, ArrayRef<int64_t> expected, TypeInference &infer) {
   if (!value || getShape(value) == expected)
     return success();

@@ -4,6 +4,7 @@
 // maximum and a minimum, "or" and "and", but no sum.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "TypeInference.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"

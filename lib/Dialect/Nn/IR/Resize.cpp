@@ -4,7 +4,7 @@
 // rounding explains is refused.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
 
 #include <cmath>

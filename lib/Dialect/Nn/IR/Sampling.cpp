@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Sampling.h"
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -118,6 +119,7 @@ static double getWeight(ResizeOp op, double distance) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
+/// Their sum becomes 1.
 static void normalize(MutableArrayRef<double> weights) {
   double sum = 0;
   for (double weight : weights)

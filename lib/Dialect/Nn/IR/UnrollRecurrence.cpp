@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 
 using namespace mlir;

@@ -17,6 +17,7 @@
 // and the op is itself again, with places counted from the first of these keys, and a mask for those that lie beyond all keys.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "LocalBuilder.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/GlobalBand.h"

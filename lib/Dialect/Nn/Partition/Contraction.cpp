@@ -4,7 +4,9 @@
 // counts as 0: of one alone would not do, as 0 times NaN is NaN.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 
 using namespace mlir;
 using namespace cleave::nn;

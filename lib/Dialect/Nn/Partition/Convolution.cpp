@@ -8,6 +8,7 @@
 // on all ranks. An average does not count the padding; then a rank divides by the share of each window that counts.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "LocalBuilder.h"
 
 using namespace mlir;

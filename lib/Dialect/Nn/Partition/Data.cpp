@@ -4,6 +4,7 @@
 // starts at the rank's offset.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "LocalBuilder.h"
 #include "cleave/Dialect/Nn/IR/Fit.h"
 
@@ -19,6 +20,7 @@ static SmallVector<SmallVector<AxisAttr>> getAllSplits(const PartitionContext &c
   return splits;
 }
 
+/// True if no dim is split: every rank has all elements.
 static bool isReplicated(ArrayRef<SmallVector<AxisAttr>> splits) {
   return llvm::all_of(splits, [](const SmallVector<AxisAttr> &axes) { return axes.empty(); });
 }

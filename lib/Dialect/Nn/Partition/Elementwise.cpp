@@ -4,7 +4,9 @@
 // would end the program. So padding of a divisor counts as 1.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -8,13 +8,17 @@
 // every kind of update, in its order, stays what it is.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
+/// Of all ranks together; what a rank has is in the types of `LocalBuilder`.
 static Shape getGlobalShape(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// `shape` followed by `count` dims of size 1.
@@ -143,6 +147,7 @@ static Value appendDummies(LocalBuilder &build, Value value, ArrayRef<int64_t> d
   return build.create<PadOp>(PadMode::Constant, value, /*value=*/Value(), low, high);
 }
 
+/// The first elements along each dim: what was added behind them is left out.
 static Value dropDummies(LocalBuilder &build, Value value, Shape shape) {
   return build.slice(value, SmallVector<int64_t>(shape.size(), 0), shape, SmallVector<int64_t>(shape.size(), 1));
 }

@@ -9,6 +9,7 @@
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Spmd/IR/Partition.h"
+#include "cleave/Sharding/WindowMoves.h"
 
 namespace cleave::nn {
 

@@ -7,6 +7,7 @@
 // and puts zeros for the others: a partial sum, which the resharding behind it combines (a maximum, for bool).
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "LocalBuilder.h"
 
 using namespace mlir;

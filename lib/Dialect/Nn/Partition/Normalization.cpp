@@ -4,6 +4,7 @@
 // distance from it (two passes, as precise as the whole op). In f32 (f64 for f64), converted back at the end.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "LocalBuilder.h"
 
 using namespace mlir;
@@ -46,6 +47,7 @@ static Value scaleByMoment(LocalBuilder &build, Value value, Value moment, doubl
   return build.div(value, build.sqrt(shifted));
 }
 
+/// Minus the mean, over the root of the mean square of that. Both means are over all ranks that split `over`.
 static Value normalize(LocalBuilder &build, Value value, const NormDims &over, double epsilon) {
   Value centered = build.sub(value, computeMean(build, value, over));
   return scaleByMoment(build, centered, computeMean(build, build.mul(centered, centered), over), epsilon);

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -5,8 +5,12 @@
 // across ranks, as the whole op keeps them inside.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "../ShardingRules/Rules.h"
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include <limits>
 

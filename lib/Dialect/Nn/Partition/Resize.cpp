@@ -10,8 +10,11 @@
 // what it gathers by these, each times its weight.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "LocalBuilder.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/Sampling.h"
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -8,6 +8,10 @@
 //===----------------------------------------------------------------------===//
 #include "Matching.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <cmath>
@@ -66,6 +70,7 @@ static std::optional<SmallVector<int64_t>> getCounting(Operation *op) {
   return spread(integers, one, shape);
 }
 
+/// The elements of a constant; null for others.
 static DenseElementsAttr getDense(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();

@@ -12,6 +12,7 @@
 #define CLEAVE_LIB_DIALECT_NN_PATTERNS_STACKING_H
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "mlir/IR/SymbolTable.h"
 #include <map>
 

@@ -7,6 +7,7 @@
 // cut together: a rank needs the keys and values of its own queries, and those of neighbors that its first and last queries see.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "Rules.h"
 
 using namespace mlir;

@@ -4,6 +4,7 @@
 // is linear in each operand.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "Rules.h"
 
 using namespace mlir;

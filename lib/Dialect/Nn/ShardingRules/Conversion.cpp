@@ -3,6 +3,7 @@
 // Everything else rounds, truncates or saturates, and rounding the terms of a sum is not rounding the sum.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "Rules.h"
 
 using namespace mlir;

@@ -9,6 +9,7 @@
 //                        [0 1 1 1 1 .]     high = span - stride - padding, both beyond a step
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "Rules.h"
 
 using namespace mlir;
@@ -16,6 +17,7 @@ using namespace cleave;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
+/// In floats, as what is counted may not fit 64 bits.
 static double product(ArrayRef<int64_t> extents) {
   double result = 1;
   for (int64_t extent : extents)

@@ -4,12 +4,14 @@
 // the rule is that of a movement without an operand.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "Rules.h"
 
 using namespace mlir;
 using namespace cleave::nn;
 using namespace cleave::spmd;
 
+/// The rule of ops that give each rank any piece of their result for nothing.
 static ShardingRule anyPiece(Operation *op) {
   OpRule rule = alignedRule(op);
   rule.rule.isMovement = true;

@@ -4,6 +4,7 @@
 // sum over ranks commutes with the op. The rules of all other elementwise ops come from TableGen (`Nn_Pointwise`).
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "Rules.h"
 
 using namespace mlir;

@@ -5,6 +5,7 @@
 // split the updates; then the results, and with them the input, are partial.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "Rules.h"
 
 using namespace mlir;

@@ -5,6 +5,7 @@
 // each rank gets the interval that its part is made of, where it is one: slices, pads, rotations, concatenations.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "Rules.h"
 #include "cleave/Dialect/Nn/IR/SliceRange.h"
 

@@ -4,6 +4,7 @@
 // and moment, and the dims count as ordered. Scales and biases go with the dims that they broadcast along.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "Rules.h"
 
 using namespace mlir;

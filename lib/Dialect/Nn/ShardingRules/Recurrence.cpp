@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Recurrence.h"
 #include "Rules.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 
 using namespace mlir;
 using namespace cleave::nn;

@@ -5,6 +5,7 @@
 // The search for an index does likewise; running sums and the k largest elements gather a little from every rank.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "Rules.h"
 
 using namespace mlir;

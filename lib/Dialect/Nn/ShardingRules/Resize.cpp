@@ -9,6 +9,7 @@
 //                                rank 0 reads 0 1 2                   rank 1 reads 1 2 3
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "Rules.h"
 #include "cleave/Dialect/Nn/IR/Sampling.h"
 

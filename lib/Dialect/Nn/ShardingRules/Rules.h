@@ -7,7 +7,7 @@
 #ifndef CLEAVE_LIB_DIALECT_NN_SHARDINGRULES_RULES_H
 #define CLEAVE_LIB_DIALECT_NN_SHARDINGRULES_RULES_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 namespace cleave::nn {

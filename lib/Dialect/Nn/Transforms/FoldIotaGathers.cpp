@@ -18,6 +18,8 @@
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {

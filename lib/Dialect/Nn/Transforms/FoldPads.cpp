@@ -11,6 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
+#include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"

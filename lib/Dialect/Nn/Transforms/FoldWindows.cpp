@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Bands.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {

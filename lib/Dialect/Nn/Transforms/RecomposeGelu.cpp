@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 #include <cmath>
 

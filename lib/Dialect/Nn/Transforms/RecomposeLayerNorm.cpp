@@ -10,6 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 using namespace mlir;
 using namespace cleave::nn;

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 
 using namespace mlir;
 using namespace cleave::nn;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 using namespace mlir;
 using namespace cleave::nn;

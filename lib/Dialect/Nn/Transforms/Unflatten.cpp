@@ -16,6 +16,11 @@
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 
 namespace cleave::nn {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Transforms/MergeEqual.h"

@@ -23,8 +23,10 @@
 
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/ElementBytes.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 #include <numeric>

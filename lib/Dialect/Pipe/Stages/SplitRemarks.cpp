@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "SplitRemarks.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "llvm/ADT/MapVector.h"

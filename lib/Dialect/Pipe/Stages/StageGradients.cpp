@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Stages/StageGradients.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 #include <cmath>

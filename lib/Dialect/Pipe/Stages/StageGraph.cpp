@@ -14,6 +14,7 @@
 #include "StageParts.h"
 #include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Stages/Spans.h"

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"

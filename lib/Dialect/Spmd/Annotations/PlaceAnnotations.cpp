@@ -33,6 +33,7 @@ using namespace cleave::spmd;
 // Places and errors
 //===----------------------------------------------------------------------===//
 
+/// Where in the plan something is said, for notes.
 static FileLineColLoc toLoc(MLIRContext *context, const PlanPlace &place) {
   return FileLineColLoc::get(context, place.file, place.line, place.column);
 }
@@ -58,6 +59,7 @@ FailureOr<PlanRef> cleave::spmd::readPlan(MLIRContext *context, const PlanSource
 // From rules to annotations
 //===----------------------------------------------------------------------===//
 
+/// The axis of a plan as an attribute.
 static AxisAttr toAttr(MLIRContext *context, const PlanAxis &axis) {
   return AxisAttr::get(context, axis.name, axis.preSize, axis.size);
 }
@@ -79,6 +81,7 @@ static AnnotationAttr toAnnotation(MeshAttr mesh, const Plan &plan, const PlanRu
   return AnnotationAttr::get(context, sharding, toLoc(context, rule.place), toLoc(context, rule.patternPlace));
 }
 
+/// The mesh of a plan as an attribute.
 static MeshAttr toMesh(MLIRContext *context, ArrayRef<MeshAxis> axes, ArrayRef<int64_t> devices) {
   auto names = llvm::map_to_vector(axes, [](const MeshAxis &axis) -> StringRef { return axis.name; });
   auto sizes = llvm::map_to_vector(axes, [](const MeshAxis &axis) { return axis.size; });
@@ -97,6 +100,7 @@ MeshAttr cleave::spmd::getInnerMesh(MLIRContext *context, const Plan &plan) {
   return axes.empty() ? MeshAttr::get(context, {"device"}, {1}, {}) : toMesh(context, axes, {});
 }
 
+/// What a rule picked, as errors name it.
 static std::string describe(const PlanRule &rule, StringRef name) {
   if (rule.target == PlanRule::Target::Tensor || name == rule.pattern)
     return "'" + name.str() + "'";

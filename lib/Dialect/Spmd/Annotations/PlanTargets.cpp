@@ -141,6 +141,7 @@ static SmallVector<StringRef, 2> getTensors(ArrayRef<NodeInfo> infos, bool isOpe
   return tensors;
 }
 
+/// Why a rule picks nothing, with names that are close to what it says.
 static std::string describeUnmatched(const PlanRule &rule, StringRef what, const NameIndex &index) {
   if (!rule.except.empty() && index.forEachMatch(llvm::cantFail(NamePattern::create(rule.pattern)), [](size_t) {}))
     return "every " + what.str() + " that '" + rule.pattern + "' matches is excepted";

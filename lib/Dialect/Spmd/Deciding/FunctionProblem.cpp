@@ -301,6 +301,7 @@ void FunctionProblem::addLoop(LoopOpInterface loop) {
 // Solving
 //===----------------------------------------------------------------------===//
 
+/// By the model's name for it, where it has one.
 static std::string describe(Value value) {
   SmallVector<StringRef, 1> names = getTensorNames(value);
   return names.empty() ? std::string("a value") : "'" + names.front().str() + "'";

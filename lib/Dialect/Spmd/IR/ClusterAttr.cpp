@@ -25,10 +25,12 @@ ClusterMesh cleave::spmd::getClusterMesh(MeshAttr mesh) {
 // Writing
 //===----------------------------------------------------------------------===//
 
+/// `[latency, bytes per ns]`.
 static Attribute encode(Builder &b, const ClusterLink &link) {
   return b.getDenseF64ArrayAttr({link.latencyNs, link.bytesPerNs});
 }
 
+/// A dictionary with all that a level is.
 static Attribute encode(Builder &b, const ClusterLevel &level) {
   return b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(level.name)),
                               b.getNamedAttr("devices", b.getI64IntegerAttr(level.devices)),
@@ -83,6 +85,7 @@ void cleave::spmd::writeCluster(ModuleOp module, const Cluster &cluster) {
 //===----------------------------------------------------------------------===//
 
 static bool isTime(double number) { return std::isfinite(number) && number >= 0; }
+/// Something comes through.
 static bool isRate(double number) { return std::isfinite(number) && number > 0; }
 
 static bool decode(Attribute value, double &number) {
@@ -140,6 +143,7 @@ template <typename T> static bool decode(Attribute value, std::map<std::string, 
          });
 }
 
+/// Of each type that is named, f32 among them.
 static bool areRates(const std::map<std::string, double, std::less<>> &table) {
   return table.count("f32") && llvm::all_of(table, [](const auto &entry) { return isRate(entry.second); });
 }

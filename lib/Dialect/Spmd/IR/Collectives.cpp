@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/ReshardPlanner.h"
+#include "cleave/Sharding/WindowMoves.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -19,6 +20,7 @@ using namespace cleave::spmd;
 // Text form
 //===----------------------------------------------------------------------===//
 
+/// `{"x", "y"}`.
 static ParseResult parseAxes(OpAsmParser &parser, ArrayAttr &axes) {
   SmallVector<AxisAttr> list;
   if (parseAxisSet(parser, list))
@@ -46,6 +48,7 @@ static ParseResult parseAxesPerDim(OpAsmParser &parser, ArrayAttr &dims) {
   return success();
 }
 
+/// `[{"x"}, {}]`: a set for each dim.
 static void printAxesPerDim(OpAsmPrinter &printer, Operation *op, ArrayAttr dims) {
   printer << '[';
   llvm::interleaveComma(dims.getAsRange<ArrayAttr>(), printer, [&](ArrayAttr axes) { printAxes(printer, op, axes); });
@@ -59,6 +62,7 @@ static void printAxesPerDim(OpAsmPrinter &printer, Operation *op, ArrayAttr dims
 // Verification
 //===----------------------------------------------------------------------===//
 
+/// The axes of all dims, in their order.
 static SmallVector<AxisAttr> flatten(ArrayAttr dims) {
   SmallVector<AxisAttr> axes;
   for (ArrayAttr list : dims.getAsRange<ArrayAttr>())
@@ -66,6 +70,7 @@ static SmallVector<AxisAttr> flatten(ArrayAttr dims) {
   return axes;
 }
 
+/// Ranks along all of `axes`, an array of axes.
 static int64_t getExtent(MeshAttr mesh, Attribute axes) {
   int64_t extent = 1;
   for (AxisAttr axis : cast<ArrayAttr>(axes).getAsRange<AxisAttr>())

@@ -54,6 +54,7 @@ std::string cleave::spmd::formatAxes(ArrayRef<AxisAttr> axes) {
   return llvm::join(llvm::map_range(axes, formatAxis), ", ");
 }
 
+/// As plans write it: `_`, `?`, `data`, `[data, model]?`.
 static std::string formatDim(DimShardingAttr dim) {
   std::string axes = formatAxes(dim.getAxes());
   if (axes.empty())

@@ -12,6 +12,7 @@
 using namespace mlir;
 using namespace cleave::spmd;
 
+/// Of the node itself, or of all that an op was fused of.
 static void collect(Location loc, SmallVectorImpl<NodeInfo> &infos) {
   if (auto node = dyn_cast<NodeLocInterface>(Attribute(loc)))
     infos.push_back({node.getNode(), node.getOpType(), node.getOperands(), node.getResults(), node.getModule()});

@@ -4,6 +4,7 @@
 // What a dim is cut by is said by the factors that stand in it, major to minor.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Spmd/IR/Partition.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 using namespace mlir;
@@ -16,6 +17,7 @@ int64_t PartitionContext::getExtent(ArrayRef<AxisAttr> axes) const {
   return extent;
 }
 
+/// The axes that split any of `factors`, major to minor.
 static SmallVector<AxisAttr> concatSplits(const PartitionContext &context, const DimFactors &factors) {
   SmallVector<AxisAttr> axes;
   for (FactorId factor : factors)
@@ -31,6 +33,7 @@ SmallVector<AxisAttr> PartitionContext::getResultSplits(unsigned index, unsigned
   return concatSplits(*this, rule.results[index][dim]);
 }
 
+/// As collectives have them.
 static ArrayAttr toArray(OpBuilder &builder, ArrayRef<AxisAttr> axes) {
   SmallVector<Attribute> list(axes.begin(), axes.end());
   return builder.getArrayAttr(list);

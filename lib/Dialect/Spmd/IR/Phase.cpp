@@ -57,6 +57,7 @@ struct Signs {
 };
 } // namespace
 
+/// A value without a sharding is as open as one with an open dim.
 static void lookAt(Type type, Signs &signs) {
   ShardingAttr sharding = getSharding(type);
   signs.isSharded |= static_cast<bool>(sharding);

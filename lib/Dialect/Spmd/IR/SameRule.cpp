@@ -12,6 +12,7 @@
 using namespace mlir;
 using namespace cleave::spmd;
 
+/// Parameters differ in what they are called only, which no rule asks.
 static bool isByTypes(Operation *op) { return isa<ParameterOpInterface>(op); }
 
 unsigned SameRuleInfo::getHashValue(const Operation *constOp) {

@@ -38,6 +38,7 @@ std::optional<StringRef> ReshardEmitter::getReducedDim(Operation *producer, Arra
   return entry.rule.reducedDim;
 }
 
+/// Steps that add up terms.
 static bool isReduction(ReshardStepKind kind) {
   return kind == ReshardStepKind::AllReduce || kind == ReshardStepKind::ReduceScatter;
 }

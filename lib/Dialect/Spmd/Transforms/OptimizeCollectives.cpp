@@ -30,6 +30,7 @@ using namespace cleave::spmd;
 ALWAYS_ENABLED_STATISTIC(numMerged, "collectives that are gone, as equal to another or unused");
 ALWAYS_ENABLED_STATISTIC(numBytesSaved, "bytes that a rank sends no more");
 
+/// Ops by which ranks send something; what each knows by itself does not count.
 static int64_t countCollectives(func::FuncOp func) {
   int64_t count = 0;
   func.walk([&](CollectiveOpInterface op) { count += op.communicates(); });

@@ -51,6 +51,7 @@ LogicalResult VerifyPhase::checkPropagated(func::FuncOp func) {
   return result;
 }
 
+/// What operands and results were to be is in types and reshards by then.
 static LogicalResult checkNoAnnotations(Operation *op) {
   for (StringRef name : {SpmdDialect::kOperandShardingsAttr, SpmdDialect::kResultShardingsAttr})
     if (op->getDiscardableAttr(name))

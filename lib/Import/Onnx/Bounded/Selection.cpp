@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "../Families.h"
 #include "../NodeContext.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 #include <cmath>
 

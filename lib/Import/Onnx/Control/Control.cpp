@@ -23,6 +23,7 @@
 #include "../Graph/GraphImporter.h"
 #include "LoopBuilder.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;

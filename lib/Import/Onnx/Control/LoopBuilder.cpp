@@ -14,6 +14,9 @@
 #include "../Graph/GraphImporter.h"
 
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;

@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "Gradient.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>

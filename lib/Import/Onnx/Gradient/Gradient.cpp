@@ -17,6 +17,8 @@
 #include "../Registry.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/DenseSet.h"
 

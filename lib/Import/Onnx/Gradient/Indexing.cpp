@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Gradient.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Gradient.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -10,6 +10,11 @@
 //===----------------------------------------------------------------------===//
 #include "Gradient.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -8,7 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "ConstantFolder.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/DebugLog.h"

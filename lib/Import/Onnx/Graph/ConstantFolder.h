@@ -13,7 +13,7 @@
 #ifndef CLEAVE_LIB_IMPORT_ONNX_GRAPH_CONSTANTFOLDER_H
 #define CLEAVE_LIB_IMPORT_ONNX_GRAPH_CONSTANTFOLDER_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"

@@ -11,6 +11,7 @@
 #include "OnnxFunctions.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Import/Onnx/ModulePaths.h"
 #include "cleave/Support/Beside.h"

@@ -10,6 +10,7 @@
 #include "cleave/Import/Onnx/ModulePaths.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 #include "ParameterTable.h"
 #include "../PackedTensor.h"
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Support/Digest.h"
 
 using namespace mlir;

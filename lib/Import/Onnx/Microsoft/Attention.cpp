@@ -15,6 +15,9 @@
 #include "../Families.h"
 #include "../NodeContext.h"
 #include "../Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 
 #include <cmath>
 

@@ -14,6 +14,7 @@
 #include "../NodeContext.h"
 #include "../PackedTensor.h"
 #include "Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 
 using namespace mlir;
 using namespace cleave;

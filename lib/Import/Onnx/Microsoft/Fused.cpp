@@ -8,6 +8,8 @@
 #include "../Families.h"
 #include "../NodeContext.h"
 #include "../Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 
 #include <cmath>
 

@@ -12,6 +12,9 @@
 #include "../PackedTensor.h"
 #include "../Registry.h"
 #include "Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 #include <cmath>
 #include <limits>

@@ -15,6 +15,8 @@
 #include "../NodeContext.h"
 #include "../RecurrenceImporter.h"
 #include "../Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 using namespace mlir;
 using namespace cleave;

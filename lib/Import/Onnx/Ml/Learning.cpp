@@ -7,6 +7,7 @@
 #include "../Families.h"
 #include "../NodeContext.h"
 #include "../Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 using namespace mlir;
 using namespace cleave;

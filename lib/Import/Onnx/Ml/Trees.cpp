@@ -8,6 +8,9 @@
 #include "../Families.h"
 #include "../NodeContext.h"
 #include "../Registry.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
 #include <cmath>
 #include <limits>

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "FlatRun.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 
 #include <cstring>

@@ -9,6 +9,8 @@
 #include "cleave/Arrays/Npz.h"
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Registration.h"

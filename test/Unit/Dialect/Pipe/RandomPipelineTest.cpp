@@ -11,6 +11,8 @@
 #include "RandomPrograms.h"
 
 #include "cleave/Compiler/Values.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Stages/Spans.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"

@@ -9,6 +9,10 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Program/Collective.h"
 
+namespace cleave::nn {
+class AttentionOp;
+} // namespace cleave::nn
+
 namespace cleave::exec {
 
 /// What ranks of a group do together.

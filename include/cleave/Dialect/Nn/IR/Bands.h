@@ -6,7 +6,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_BANDS_H
 #define CLEAVE_DIALECT_NN_IR_BANDS_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace cleave::nn {

@@ -10,7 +10,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_GLOBALBAND_H
 #define CLEAVE_DIALECT_NN_IR_GLOBALBAND_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 namespace cleave::nn {
 

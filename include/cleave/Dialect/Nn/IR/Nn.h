@@ -1,6 +1,7 @@
 //===- Nn.h - the nn dialect ------------------------------------*- C++ -*-===//
 //
-// The imported model; see dialects/Nn for what each op means.
+// The imported model; see dialects/Nn for what each op means. The classes of ops are in Ops/<Family>.h, all of them in NnOps.h (both in the
+// build tree), those of loops in Control.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_NN_IR_NN_H
@@ -118,8 +119,5 @@ std::optional<EinsumTerms> parseEinsum(llvm::StringRef equation);
 
 #define GET_ATTRDEF_CLASSES
 #include "cleave/Dialect/Nn/IR/NnAttrs.h.inc"
-
-#define GET_OP_CLASSES
-#include "cleave/Dialect/Nn/IR/NnOps.h.inc"
 
 #endif // CLEAVE_DIALECT_NN_IR_NN_H

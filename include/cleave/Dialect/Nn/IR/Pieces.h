@@ -6,7 +6,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_PIECES_H
 #define CLEAVE_DIALECT_NN_IR_PIECES_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/ShardBox.h"
 
 namespace cleave::nn {

@@ -7,7 +7,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_RECURRENCE_H
 #define CLEAVE_DIALECT_NN_IR_RECURRENCE_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 
 namespace cleave::nn {
 

@@ -9,7 +9,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_SAMPLING_H
 #define CLEAVE_DIALECT_NN_IR_SAMPLING_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 
 namespace cleave::nn {
 

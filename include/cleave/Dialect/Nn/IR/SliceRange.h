@@ -2,7 +2,7 @@
 #ifndef CLEAVE_DIALECT_NN_IR_SLICERANGE_H
 #define CLEAVE_DIALECT_NN_IR_SLICERANGE_H
 
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include <optional>
 
 namespace cleave::nn {

@@ -8,7 +8,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_IR_PARTITION_H
 #define CLEAVE_DIALECT_SPMD_IR_PARTITION_H
 
-#include "cleave/Dialect/Spmd/IR/SpmdAttributes.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -45,10 +45,6 @@ struct PartitionContext {
 
 /// Clones `op` on the context's local operands and result types; attributes may be changed afterwards.
 mlir::Operation *cloneLocal(mlir::Operation *op, PartitionContext &context);
-
-/// The default of PartitionOpInterface: the op itself on local operands, with local result types.
-llvm::LogicalResult partitionByCloning(mlir::Operation *op, PartitionContext &context,
-                                       llvm::SmallVectorImpl<mlir::Value> &results);
 
 } // namespace cleave::spmd
 

@@ -6,8 +6,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_IR_SPMD_H
 #define CLEAVE_DIALECT_SPMD_IR_SPMD_H
 
-#include "cleave/Dialect/Spmd/IR/Partition.h"
-#include "cleave/Sharding/WindowMoves.h"
+#include "cleave/Dialect/Spmd/IR/SpmdAttributes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
@@ -17,6 +16,11 @@
 #include "cleave/Dialect/Spmd/IR/SpmdDialect.h.inc"
 
 namespace cleave::spmd {
+/// What an op gets when it is partitioned; see Partition.h.
+struct PartitionContext;
+/// The default of PartitionOpInterface: the op itself on local operands, with local result types.
+llvm::LogicalResult partitionByCloning(mlir::Operation *op, PartitionContext &context,
+                                       llvm::SmallVectorImpl<mlir::Value> &results);
 /// The mesh of the module around `op` (its `spmd.mesh` attribute), or null.
 MeshAttr getMesh(mlir::Operation *op);
 /// What CollectiveOpInterface demands of every op.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Assignment.h"
+#include "cleave/Sharding/WindowMoves.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"

@@ -25,7 +25,9 @@
 
 #include "Assignment.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
-#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Reference/Evaluator.h"
