@@ -7,7 +7,8 @@ a terabyte costs no disk). Token ids come in, logits go out.
 
 A layer is spelled as the dynamo exporter writes these models: norms in their parts, rotary positions, keys and values repeated
 for the heads that share them. Experts are stacked; each takes the tokens that score it highest, as many as come to an expert on
-average (Zhou and others, Mixture-of-Experts with Expert Choice Routing, 2022): the same work as where tokens choose.
+average (Zhou and others, Mixture-of-Experts with Expert Choice Routing, 2022): the same work as where tokens choose. GPTs have the norms
+of the others: sizes are what counts here.
 """
 
 import argparse
@@ -35,7 +36,7 @@ class Shape:
     expert_ffn: int = 0
     shared_ffn: int = 0  # of the expert that all tokens go to
     dense_layers: int = 0  # in front of those with experts
-    gated: bool = True  # else two products with a gelu between
+    gated: bool = True  # else two products with a tanh between, in the place of a gelu, and no rotary positions
     # Of latent attention: ranks of queries, of keys and values; dims of a head without and with positions, and of a value.
     latent: tuple = ()
 

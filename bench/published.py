@@ -6,6 +6,9 @@ A row of ROWS is a model of make_llm.py, a machine, and a published split: tenso
 `cleave plan` finds are predicted for one call, which takes the batch forward, with kernels formed. A published plan that is
 faster by more than half a percent is an error. docs/generated/published-plans.md is the table of a whole run.
 
+Rows without a source of their own say so: GPT-2.6B is Megatron's form for Alpa's smallest model on a node, LLaMA-70B and Mixtral are as
+they are served on one node.
+
 What is compared is inference: a call without gradients. Training, where microbatches and recomputation decide, waits for gradients.
 """
 
@@ -51,7 +54,7 @@ class Row:
 
 # Batches and sequences are less than those of training: no value may have more than 2^40 elements, and scores have most.
 ROWS = {
-    "gpt-2.6b": Row("gpt-2.6b", 1, "A100", 2, 4, 1, 32, 1024, "Zheng and others 2022 (Alpa), 8 devices"),
+    "gpt-2.6b": Row("gpt-2.6b", 1, "A100", 2, 4, 1, 32, 1024, "Megatron's form; the model is that of Zheng and others 2022 (Alpa)"),
     "gpt-18b": Row("gpt-18b", 32, "A100", 8, 32, 1, 128, 2048, MEGATRON),
     "gpt-39b": Row("gpt-39b", 64, "A100", 8, 32, 2, 128, 2048, MEGATRON),
     "gpt-76b": Row("gpt-76b", 128, "A100", 8, 32, 4, 128, 2048, MEGATRON),
@@ -61,7 +64,7 @@ ROWS = {
     "llama-70b": Row("llama-70b", 1, "H100", 8, 1, 1, 1, 2048, "one replica on a node, as it is served"),
     "llama-405b-8k": Row("llama-405b", 1024, "H100", 8, 64, 16, 1024, 2048, LLAMA),
     "llama-405b-16k": Row("llama-405b", 2048, "H100", 8, 128, 16, 1024, 2048, LLAMA),
-    "mixtral-8x7b": Row("mixtral-8x7b", 1, "H100", 8, 1, 1, 4, 4096, "Jiang and others 2024: experts on 8 devices"),
+    "mixtral-8x7b": Row("mixtral-8x7b", 1, "H100", 8, 1, 1, 4, 4096, "an expert a device, as it is served; the model is that of Jiang and others 2024"),
 }
 
 
