@@ -51,6 +51,7 @@ std::unique_ptr<Compilation> Compilation::PlanExplainer::makeTrial(std::string &
 }
 
 /// Decided by time, as what is found: otherwise a style would be held to another objective.
+/// What the plan of a user says besides is part of it, as of what was found.
 OtherPlan Compilation::PlanExplainer::tryStyle(llvm::StringRef style) const {
   OtherPlan other;
   other.name = style.str();

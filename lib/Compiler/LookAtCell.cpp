@@ -51,6 +51,8 @@ bool Compilation::PlanFinder::fits(const PlanCell &cell) const {
   return fitsMemory(cell.peakBytes, cell.fitsDevices) && (request.withinNs == 0 || cell.ns <= request.withinNs);
 }
 
+/// What the search begins with; what counts in the end is what a prediction says of each rank.
+///
 /// Of devices that differ each rank of one stage may take as much as the least has; stages can be unequal, up to the most.
 int64_t Compilation::PlanFinder::getLimit(const StageCell &stages) const {
   if (request.memoryBytes != 0 || given.cluster->unlike.empty() || stages.isPipeline() || request.devices == 0)

@@ -95,6 +95,7 @@ void FrontPicture::draw() {
   os << "</svg>\n";
 }
 
+// Without points it would be axes alone: a front has at least the best plan.
 void cleave::driver::drawFrontSvg(llvm::raw_ostream &os, const FoundPlan &found) {
   FrontPicture(os, found.front).draw();
 }

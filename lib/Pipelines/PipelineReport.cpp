@@ -150,7 +150,7 @@ static std::vector<cost::OpTimes> makeTimes(ModuleOp module, size_t numRanks, co
   return times;
 }
 
-/// How much a rank takes beyond what its device has.
+/// How much a rank takes beyond what its device has: of several ranks the one where that is most is told.
 static int64_t getExcess(const Report &report) {
   return report.memory ? report.peakBytesPerRank - report.memory->deviceBytes : std::numeric_limits<int64_t>::min();
 }

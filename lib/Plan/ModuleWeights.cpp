@@ -27,6 +27,7 @@ StringRef cleave::spmd::explainNoModules() {
          "without it as folders in names of nodes); tensor: and node: name what is there";
 }
 
+// A weight without readers has no module, and is asked for by its own name.
 void ModuleWeights::add(StringRef weight, size_t rank, llvm::ArrayRef<StringRef> readers) {
   ranks[weight] = rank;
   for (StringRef module : readers) {

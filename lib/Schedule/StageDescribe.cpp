@@ -24,6 +24,7 @@ int64_t cleave::schedule::getLinkNs(const SplitOptions &options, int64_t bytes) 
   return std::llround(ns);
 }
 
+// Rounded up, so that no stage takes less than is said.
 int64_t cleave::schedule::scaleNs(double speed, int64_t ns) {
   return speed == 1 ? ns : static_cast<int64_t>(std::ceil(static_cast<double>(ns) / speed));
 }

@@ -75,7 +75,7 @@ AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &bef
 // What the busiest rank sends (docs/sharding-model.md), padding included, and what that costs. A large tensor times a
 // large mesh exceeds 64 bits on the way. What costs more than `most` may cost less than it does, but more than that.
 static void costStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const State &after,
-                      const StepSizes &sizes, int64_t most) {
+                     const StepSizes &sizes, int64_t most) {
   __int128 group = problem.mesh.product(step.atoms), bytes = 0, units = 0;
   GroupCost ring;
   if (is_contained({ReshardStepKind::AllReduce, ReshardStepKind::ReduceScatter, ReshardStepKind::AllGather}, step.kind))

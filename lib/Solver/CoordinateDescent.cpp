@@ -255,7 +255,7 @@ void CoordinateDescent::addTie(NodeId input, NodeId output) {
 
 /// Of two axes there are many options, of which many are dominated, and mostly nothing is better: that is shown first. Where it cannot be, as
 /// in steps of training, one try has to do.
-Minimum CoordinateDescent::minimizeSweep(const DescentUnit &unit) {
+Minimum CoordinateDescent::minimizeUnit(const DescentUnit &unit) {
   std::optional<Minimum> exact;
   if (unit.groups.size() > 1)
     exact = minimizeUndominated(domainSizes, terms, kMostCellsOfPair);
@@ -277,7 +277,7 @@ int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   prepare();
   if (domainSizes.empty())
     return 0;
-  Minimum minimum = minimizeSweep(unit);
+  Minimum minimum = minimizeUnit(unit);
   // All options 0 cost 0, so that a negative minimum is an improvement and nothing else is.
   if (minimum.total >= 0) {
     ofUnit.settled = domainIds;

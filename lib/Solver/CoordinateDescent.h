@@ -113,7 +113,7 @@ private:
   UnitDomains &domainsFor(const DescentUnit &unit);
   void chooseDomains(const DescentUnit &unit, UnitDomains &ofUnit);
   void prepare();
-  Minimum minimizeSweep(const DescentUnit &unit);
+  Minimum minimizeUnit(const DescentUnit &unit);
   void addTie(NodeId input, NodeId output);
   DomainId domainOf(NodeId node, const DescentUnit &unit, UnitDomains &ofUnit);
   Domain makeDomain(ProfileId profile, StrategyId current, const DescentUnit &unit);

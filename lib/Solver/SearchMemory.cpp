@@ -16,6 +16,7 @@ static constexpr size_t kMostSolved = 24, kMostPlanned = 8;
 
 static bool mayKeep(const SolverOptions &options) { return !options.maySplit && !options.trace.os; }
 
+/// Of what decisions depend on.
 static bool areEqual(const SolverOptions &lhs, const SolverOptions &rhs) {
   auto key = [](const SolverOptions &options) {
     return std::tuple(options.maxRounds, options.maxOpsForPairs, options.keepParameters, options.lookForFewerBytes,

@@ -78,7 +78,8 @@ TEST(PlanRulesTest, WeightsGoByTheirModules) {
       texts.push_back(rule.formatTarget() + " " + rule.formatDims());
     return texts;
   };
-  EXPECT_EQ(format({shard("val_0up", {"", "m"}), shard("val_1up", {"", "m"}), shard("val_2up", {"", "m"}), shard("x", {"m"})}),
+  EXPECT_EQ(format({shard("val_0up", {"", "m"}), shard("val_1up", {"", "m"}), shard("val_2up", {"", "m"}),
+                    shard("x", {"m"})}),
             (Texts{"module:layers.*.up [_, m]", "x [m]"}));
   EXPECT_EQ(format({shard("val_0up", {"", "m"}), shard("val_2up", {"", "m"})}), Texts{"module:layers.{0,2}.up [_, m]"});
   EXPECT_EQ(format({shard("bias_0", {"m"}), shard("bias_1", {"m"}), shard("bias_2", {"m"})}),

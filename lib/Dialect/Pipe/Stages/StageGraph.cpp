@@ -55,7 +55,8 @@ static bool isOfOneStage(Operation &op, const Spans &spans) {
          spans.get(&op) == Span::Each;
 }
 
-// Before the mesh is looked up: a plan for a schedule alone may have none, and then all links are the nearest.
+// Before the mesh is looked up: a plan for a schedule alone may have none, and then all links are the nearest. Ops are timed on a device as
+// all are; what a rank makes of that follows from its speed.
 DeviceRates DeviceRates::get(const spmd::Plan *plan) {
   DeviceRates rates;
   if (!plan || !plan->cluster)

@@ -29,15 +29,14 @@ static SmallVector<std::string> readPythonList(StringRef text) {
     if (start == StringRef::npos)
       return strings;
     char quote = text[start];
-    text = text.drop_front(start + 1);
+    text = text.substr(start + 1);
     std::string &string = strings.emplace_back();
     while (!text.empty() && text.front() != quote) {
-      if (text.front() == '\\')
-        text = text.drop_front();
+      text.consume_front("\\");
       string += text.take_front().str();
-      text = text.drop_front();
+      text = text.substr(1); // Of a file that ends here nothing is left.
     }
-    text = text.drop_front();
+    text = text.substr(1);
   }
 }
 
@@ -52,6 +51,7 @@ static std::string dropCallNumbers(StringRef path) {
   return llvm::join(words, ".");
 }
 
+// Nodes of other exporters have none.
 std::string cleave::onnx::readModulePath(const NodeProto &node) {
   SmallVector<std::string> scopes = readPythonList(node.nameScopes);
   if (scopes.empty()) {
