@@ -100,6 +100,7 @@ static void addLines(const Node &node, const std::string &prefix, unsigned depth
   }
 }
 
+// Side by side, and equal in all that is below them: one line with their numbers.
 std::vector<ModuleGroup> cleave::groupModules(llvm::ArrayRef<ModuleOutline> modules) {
   Node root;
   for (const ModuleOutline &module : modules)

@@ -20,11 +20,13 @@
 using namespace mlir;
 using namespace cleave;
 
+// Names are quoted, since a symbol may be any text.
 std::string DimRelation::format() const {
   std::string text = llvm::join(llvm::map_range(terms, [](StringRef term) { return quote(term); }), " + ");
   return quote(dim) + " is " + text + (more ? " + " + std::to_string(more) : "");
 }
 
+// Nothing where a size that it needs is not there.
 std::optional<int64_t> DimRelation::evaluate(const std::map<std::string, int64_t> &sizes) const {
   int64_t sum = more;
   for (const std::string &term : terms) {

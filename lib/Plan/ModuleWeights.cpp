@@ -38,10 +38,12 @@ void ModuleWeights::add(StringRef weight, size_t rank, llvm::ArrayRef<StringRef>
   }
 }
 
+// In the order in which the model reads their weights.
 std::vector<StringRef> ModuleWeights::listModules() const {
   return {llvm::make_first_range(modules).begin(), llvm::make_first_range(modules).end()};
 }
 
+// Others have nothing that a rule of so many dims could be about.
 std::vector<StringRef> ModuleWeights::listModules(size_t rank) const {
   std::vector<StringRef> listed;
   for (const auto &[module, weights] : modules)

@@ -58,7 +58,10 @@ std::vector<PlanState> cleave::spmd::proposeStates(ArrayRef<StringRef> inputs, A
         ++begins[{name.drop_back(end.size()), other.drop_back(end.size())}];
     }
   auto ordered = begins.takeVector();
-  stable_sort(ordered, [](const auto &lhs, const auto &rhs) { return lhs.second > rhs.second; });
+  // Of equally many the first by name.
+  llvm::sort(ordered, [](const auto &lhs, const auto &rhs) {
+    return std::tuple(rhs.second, lhs.first) < std::tuple(lhs.second, rhs.first);
+  });
   std::vector<PlanState> states;
   for (const auto &[begin, count] : ordered) {
     Plan plan;

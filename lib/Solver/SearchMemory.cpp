@@ -33,6 +33,7 @@ const Decision *SearchMemory::find(const Problem &problem, const SolverOptions &
   return known == solved.end() ? nullptr : &known->decision;
 }
 
+// What is asked for again is asked for soon: the latest are kept.
 void SearchMemory::keep(const Problem &problem, const SolverOptions &options, const Decision &decision) {
   if (!mayKeep(options))
     return;
@@ -68,6 +69,7 @@ static std::pair<AtomMesh, CostModel> mergeAxes(const AtomMesh &mesh, const Cost
   return hasSameAtoms ? std::pair(std::move(coarse), std::move(merged)) : std::pair(mesh, costs);
 }
 
+// As many meshes as a search goes through at a time; who plans on one keeps it alive.
 std::shared_ptr<PlannedCosts> SearchMemory::costsOn(const AtomMesh &givenMesh, const CostModel &givenCosts) {
   auto [mesh, costs] = mergeAxes(givenMesh, givenCosts);
   for (const auto &one : planned)

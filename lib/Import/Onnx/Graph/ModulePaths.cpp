@@ -118,6 +118,7 @@ void Readers::collect(StringRef tensor, llvm::SmallVectorImpl<std::string> &modu
   }
 }
 
+// Through nodes of no module, such as a transposition that an optimizer has put in between.
 llvm::StringMap<SmallVector<std::string, 1>> cleave::onnx::findReadingModules(const GraphProto &graph) {
   llvm::StringMap<SmallVector<std::string, 1>> modules;
   Readers readers(graph);
