@@ -33,6 +33,9 @@ TEST(ClusterFile, ReadsEveryKey) {
                     "    cache_bandwidth: 6TB/s\n"
                     "    launch: 1500ns\n"
                     "    efficiency: 0.5\n"
+                    "  unlike:\n"
+                    "    - {devices: [3, 5], speed: 0.5}\n"
+                    "    - {devices: [4], memory: 24GB}\n"
                     "  collective: 6.5us\n"
                     "  links:\n"
                     "    - {name: near, devices: 8, latency: 600ns, bandwidth: 400GB/s, efficiency: 0.75}\n"
@@ -51,6 +54,11 @@ TEST(ClusterFile, ReadsEveryKey) {
   EXPECT_EQ(cluster.device.cacheBytesPerNs, 3000);
   EXPECT_EQ(cluster.device.launchNs, 1500);
   EXPECT_EQ(cluster.beginNs, 6500);
+  ASSERT_EQ(cluster.unlike.size(), 3u);
+  EXPECT_EQ(cluster.unlike.at(5).speed, 0.5);
+  EXPECT_EQ(cluster.unlike.at(5).memoryBytes, 0);
+  EXPECT_EQ(cluster.unlike.at(4).speed, 1);
+  EXPECT_EQ(cluster.unlike.at(4).memoryBytes, 24'000'000'000);
   ASSERT_EQ(cluster.levels.size(), 2u);
   EXPECT_EQ(cluster.levels[0].link.bytesPerNs, 300);
   EXPECT_EQ(cluster.levels[0].link.latencyNs, 600);
@@ -106,7 +114,7 @@ TEST(ClusterFile, Errors) {
     EXPECT_EQ(error.substr(0, error.find('\n')), "p.yaml:" + place + ": error: " + message) << text;
   };
   expect(device + "  link: {}\n", "4:3",
-         "unknown key 'link'; did you mean 'links'? (known: name, device, collective, links, axes)");
+         "unknown key 'link'; did you mean 'links'? (known: name, device, unlike, collective, links, axes)");
   expect(link, "3:3", "a cluster needs a device");
   expect(device, "3:3", "a cluster needs links");
   expect("  device: {flops: {bf16: 1T}, bandwidth: 1GB/s}\n" + link, "3:19", "flops of f32 are needed");

@@ -84,6 +84,7 @@ TEST(Gpus, WhatIsWrittenIsRead) {
     cluster.device.cacheBytes = 1'000'000;
     cluster.device.cacheBytesPerNs = 60;
     cluster.axes["data"] = {123, 4.5};
+    cluster.unlike = {{0, {0.5, 0}}, {1, {1, 24'000'000}}, {7, {0.25, 1000}}};
     std::string text = formatCluster(cluster), indented = "  " + text;
     for (size_t at = 0; (at = indented.find('\n', at)) + 1 < indented.size(); at += 3)
       indented.insert(at + 1, "  ");
