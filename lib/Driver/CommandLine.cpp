@@ -215,6 +215,8 @@ private:
       return "'--top K' writes the K best plans: expected a number above 0, and a folder, '-o DIR'";
     if (options.plan.wantsFront && options.plan.takesLeast)
       return "'--front' goes from the least time to the least memory, '--memory least' asks for its end";
+    if (options.explain && options.compile.model == "-")
+      return "'--explain' takes the model anew for each style, and standard input is read once: name a file";
     if (StringRef picture = options.schedule.draw; !picture.empty()) {
       if (!options.plan.wantsFront)
         return "'--draw' draws time against memory, which '--front' asks for";
