@@ -34,7 +34,7 @@ EDITS = [
          "a stage has the nodes of a module, and not those of modules in it", ["lit:Driver/modules"]),
     Edit("rules-of-other-modules", "lib/Search/PlanRules.cpp", "group.target == PlanRule::Target::Module", "false",
          "a star of a written rule picks layers that are sharded otherwise", ["CleaveSearchTests"]),
-    Edit("dims-of-one-name", "lib/Compiler/ProposeDims.cpp", "llvm::find(symbols, dim) > llvm::find(symbols, term);", "false;",
+    Edit("dims-of-one-name", "lib/Compiler/ProposeDims.cpp", "llvm::find(symbols, dim) > llvm::find(symbols, term)", "false",
          "nobody is told which two dims must be equal", ["lit:Driver/propose"]),
     Edit("states-of-other-layers", "lib/Plan/ProposeStates.cpp", "haveSameNumbers(name, other)", "true",
          "the cache of one layer is proposed as the next value of another's", [PLAN]),
