@@ -223,7 +223,7 @@ EDITS = [
     Edit("throughput-is-latency", "lib/Compiler/LookAtCell.cpp", "return request.objective == PlanObjective::Throughput ? cell.spanNs : cell.ns;", "return cell.ns;",
          "what is least is always a call", ["lit:Driver/plan-stages"]),
     Edit("stages-share-a-memory", "lib/Compiler/LookAtCell.cpp", "most = own * stages;", "most = own;",
-         "all stages together store what one rank may", ["lit:Driver/plan-stages"]),
+         "all stages together store what one rank may", ["lit:Driver/unlike-devices"]),
     Edit("free-axes-are-even", "lib/Dialect/Spmd/Deciding/FunctionProblem.cpp", "problem.setFree(atom, options.free.areUneven);", "problem.setFree(atom, false);",
          "free axes never pad", ["lit:Driver/uneven-plan"]),
     Edit("slow-ranks-get-as-much", "lib/Schedule/StageDescribe.cpp", "static_cast<double>(ns) / speed", "static_cast<double>(ns)", "a slow rank takes as long as a fast one",
