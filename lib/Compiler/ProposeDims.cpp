@@ -3,10 +3,10 @@
 // Exporters name the dims of inputs one by one, and do not say which must be equal: `batch` may be there twice. Shape inference meets them at
 // some op; so the model is imported with a size of its own for each symbol, and where that is refused, with fewer:
 //
+//   batch=7 seq=13 rows=23    refused        batch=7 seq=13 rows=7    imported: 'rows' is 'batch'
+//
 // An error of shape inference says where two sizes meet, and neither which symbols these are nor whether others do elsewhere; trying asks all
 // of the model at once, and takes milliseconds for models whose weights are not read.
-//
-//   batch=7 seq=13 rows=23    refused        batch=7 seq=13 rows=7    imported: 'rows' is 'batch'
 //
 //===----------------------------------------------------------------------===//
 #include "ProposeDims.h"

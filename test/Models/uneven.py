@@ -2,8 +2,8 @@
 
 Usage: uneven.py BUILD_DIR [NAME...]
 
-A case is a model and a number of devices. With `--uneven` what is found takes no longer than without, by prediction, and where the sizes of
-ODD have nothing that the devices divide it takes less; every output of its program is that of one device (`run --check`: the evaluator, a
+A case is a model and a number of devices. With `--uneven` what is found takes no longer than without, by prediction, but for 2 %; the
+models of ODD, of whose sizes 5 and 7 divide nothing that helps, take a fifth less there; every output of its program is that of one device (`run --check`: the evaluator, a
 program, an emulated device, in turn); a plan that pads says so, and is the same plan when it is taken from its file.
 """
 import json

@@ -173,7 +173,6 @@ llvm::LogicalResult parsePlan(llvm::StringRef text, llvm::StringRef file, Plan &
 
 /// A file that cannot be read is an error at line 0.
 llvm::LogicalResult readPlanFile(llvm::StringRef path, Plan &plan, PlanError &error);
-
 /// Where a plan comes from: a file, and what options add to it. Each may be empty.
 struct PlanSource {
   std::string file, mesh;         ///< the mesh as typed: replaces the file's

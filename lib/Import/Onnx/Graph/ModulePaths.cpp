@@ -40,8 +40,8 @@ static SmallVector<std::string> readPythonList(StringRef text) {
   }
 }
 
-/// Of torch.export, which numbers the calls of a module that is called several times.
-/// `layers.0.fc` of `layers.0.fc@1`: the second call of a module is of the same module.
+/// `layers.0.fc` of `layers.0.fc@1`: torch.export numbers the calls of a module that is called several times. The second one is of the same
+/// module.
 static std::string dropCallNumbers(StringRef path) {
   SmallVector<StringRef> words;
   path.split(words, '.');
