@@ -32,7 +32,7 @@ def Nn_BoolTensor : StaticShapeTensorOf<[I1]>;
 class Nn_OpBase<string mnemonic, list<Trait> traits = []> : Op<Nn_Dialect, mnemonic, traits>;
 class Nn_Op<string mnemonic, list<Trait> traits = []>
     : Nn_OpBase<mnemonic, !listconcat(traits, [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_FormOpInterface,
-                                             Nn_SlopeOpInterface])>;
+                                             Nn_SlopeOpInterface, Nn_DifferentiableOpInterface])>;
 def Nn_ClonePartition : DeclareOpInterfaceMethods<PartitionOpInterface>;
 def Nn_OwnPartition : DeclareOpInterfaceMethods<PartitionOpInterface, ["partition"]>;
 
@@ -98,6 +98,20 @@ class Nn_SlopeBy<code declaration> : NativeOpTrait<"Sloped", [], declaration> { 
 class Nn_Slope<string slope> : Nn_SlopeBy<"static ::cleave::nn::Slope getSlope() { return ::cleave::nn::Slope::" # slope # "; }">;
 def Nn_OwnSlope : Nn_SlopeBy<"::cleave::nn::Slope getSlope();">;
 def Nn_OwnGradientReads : Nn_SlopeBy<"bool isReadForGradient(unsigned operand, ::llvm::ArrayRef<bool> wanted);">;
+
+// How gradients come through an op (NnInterfaces.td); an op that does not say it does not compile. `Nn_NoGradient`: it goes in steps, or
+// reads no floats. `reason`: completes "'nn.x' has no gradient".
+class Nn_SaysGradient<code declaration> : NativeOpTrait<"SaysGradient", [], declaration> { let cppNamespace = "::cleave::nn"; }
+def Nn_Differentiable : Nn_SaysGradient<"::llvm::LogicalResult differentiate(::cleave::nn::GradientBuilder &gradients);">;
+def Nn_NoGradient : Nn_SaysGradient<[{
+    static ::cleave::nn::Slope getSlope() { return ::cleave::nn::Slope::Zero; }
+    ::llvm::LogicalResult differentiate(::cleave::nn::GradientBuilder &) { return ::mlir::success(); }
+  }]>;
+class Nn_NotDifferentiable<string reason> : Nn_SaysGradient<[{
+    ::llvm::LogicalResult differentiate(::cleave::nn::GradientBuilder &gradients) {
+      return ::cleave::nn::refuseGradient(gradients, "}] # reason # [{");
+    }
+  }]>;
 
 // Elementwise ops, linear in no operand: their rule says that every dim is parallel. Those with a rule of their own take
 // `Nn_Elementwise`.

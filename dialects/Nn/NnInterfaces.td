@@ -102,4 +102,18 @@ def Nn_SlopeOpInterface : OpInterface<"SlopeOpInterface"> {
   ];
 }
 
+def Nn_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let description = [{
+    Says how gradients come through an op, in reverse. Each op of nn says one of three: `Nn_Differentiable` (it has a rule in
+    lib/Dialect/Nn/Gradients), `Nn_NoGradient` (nothing comes through) or `Nn_NotDifferentiable` (with a reason).
+  }];
+  let cppNamespace = "::cleave::nn";
+  let methods = [
+    InterfaceMethod<[{
+      Adds the gradients of the operands that are wanted, of which one at least is, made of those of the results. Fails where
+      there is no rule for what is wanted, and says why.
+    }], "::llvm::LogicalResult", "differentiate", (ins "::cleave::nn::GradientBuilder &":$gradients)>,
+  ];
+}
+
 #endif // CLEAVE_NN_INTERFACES

@@ -188,18 +188,80 @@ def NnGroupSlices : Pass<"nn-group-slices", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnAddAdapters : Pass<"nn-add-adapters", "::mlir::ModuleOp"> {
+  let summary = "puts low-rank adapters beside weights";
+  let description = [{
+    Where the plan's `train` has `lora`, each product with a weight that it names gets a second one beside it, of two thin
+    weights of its own, which alone are trained (LoRA).
+
+    Before: `%y = nn.einsum %x, %w "bi,io->bo"`. After: `%s = nn.add %y, %b` with `%b = nn.einsum %t, %B "br,ro->bo"` and `%t` of
+    `nn.einsum %x, %A "bi,ir->br"`.
+  }];
+  let options = [Option<"plan", "plan", "std::string", "\"\"", "the plan, which has a section train">,
+                 Option<"train", "train", "std::string", "\"\"", "that section by itself">];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnOutlineStep : Pass<"nn-outline-step", "::mlir::ModuleOp"> {
+  let summary = "makes a function of weights and a loss of a model";
+  let description = [{
+    The first of the passes that make a step of training of a model (docs/training.md). The results of the function become one, the loss
+    that the plan's `train` describes; its labels become an argument. Parameters with floats on a path to the loss, which the
+    plan does not freeze, become arguments, each part of a fused weight one of its own; what the plan wants of them (pins) they
+    take along. All arguments say what they are for (`nn.role`).
+
+    Before: `func @main(%x) { %w = nn.load @w  %y = nn.einsum %x, %w ..  return %y }`. After: `func @main(%x {nn.role = "batch"},
+    %labels {nn.role = "batch"}, %w {nn.role = "parameter", nn.begins = @w}) -> (f32 {nn.name = "loss"})`.
+  }];
+  let options = [Option<"plan", "plan", "std::string", "\"\"", "the plan, which has a section train">,
+                 Option<"train", "train", "std::string", "\"\"", "that section by itself">];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnDifferentiate : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "adds the gradients of a loss";
+  let description = [{
+    Differentiates one result in reverse, by the rules of the ops (lib/Dialect/Nn/Gradients). Each argument that is a parameter,
+    or that `by` names, gets a further result, its gradient; zeros where the loss does not depend on it. Ops that are added
+    have the node of the op that they are of, `grad(NODE)`, and the gradient of a tensor `h` is called `grad(h)`. A value that a
+    plan pins has a gradient that is pinned alike. An op without a gradient is an error.
+
+    Before: `return %loss` with `%loss = nn.einsum %w, %x "i,i->"`. After: `return %loss, %dw` with `%dw = nn.einsum %one, %x ",i->i"`.
+  }];
+  let options = [Option<"of", "of", "std::string", "\"loss\"", "the result that is differentiated">,
+                 ListOption<"by", "by", "std::string", "arguments that it is differentiated by, in place of the parameters">];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
+def NnAttachUpdate : Pass<"nn-attach-update", "::mlir::ModuleOp"> {
+  let summary = "makes new weights of gradients";
+  let description = [{
+    The last pass of three that make a step of training. Each gradient of a parameter becomes the parameter's next value, as the
+    optimizer of the plan's `train` has it, with moments and a count of steps that are states too. `zero` shards these, and
+    parameters, along its axes. With `gradients`, they stay results beside.
+
+    Before: `return %loss, %dw`. After: `return %loss, %w1 {nn.name = "next(w)", spmd.state = "w"}` with `%w1 = nn.sub %w, %u` and
+    `%u = nn.mul %rate, %dw`.
+  }];
+  let options = [Option<"plan", "plan", "std::string", "\"\"", "the plan, which has a section train">,
+                 Option<"train", "train", "std::string", "\"\"", "that section by itself">,
+                 Option<"gradients", "gradients", "bool", "false", "gradients are results, too">];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
 def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
-  let summary = "checks what must hold after import and after canonicalization";
+  let summary = "checks what must hold after import, canonicalization and differentiation";
   let description = [{
     * `imported`: functions hold one block of nn ops (and sharding annotations written by hand, `spmd.constrain`); no other
       result carries a sharding.
     * `canonical`: in addition, no reshape or transpose merely follows another one, and no two ops compute the same.
+    * `differentiated`: as `imported`, and of a step each argument has a role, each parameter a next value, and the loss rank 0.
 
     The attribute `spmd.phase` of the module then names the phase. Nothing else changes: the program is the same before
     and after.
   }];
-  let options = [Option<"form", "form", "::cleave::Phase", "::cleave::Phase::Imported", "the phase just done: imported or canonical",
-                        "::cleave::PhaseWords{::cleave::Phase::Imported, ::cleave::Phase::Canonical}">];
+  let options = [Option<"form", "form", "::cleave::Phase", "::cleave::Phase::Imported", "the phase just done: imported, canonical or differentiated",
+                        "::cleave::PhaseWords{::cleave::Phase::Imported, ::cleave::Phase::Differentiated}">];
 }
 
 #endif // CLEAVE_NN_PASSES

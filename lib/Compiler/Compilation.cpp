@@ -119,11 +119,33 @@ Compilation::~Compilation() = default;
 
 bool Compilation::load(bool collectAllErrors) {
   state->module = state->load(collectAllErrors);
-  if (!state->module)
+  if (!state->module || (state->options.train && !startTraining()))
     return false;
   if (!state->options.like.empty())
     return takeLikePlan();
   return state->options.devices == 0 || takeFoundPlan();
+}
+
+/// From here on the model is the step: what is asked, run and compared is that.
+bool Compilation::startTraining() {
+  const spmd::Plan *plan = state->plan.get();
+  const std::string &model = state->options.model;
+  if (!plan || !plan->train)
+    return fail(
+        makeError("{0}: --train needs a plan with a section 'train', or --train='{{loss: .., optimizer: ..}'", model),
+        Blame::Options);
+  if (plan->pipeline)
+    return fail(makeError("{0}: a pipeline does not train yet: a plan has 'pipeline' or 'train'", model),
+                Blame::Options);
+  if (getPhase() > Phase::Canonical)
+    return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);
+  state->handed.training = state->plan;
+  state->handed.keepsGradients = state->options.keepsGradients;
+  if (!advance(Phase::Differentiated))
+    return false;
+  state->inputRanges = readRanges(*state->module);
+  llvm::Error error = warnOfArrays(*state->module, state->options.inputs);
+  return error ? fail(std::move(error)) : true;
 }
 
 bool Compilation::isLoaded() const { return static_cast<bool>(state->module); }

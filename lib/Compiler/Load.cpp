@@ -259,6 +259,7 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
   }
   if (plan)
     keepNamed(*plan, model->model.graph, import.kept);
+  import.keepsWeights = options.train;
   bool isOpen = false;
   import.noteOpen = [&] {
     isOpen = true;
@@ -335,7 +336,7 @@ static bool warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) 
     return false;
   std::vector<spmd::PlanNote> notes = spmd::findIdle(plan);
   if (!file.empty() && plan.mesh.empty() && plan.dims.empty() && plan.rules.empty() && plan.states.empty() &&
-      !plan.cluster)
+      !plan.cluster && !plan.train)
     notes.push_back({{file.str(), 1, 1}, "the plan asks for nothing"});
   for (const spmd::PlanNote &note : notes)
     emitWarning(FileLineColLoc::get(module.getContext(), note.place.file, note.place.line, note.place.column))
@@ -343,8 +344,7 @@ static bool warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) 
   return !notes.empty();
 }
 
-/// What a file says that is cut already, else what the model does with its inputs.
-static InputRanges readRanges(ModuleOp module) {
+InputRanges cleave::readRanges(ModuleOp module) {
   InputRanges ranges;
   if (auto known = module->getAttrOfType<DictionaryAttr>(kRangesAttr)) {
     for (NamedAttribute entry : known)
@@ -359,8 +359,7 @@ static InputRanges readRanges(ModuleOp module) {
   return ranges;
 }
 
-/// That there is no function to be run is told by whoever runs it.
-static llvm::Error warnOfArrays(ModuleOp module, StringRef inputs) {
+llvm::Error cleave::warnOfArrays(ModuleOp module, StringRef inputs) {
   llvm::Expected<func::FuncOp> func = findEntry(module);
   if (func && !inputs.empty())
     return warnOfUnusedArrays(*func, inputs);
@@ -375,9 +374,14 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
       std::exchange<spmd::AnnotateOptions>(options.sharding, {}); // read once: here
   auto readPlan = [&, &planFile = planFile, &mesh = mesh, &rules = rules, &states = states, &free = free,
                    &uneven = uneven] {
-    return spmd::readPlan(
-        context.get(),
-        {planFile, mesh, {rules.begin(), rules.end()}, {states.begin(), states.end()}, free, uneven, options.cluster});
+    return spmd::readPlan(context.get(), {planFile,
+                                          mesh,
+                                          {rules.begin(), rules.end()},
+                                          {states.begin(), states.end()},
+                                          free,
+                                          uneven,
+                                          options.cluster,
+                                          options.trainText});
   };
   FailureOr<spmd::PlanRef> read = readPlan();
   if (succeeded(read) && !(*read && (*read)->cluster) && !options.gpu.empty()) {
@@ -425,7 +429,8 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
     isLittleTold = warnOfIdle(*loaded, *plan, planFile); // that little is split is said already
   if (loaded)
     inputRanges = readRanges(*loaded);
-  if (llvm::Error error = loaded ? warnOfArrays(*loaded, options.inputs) : llvm::Error::success()) {
+  // A step has more inputs than the model.
+  if (llvm::Error error = loaded && !options.train ? warnOfArrays(*loaded, options.inputs) : llvm::Error::success()) {
     fail(std::move(error));
     return nullptr;
   }

@@ -155,6 +155,12 @@ struct Compilation::State {
 /// What is said of inputs (`InputRanges`), on modules that are cut: shards of weights do not tell it any more.
 constexpr llvm::StringLiteral kRangesAttr = "nn.ranges";
 
+/// What a file says that is cut already, else what the model does with its inputs.
+std::map<std::string, int64_t> readRanges(mlir::ModuleOp module);
+
+/// Of a file of inputs, what no input takes. That there is no function to be run is told by whoever runs it.
+llvm::Error warnOfArrays(mlir::ModuleOp module, llvm::StringRef inputs);
+
 /// Costs on the cluster and the mesh of a plan, for the axes that values are cut along: which links an axis has follows from where it stands.
 /// Precondition: the plan has a cluster, on which its mesh fits.
 spmd::CostModel makeCosts(const spmd::Plan &plan, spmd::Optimize optimize);

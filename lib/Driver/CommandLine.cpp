@@ -61,6 +61,9 @@ public:
     options.compile.variants = options.dims.getVariants();
     options.compile.dims = options.compile.variants.front();
     options.compile.variants.erase(options.compile.variants.begin());
+    options.compile.train |= !options.compile.trainText.empty();
+    // What is wrong with a gradient hardly shows in the weight that it changes.
+    options.compile.keepsGradients = options.check;
     if (options.device != DeviceKind::Host)
       options.compile.target = getTraits(options.device).target.str();
     if (std::string problem = takeGpu(); !problem.empty())

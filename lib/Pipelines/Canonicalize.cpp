@@ -15,6 +15,13 @@
 
 using namespace mlir;
 
+// Functions are single blocks: there are no regions to simplify.
+GreedyRewriteConfig cleave::getOnePass() {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(1);
+  return config;
+}
+
 void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
   // 0. Names travel with rewrites in locations.
   manager.addPass(nn::createNnRestoreNodes());
@@ -46,11 +53,8 @@ void cleave::buildCanonicalizePipeline(OpPassManager &manager) {
     manager.addPass(nn::createNnFuseMovement());
   }
 
-  // 7. What became equal or useless. Functions are single blocks, so there are no regions to simplify,
-  //    and one iteration follows all that it changes: a second would only look at everything once more.
-  GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setMaxIterations(1);
-  manager.addPass(createCanonicalizerPass(config));
+  // 7. What became equal or useless.
+  manager.addPass(createCanonicalizerPass(getOnePass()));
   manager.addPass(nn::createNnMergeEqual());
   manager.addPass(nn::createNnStoreNodes());
 }

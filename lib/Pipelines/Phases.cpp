@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
@@ -16,6 +17,8 @@
 #include "cleave/Dialect/Spmd/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Canonicalize.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -35,8 +38,9 @@ static void addGate(OpPassManager &manager, Phase phase) {
 /// One form for what exporters write in many. What the plan names must survive, so its annotations are placed before.
 static void addCanonical(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   addFormGate(manager, Phase::Imported);
-  if (state.plan)
-    manager.addPass(spmd::createPinAnnotations(std::exchange(state.plan, nullptr)));
+  if (auto plan = std::exchange(state.plan, nullptr))
+    manager.addPass(spmd::createPinAnnotations(
+        state.training ? std::make_shared<const spmd::Plan>(spmd::splitForTraining(*plan).first) : plan));
   buildCanonicalizePipeline(manager);
   // Who asks for a form of attention means those too that exporters write as products and softmax.
   if (options.attention != spmd::AttentionMethod::Auto) {
@@ -46,6 +50,23 @@ static void addCanonical(OpPassManager &manager, const ShardOptions &options, Sh
     manager.addPass(nn::createNnStoreNodes());
   }
   addFormGate(manager, Phase::Canonical);
+}
+
+/// From a model to a step that trains it: a loss, its gradients, the next weights. Nothing is recomposed here: what belongs together has been
+/// put together before it was differentiated. What a plan says of gradients and states is placed now that there are some.
+static void addDifferentiated(OpPassManager &manager, const ShardOptions &, ShardState &state) {
+  manager.addPass(nn::createNnRestoreNodes());
+  manager.addPass(nn::createNnAddAdapters(state.training));
+  manager.addPass(nn::createNnOutlineStep(state.training));
+  manager.addPass(nn::createNnDifferentiate());
+  manager.addPass(nn::createNnAttachUpdate(state.training, state.keepsGradients));
+  manager.addPass(nn::createNnFuseMovement());
+  manager.addPass(createCanonicalizerPass(getOnePass()));
+  manager.addPass(nn::createNnMergeEqual());
+  manager.addPass(nn::createNnStoreNodes());
+  if (auto plan = spmd::splitForTraining(*state.training).second; !plan.rules.empty())
+    manager.addPass(spmd::createPinAnnotations(std::make_shared<const spmd::Plan>(std::move(plan))));
+  addFormGate(manager, Phase::Differentiated);
 }
 
 /// What the user asked for, written into types. Nothing else changes but calls, of a file that begins here.
@@ -219,8 +240,10 @@ ArrayRef<PipelinePhase> cleave::getLowerPhases() {
 }
 
 ArrayRef<PipelinePhase> cleave::getShardPhases() {
-  static constexpr PipelinePhase phases[] = {{Phase::Canonical, addCanonical},     {Phase::Annotated, addAnnotated},
-                                             {Phase::Propagated, addPropagated},   {Phase::Resharded, addResharded},
-                                             {Phase::Partitioned, addPartitioned}, {Phase::Optimized, addOptimized}};
+  static constexpr PipelinePhase phases[] = {
+      {Phase::Canonical, addCanonical}, {Phase::Differentiated, addDifferentiated},
+      {Phase::Annotated, addAnnotated}, {Phase::Propagated, addPropagated},
+      {Phase::Resharded, addResharded}, {Phase::Partitioned, addPartitioned},
+      {Phase::Optimized, addOptimized}};
   return phases;
 }

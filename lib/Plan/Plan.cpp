@@ -11,6 +11,7 @@
 #include "PlanExpect.h"
 #include "PlanPipeline.h"
 #include "PlanText.h"
+#include "PlanTrain.h"
 #include "YamlReader.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -72,6 +73,8 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readFlag(value, plan.uneven);
     if (key == "free")
       return readFree(value, plan);
+    if (key == "train")
+      return readTrain(*this, value, plan.train.emplace());
     if (key == "expect")
       return readExpect(*this, value, plan.bounds);
     if (key == "attention")
@@ -84,11 +87,12 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
     }
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
-  if (failed(readMapping(
-          root,
-          "a mapping with mesh, devices, dims, shard, free, uneven, attention, state, pipeline, expect or cluster",
-          {"mesh", "devices", "dims", "shard", "free", "uneven", "attention", "state", "pipeline", "expect", "cluster"},
-          readEntry)))
+  if (failed(readMapping(root,
+                         "a mapping with mesh, devices, dims, shard, free, uneven, attention, state, pipeline, train, "
+                         "expect or cluster",
+                         {"mesh", "devices", "dims", "shard", "free", "uneven", "attention", "state", "pipeline",
+                          "train", "expect", "cluster"},
+                         readEntry)))
     return failure();
   return close();
 }

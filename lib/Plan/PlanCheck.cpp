@@ -7,6 +7,7 @@
 #include "ClusterReader.h"
 #include "PlanPipeline.h"
 #include "PlanText.h"
+#include "PlanTrain.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Plan/NamePattern.h"
@@ -388,7 +389,7 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
     if (failed(checkAxesOfRule(plan, rule, error)))
       return failure();
   if (failed(checkSubAxes(plan, error)) || failed(checkFree(plan, error)) || failed(checkBounds(plan, error)) ||
-      failed(checkPipeline(plan, error)))
+      failed(checkPipeline(plan, error)) || failed(checkTrain(plan, error)))
     return failure();
   return checkCluster(plan, error);
 }
@@ -413,6 +414,8 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
     if (failed(readCluster(source.cluster, plan.clusterPlace, plan.cluster.emplace(), error)))
       return failure();
   }
+  if (!source.train.empty() && failed(parseTrain(source.train, "--train", plan.train.emplace(), error)))
+    return failure();
   return plan.mesh.empty() ? success() : checkPlan(plan, error);
 }
 

@@ -22,6 +22,7 @@ EDGES = {
     "Dialect/Nn/IR": "Support Dialect/Spmd/IR",
     "Dialect/Nn/ShardingRules": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Nn/Partition": "Sharding/WindowMoves.h Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
+    "Dialect/Nn/Gradients": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
@@ -33,21 +34,22 @@ EDGES = {
     "Dialect/Exec/Kernels": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion",
     "Dialect/Nn/Patterns": "Dialect/Nn/IR",
     "Dialect/Spmd/Annotations": "Support Plan Dialect/Spmd/IR",
+    "Dialect/Nn/Training": "Plan Dialect/Spmd/IR Dialect/Nn/IR Dialect/Spmd/Annotations",
     "Dialect/Spmd/Deciding": "Sharding Solver Dialect/Spmd/IR",
     "Dialect/Spmd/Resharding": "Sharding Dialect/Spmd/IR Dialect/Spmd/Deciding",
     "Dialect/Pipe/Microbatches": "Plan Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR",
     "Dialect/Pipe/Stages": "Support Plan Schedule Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Cost",
     "EmulatedKernels": "Emulation Support Codegen",
-    "Dialect/Nn/Transforms": "Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Patterns",
+    "Dialect/Nn/Transforms": "Support Plan Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Dialect/Nn/Patterns Dialect/Nn/Training",
     "Dialect/Spmd/Transforms": "Sharding Transforms Dialect/Spmd/IR Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Spmd/Resharding",
     "Dialect/Exec/Transforms": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen/Device/Regions.h "
                                "Codegen/Library/Libraries.h Dialect/Exec/Kernels Dialect/Exec/Memory Dialect/Exec/Rings Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Microbatches Dialect/Pipe/Stages "
                                "Dialect/Nn/Transforms Dialect/Spmd/Annotations",
-    "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Reference",
+    "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Reference",
     "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Stages",
     "Export": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
-    "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Stages "
+    "Pipelines": "Program Sharding Plan Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Stages "
                  "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
     "Compiler": "Program Runtime Support Sharding Plan Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "

@@ -4,7 +4,7 @@
 
 include "NnBase.td"
 
-def Nn_AttentionOp : Nn_Op<"attention", [Nn_Form<"Attention">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_AttentionOp : Nn_Op<"attention", [Nn_Differentiable, Nn_Form<"Attention">, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "`softmax(q k^T * scale + mask) v` per head";
   let description = [{
     `query` [batch, heads, sequence, size], `key` [batch, kvHeads, keySequence, size], `value` [batch, kvHeads,
@@ -33,7 +33,7 @@ def Nn_AttentionOp : Nn_Op<"attention", [Nn_Form<"Attention">, Nn_InferTypes, Nn
   }];
 }
 
-def Nn_RotaryEmbeddingOp : Nn_Op<"rotary_embedding", [Nn_Form<"Movement">, Nn_OwnGradientReads, Nn_InferTypes, Nn_ClonePartition]> {
+def Nn_RotaryEmbeddingOp : Nn_Op<"rotary_embedding", [Nn_Differentiable, Nn_Form<"Movement">, Nn_OwnGradientReads, Nn_InferTypes, Nn_ClonePartition]> {
   let summary = "rotary position embedding of the last dim";
   let description = [{
     `input` [batch, heads, sequence, size]; `cos` and `sin` [batch or 1, sequence, rotated / 2]. The first `rotated` elements

@@ -4,7 +4,7 @@
 
 include "NnBase.td"
 
-def Nn_EinsumOp : Nn_Op<"einsum", [Nn_SumForm<"Contraction">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Laborious, Nn_Stack, Nn_OwnPartition]> {
+def Nn_EinsumOp : Nn_Op<"einsum", [Nn_Differentiable, Nn_SumForm<"Contraction">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Laborious, Nn_Stack, Nn_OwnPartition]> {
   let summary = "sum of products over named dims";
   let description = [{
     One letter per dim; letters that the result lacks are summed over. The equation is the op's sharding rule.

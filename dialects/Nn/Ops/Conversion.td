@@ -11,7 +11,7 @@ def Nn_Rounding : I32EnumAttr<"Rounding", "to which neighbor a number is rounded
 }
 def Nn_RoundingAttr : EnumAttr<Nn_Dialect, Nn_Rounding, "rounding"> { let assemblyFormat = "$value"; }
 
-def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ConvertsNumbers, Nn_MovesDims, Nn_Gentle, Nn_ClonePartition]> {
+def Nn_CastOp : Nn_Op<"cast", [Nn_Differentiable, Nn_Elementwise, Nn_KeepsNumbers, Nn_ConvertsNumbers, Nn_MovesDims, Nn_Gentle, Nn_ClonePartition]> {
   let summary = "conversion to the element type of the result";
   let description = [{
     Floats round to nearest even, floats to integers truncate toward zero, numbers to bool test for zero. With
@@ -33,7 +33,7 @@ def Nn_CastOp : Nn_Op<"cast", [Nn_Elementwise, Nn_KeepsNumbers, Nn_ConvertsNumbe
   let hasFolder = 1;
 }
 
-def Nn_BitcastOp : Nn_Op<"bitcast", [Nn_Elementwise, Nn_ClonePartition]> {
+def Nn_BitcastOp : Nn_Op<"bitcast", [Nn_NotDifferentiable<"it reads the bits of a number">, Nn_Elementwise, Nn_ClonePartition]> {
   let summary = "the bits of each element as an element of another type";
   let description = [{
     No number is converted: the bits of `f32` 1.0 are `i32` 0x3f800000. A bool is a byte here, 0 or 1; a byte other than 0
@@ -49,7 +49,7 @@ def Nn_BitcastOp : Nn_Op<"bitcast", [Nn_Elementwise, Nn_ClonePartition]> {
   let hasFolder = 1;
 }
 
-def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
+def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_NoGradient, Nn_Form<"Map">, Nn_ClonePartition]> {
   let summary = "`saturate(round(x / scale) + zero_point)`";
   let description = [{
     `scale` and `zero_point` are scalars, vectors along `dim`, or, with `block`, tensors with one element for `block` elements
@@ -67,7 +67,7 @@ def Nn_QuantizeOp : Nn_Op<"quantize", [Nn_Form<"Map">, Nn_ClonePartition]> {
   let hasVerifier = 1;
 }
 
-def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_Form<"Map">, Nn_ConvertsNumbers, Nn_Stack, Nn_ClonePartition]> {
+def Nn_DequantizeOp : Nn_Op<"dequantize", [Nn_Differentiable, Nn_Form<"Map">, Nn_ConvertsNumbers, Nn_Stack, Nn_ClonePartition]> {
   let summary = "`(x - zero_point) * scale`";
   let description = [{
     `scale` and `zero_point` are as those of nn.quantize.

@@ -9,7 +9,7 @@
 
 include "NnBase.td"
 
-def Nn_ConvOp : Nn_Op<"conv", [Nn_SumForm<"Convolution">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_ConvOp : Nn_Op<"conv", [Nn_Differentiable, Nn_SumForm<"Convolution">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "convolution (cross-correlation) with optional bias";
   let description = [{
     `weight` is [channels out, channels in / groups, kernel...]; `bias` one number per output channel.
@@ -27,7 +27,7 @@ def Nn_ConvOp : Nn_Op<"conv", [Nn_SumForm<"Convolution">, Nn_ChannelsSecond, Nn_
                          `dilations` $dilations `groups` $groups attr-dict `:` functional-type(operands, results)}];
 }
 
-def Nn_ConvTransposeOp : Nn_Op<"conv_transpose", [Nn_SumForm<"Convolution">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_ConvTransposeOp : Nn_Op<"conv_transpose", [Nn_Differentiable, Nn_SumForm<"Convolution">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "transposed convolution with optional bias";
   let description = [{
     `weight` is [channels in, channels out / groups, kernel...]. Result extent = stride * (n - 1) + output padding +
@@ -51,7 +51,7 @@ def Nn_PoolKind : I32EnumAttr<"PoolKind", "what a window computes", [
 }
 def Nn_PoolKindAttr : EnumAttr<Nn_Dialect, Nn_PoolKind, "pool_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_PoolOp : Nn_Op<"pool", [Nn_Form<"Window">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_PoolOp : Nn_Op<"pool", [Nn_Differentiable, Nn_Form<"Window">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "maximum, average or p-norm over windows";
   let description = [{
     Padding is never the maximum and adds nothing; `count_pads` makes it count in an average. With `ceil` the last window

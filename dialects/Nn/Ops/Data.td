@@ -47,7 +47,7 @@ def Nn_NodeAttr : LocationAttrDef<Nn_Dialect, "Node", [NodeLocInterface]> {
   let hasCustomAssemblyFormat = 1;
 }
 
-def Nn_ConstantOp : Nn_Op<"constant", [Nn_Form<"Data">, ConstantLike, Nn_OwnPartition]> {
+def Nn_ConstantOp : Nn_Op<"constant", [Nn_NoGradient, Nn_Form<"Data">, ConstantLike, Nn_OwnPartition]> {
   let summary = "a small constant tensor";
   let description = [{
     The value is a plain attribute without sharding, also where the result type carries one.
@@ -83,7 +83,7 @@ def Nn_ParamOp : Nn_OpBase<"param", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def Nn_LoadOp : Nn_Op<"load", [Nn_Form<"Data">, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def Nn_LoadOp : Nn_Op<"load", [Nn_NoGradient, Nn_Form<"Data">, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                DeclareOpInterfaceMethods<ParameterOpInterface>, Nn_OwnPartition]> {
   let summary = "the value of a parameter, or of a part of it";
   let description = [{
@@ -113,7 +113,7 @@ def Nn_LoadOp : Nn_Op<"load", [Nn_Form<"Data">, DeclareOpInterfaceMethods<Symbol
   }];
 }
 
-def Nn_IotaOp : Nn_Op<"iota", [Nn_Form<"Map">, Nn_OwnPartition]> {
+def Nn_IotaOp : Nn_Op<"iota", [Nn_NoGradient, Nn_Form<"Map">, Nn_OwnPartition]> {
   let summary = "start + step * index along one dim";
   let description = [{
     Constraints: (C1) `dim` is in [0, rank).

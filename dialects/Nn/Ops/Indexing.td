@@ -8,7 +8,7 @@
 
 include "NnBase.td"
 
-def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
+def Nn_GatherOp : Nn_Op<"gather", [Nn_Differentiable, Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
   let summary = "slices of a table along a dim, by index";
   let description = [{
     Result dims: those of `input` before `dim`, those of `indices`, those of `input` after.
@@ -22,7 +22,7 @@ def Nn_GatherOp : Nn_Op<"gather", [Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn
   let assemblyFormat = "$input `,` $indices `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_GatherElementsOp : Nn_Op<"gather_elements", [Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_GatherElementsOp : Nn_Op<"gather_elements", [Nn_Differentiable, Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
   let summary = "one element per index, along a dim";
   let description = [{
     Result element (.., i, ..) is `input[.., indices[.., i, ..], ..]` with the index at `dim`.
@@ -36,7 +36,7 @@ def Nn_GatherElementsOp : Nn_Op<"gather_elements", [Nn_Form<"Movement">, Nn_Slop
   let assemblyFormat = "$input `,` $indices `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_GatherNdOp : Nn_Op<"gather_nd", [Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_GatherNdOp : Nn_Op<"gather_nd", [Nn_Differentiable, Nn_Form<"Movement">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
   let summary = "slices by index tuples";
   let description = [{
     The last dim of `indices` is a tuple for the dims of `input` from `batchDims` on; the first `batchDims` dims of both
@@ -58,7 +58,7 @@ def Nn_ScatterKind : I32EnumAttr<"ScatterKind", "how an update joins what is the
 }
 def Nn_ScatterKindAttr : EnumAttr<Nn_Dialect, Nn_ScatterKind, "scatter_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [Nn_Form<"Scatter">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [Nn_Differentiable, Nn_Form<"Scatter">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
   let summary = "a copy of the input with single elements updated";
   let description = [{
     The inverse of nn.gather_elements. Updates are applied in row-major order.
@@ -72,7 +72,7 @@ def Nn_ScatterElementsOp : Nn_Op<"scatter_elements", [Nn_Form<"Scatter">, Nn_Inf
   let assemblyFormat = "`` $kind $input `,` $indices `,` $updates `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_ScatterNdOp : Nn_Op<"scatter_nd", [Nn_Form<"Scatter">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_ScatterNdOp : Nn_Op<"scatter_nd", [Nn_Differentiable, Nn_Form<"Scatter">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
   let summary = "a copy of the input with slices updated";
   let description = [{
     The last dim of `indices` is a tuple for the major dims of `input`. Updates are applied in row-major order.
@@ -86,7 +86,7 @@ def Nn_ScatterNdOp : Nn_Op<"scatter_nd", [Nn_Form<"Scatter">, Nn_InferTypes, Nn_
   let assemblyFormat = "`` $kind $input `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_OneHotOp : Nn_Op<"one_hot", [Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
+def Nn_OneHotOp : Nn_Op<"one_hot", [Nn_Differentiable, Nn_Form<"Movement">, Nn_InferTypes, Nn_Lookup, Nn_OwnPartition]> {
   let summary = "on-value at the index, off-value elsewhere, along a new dim";
   let description = [{
     `values` is [off, on]. Indices outside [-depth, depth) give off everywhere.

@@ -4,7 +4,7 @@
 
 include "NnBase.td"
 
-def Nn_ReshapeOp : Nn_Op<"reshape", [Nn_Form<"Movement">, Nn_KeepsNumbers, Nn_MovesDims, Nn_Stack, Nn_Gentle, Nn_OwnPartition]> {
+def Nn_ReshapeOp : Nn_Op<"reshape", [Nn_Differentiable, Nn_Form<"Movement">, Nn_KeepsNumbers, Nn_MovesDims, Nn_Stack, Nn_Gentle, Nn_OwnPartition]> {
   let summary = "the same elements, in row-major order, in another shape";
   let description = [{
     Constraints: (C1) operand and result have one element type and number of elements.
@@ -17,7 +17,7 @@ def Nn_ReshapeOp : Nn_Op<"reshape", [Nn_Form<"Movement">, Nn_KeepsNumbers, Nn_Mo
   let hasFolder = 1;
 }
 
-def Nn_TransposeOp : Nn_Op<"transpose", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_MovesDims, Nn_Stack, Nn_ClonePartition]> {
+def Nn_TransposeOp : Nn_Op<"transpose", [Nn_Differentiable, Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_MovesDims, Nn_Stack, Nn_ClonePartition]> {
   let summary = "dims in another order";
   let description = [{
     Result dim i is operand dim `permutation[i]`.
@@ -31,7 +31,7 @@ def Nn_TransposeOp : Nn_Op<"transpose", [Nn_Form<"Movement">, Nn_InferTypes, Nn_
   let hasFolder = 1;
 }
 
-def Nn_BroadcastOp : Nn_Op<"broadcast", [Nn_Form<"Map">, Nn_KeepsNumbers, Nn_MovesDims, Nn_ReorderOpInterface, Nn_Stack, Nn_Gentle, Nn_ClonePartition]> {
+def Nn_BroadcastOp : Nn_Op<"broadcast", [Nn_Differentiable, Nn_Form<"Map">, Nn_KeepsNumbers, Nn_MovesDims, Nn_ReorderOpInterface, Nn_Stack, Nn_Gentle, Nn_ClonePartition]> {
   let summary = "repeated to the shape of the result";
   let description = [{
     As in numpy: aligned at the minor dim, dims of size 1 repeat, missing major dims are added.
@@ -46,7 +46,7 @@ def Nn_BroadcastOp : Nn_Op<"broadcast", [Nn_Form<"Map">, Nn_KeepsNumbers, Nn_Mov
   let hasFolder = 1;
 }
 
-def Nn_ConcatOp : Nn_Op<"concat", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_Reorder, Nn_Gentle, Nn_OwnPartition]> {
+def Nn_ConcatOp : Nn_Op<"concat", [Nn_Differentiable, Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_Reorder, Nn_Gentle, Nn_OwnPartition]> {
   let summary = "operands one after the other along a dim";
   let description = [{
     Constraints: (C1) at least one operand; (C2) one rank and element type; (C3) `dim` is in [0, rank); (C4) all other
@@ -58,7 +58,7 @@ def Nn_ConcatOp : Nn_Op<"concat", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsN
   let assemblyFormat = "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_SliceOp : Nn_Op<"slice", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_MovesDims, Nn_Reorder, Nn_Stack, Nn_Gentle, Nn_OwnPartition]> {
+def Nn_SliceOp : Nn_Op<"slice", [Nn_Differentiable, Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_MovesDims, Nn_Reorder, Nn_Stack, Nn_Gentle, Nn_OwnPartition]> {
   let summary = "every step-th element from start, size of them, per dim";
   let description = [{
     Result element i of a dim is operand element `start + i * step`; steps may be negative.
@@ -73,7 +73,7 @@ def Nn_SliceOp : Nn_Op<"slice", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNum
   let hasFolder = 1;
 }
 
-def Nn_SplitOp : Nn_Op<"split", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
+def Nn_SplitOp : Nn_Op<"split", [Nn_Differentiable, Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
   let summary = "consecutive parts of a value along a dim, all at once";
   let description = [{
     The results are slices of a value that together are all of it. As one op, ranks exchange the shards of all of them at once.
@@ -95,7 +95,7 @@ def Nn_PadMode : I32EnumAttr<"PadMode", "what padding holds", [
 }
 def Nn_PadModeAttr : EnumAttr<Nn_Dialect, Nn_PadMode, "pad_mode"> { let assemblyFormat = "$value"; }
 
-def Nn_PadOp : Nn_Op<"pad", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_Reorder, Nn_OwnPartition]> {
+def Nn_PadOp : Nn_Op<"pad", [Nn_Differentiable, Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_Reorder, Nn_OwnPartition]> {
   let summary = "elements added before and after, per dim";
   let description = [{
     `value` (a scalar operand, zero where absent) fills in constant mode; edge repeats the border, reflect mirrors
@@ -110,7 +110,7 @@ def Nn_PadOp : Nn_Op<"pad", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers
   let assemblyFormat = "`` $mode $input (`value` $value^)? `low` $low `high` $high attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_RotateOp : Nn_Op<"rotate", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
+def Nn_RotateOp : Nn_Op<"rotate", [Nn_Differentiable, Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsNumbers, Nn_OwnPartition]> {
   let summary = "elements shifted along a dim; those that leave come back at the other end";
   let description = [{
     Result element i is operand element `(i + amount) mod size`.
@@ -123,7 +123,7 @@ def Nn_RotateOp : Nn_Op<"rotate", [Nn_Form<"Movement">, Nn_InferTypes, Nn_KeepsN
   let assemblyFormat = "$input `dim` $dim `by` $amount attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_TriluOp : Nn_Op<"trilu", [Nn_Form<"Map">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_TriluOp : Nn_Op<"trilu", [Nn_Differentiable, Nn_Form<"Map">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "upper or lower triangle of the last two dims, zeros elsewhere";
   let description = [{
     Keeps (i, j) with `j - i >= offset` (upper) or `j - i <= offset` (lower).

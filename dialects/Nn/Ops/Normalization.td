@@ -4,7 +4,7 @@
 
 include "NnBase.td"
 
-def Nn_LayerNormOp : Nn_Op<"layer_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(getInput(), getDim())">, AttrSizedOperandSegments, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_LayerNormOp : Nn_Op<"layer_norm", [Nn_Differentiable, Nn_RowForm<"::cleave::nn::getDimsFrom(getInput(), getDim())">, AttrSizedOperandSegments, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "`(x - mean) / sqrt(variance + epsilon) * scale + bias` over the dims from `dim` on";
   let description = [{
     Mean and (biased) variance are over all dims from `dim` to the last, computed in f32 (f64 for f64).
@@ -18,7 +18,7 @@ def Nn_LayerNormOp : Nn_Op<"layer_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(
   let assemblyFormat = "$input (`,` $scale^)? (`bias` $bias^)? `dim` $dim `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_RmsNormOp : Nn_Op<"rms_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(getInput(), getDim())">, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_RmsNormOp : Nn_Op<"rms_norm", [Nn_Differentiable, Nn_RowForm<"::cleave::nn::getDimsFrom(getInput(), getDim())">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "`x / sqrt(mean(x^2) + epsilon) * scale` over the dims from `dim` on";
   let description = [{
     Constraints: as nn.layer_norm.
@@ -30,7 +30,7 @@ def Nn_RmsNormOp : Nn_Op<"rms_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(getI
   let assemblyFormat = "$input (`,` $scale^)? `dim` $dim `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_BatchNormOp : Nn_Op<"batch_norm", [Nn_Form<"Map">, Nn_ChannelsSecond, Nn_InferTypes, Nn_ClonePartition]> {
+def Nn_BatchNormOp : Nn_Op<"batch_norm", [Nn_Differentiable, Nn_Form<"Map">, Nn_ChannelsSecond, Nn_InferTypes, Nn_ClonePartition]> {
   let summary = "`(x - mean) / sqrt(variance + epsilon) * scale + bias` with given statistics per channel (dim 1)";
   let description = [{
     Constraints: (C1) the input has at least 2 dims; (C2) scale, bias, mean and variance are vectors as long as dim 1.
@@ -42,7 +42,7 @@ def Nn_BatchNormOp : Nn_Op<"batch_norm", [Nn_Form<"Map">, Nn_ChannelsSecond, Nn_
   let assemblyFormat = "$input `,` $scale `,` $bias `,` $mean `,` $variance `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_GroupNormOp : Nn_Op<"group_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(getInput(), 1)">, Nn_ChannelsSecond, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_GroupNormOp : Nn_Op<"group_norm", [Nn_Differentiable, Nn_RowForm<"::cleave::nn::getDimsFrom(getInput(), 1)">, Nn_ChannelsSecond, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "normalized per sample and group of channels (dim 1)";
   let description = [{
     Mean and (biased) variance over the channels of a group and all spatial dims; scale and bias are per channel.
@@ -58,7 +58,7 @@ def Nn_GroupNormOp : Nn_Op<"group_norm", [Nn_RowForm<"::cleave::nn::getDimsFrom(
   let assemblyFormat = "$input `,` $scale `,` $bias `groups` $groups `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_LrnOp : Nn_Op<"lrn", [Nn_Form<"Window">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_LrnOp : Nn_Op<"lrn", [Nn_Differentiable, Nn_Form<"Window">, Nn_ChannelsSecond, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "local response normalization over neighboring channels (dim 1)";
   let description = [{
     `x / (k + alpha / size * sum of squares of the size channels around)^beta`.

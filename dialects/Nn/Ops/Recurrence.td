@@ -11,7 +11,7 @@ def Nn_RecurrenceKind : I32EnumAttr<"RecurrenceKind", "what a recurrence does in
 }
 def Nn_RecurrenceKindAttr : EnumAttr<Nn_Dialect, Nn_RecurrenceKind, "recurrence_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_RecurrenceOp : Nn_Op<"recurrence", [Nn_Form<"Recurrence">, AttrSizedOperandSegments, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
+def Nn_RecurrenceOp : Nn_Op<"recurrence", [Nn_Differentiable, Nn_Form<"Recurrence">, AttrSizedOperandSegments, Nn_InferTypes, Nn_Laborious, Nn_OwnPartition]> {
   let summary = "the steps of an LSTM, GRU or simple recurrent net";
   let description = [{
     The projection of the input is computed before, for all steps at once: `projected` [steps, directions, batch, gates, hidden]

@@ -12,7 +12,7 @@ def Nn_ReduceKind : I32EnumAttr<"ReduceKind", "what a reduction computes", [
 }
 def Nn_ReduceKindAttr : EnumAttr<Nn_Dialect, Nn_ReduceKind, "reduce_kind"> { let assemblyFormat = "$value"; }
 
-def Nn_ReduceOp : Nn_Op<"reduce", [Nn_RowForm<"::llvm::to_vector(getDims())">, Nn_OwnSlope, Nn_InferTypes, Nn_ReorderSome, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
+def Nn_ReduceOp : Nn_Op<"reduce", [Nn_Differentiable, Nn_RowForm<"::llvm::to_vector(getDims())">, Nn_OwnSlope, Nn_InferTypes, Nn_ReorderSome, Nn_Stack, Nn_GentleInSome, Nn_OwnPartition]> {
   let summary = "sum, mean, product, maximum or minimum over dims";
   let description = [{
     The reduced dims stay with size 1 where `keep_dims`, else they are removed. Over no elements: 0, NaN, 1, -inf, inf.
@@ -25,7 +25,7 @@ def Nn_ReduceOp : Nn_Op<"reduce", [Nn_RowForm<"::llvm::to_vector(getDims())">, N
   let assemblyFormat = "`` $kind $input `dims` $dims (`keep_dims` $keepDims^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_RowForm<"{int64_t(getDim())}">, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_NoGradient, Nn_RowForm<"{int64_t(getDim())}">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "index of the maximum or minimum along a dim";
   let description = [{
     The first such index, or the last where `last`.
@@ -39,7 +39,7 @@ def Nn_ArgReduceOp : Nn_Op<"arg_reduce", [Nn_RowForm<"{int64_t(getDim())}">, Nn_
 }
 
 class Nn_SoftmaxLike<string mnemonic, string formula, list<Trait> traits = []>
-    : Nn_Op<mnemonic, !listconcat(traits, [Nn_RowForm<"{int64_t(getDim())}">, Nn_Slope<"OfResult">, Nn_InferTypes, Nn_Reorder, Nn_OwnPartition])> {
+    : Nn_Op<mnemonic, !listconcat(traits, [Nn_Differentiable, Nn_RowForm<"{int64_t(getDim())}">, Nn_Slope<"OfResult">, Nn_InferTypes, Nn_Reorder, Nn_OwnPartition])> {
   let summary = formula;
   let description = formula # [{ along one dim, computed with the maximum subtracted.
 
@@ -53,7 +53,7 @@ class Nn_SoftmaxLike<string mnemonic, string formula, list<Trait> traits = []>
 def Nn_SoftmaxOp : Nn_SoftmaxLike<"softmax", "`e^x / sum(e^x)`", [Nn_Stack]>;
 def Nn_LogSoftmaxOp : Nn_SoftmaxLike<"log_softmax", "`x - log(sum(e^x))`">;
 
-def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_RowForm<"{int64_t(getDim())}", "Scan">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_Differentiable, Nn_RowForm<"{int64_t(getDim())}", "Scan">, Nn_Slope<"Constant">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "running sum along a dim";
   let description = [{
     Element i is the sum of elements 0 to i, or of those before i where `exclusive`; from the end where `reverse`.
@@ -66,7 +66,7 @@ def Nn_CumsumOp : Nn_Op<"cumsum", [Nn_RowForm<"{int64_t(getDim())}", "Scan">, Nn
   let assemblyFormat = "$input `dim` $dim (`exclusive` $exclusive^)? (`reverse` $reverse^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Nn_TopKOp : Nn_Op<"top_k", [Nn_Form<"Sort">, Nn_InferTypes, Nn_OwnPartition]> {
+def Nn_TopKOp : Nn_Op<"top_k", [Nn_Differentiable, Nn_Form<"Sort">, Nn_InferTypes, Nn_OwnPartition]> {
   let summary = "the k largest (or smallest) elements along a dim, and their indices";
   let description = [{
     In order; of equal elements the one with the lower index comes first.

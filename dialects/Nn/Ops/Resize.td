@@ -26,7 +26,7 @@ def Nn_NearestMode : I32EnumAttr<"NearestMode", "rounding of nearest interpolati
 }
 def Nn_NearestModeAttr : EnumAttr<Nn_Dialect, Nn_NearestMode, "nearest_mode"> { let assemblyFormat = "$value"; }
 
-def Nn_ResizeOp : Nn_Op<"resize", [Nn_Form<"Window">, Nn_Slope<"Constant">, Nn_Laborious, Nn_ReorderSome, Nn_OwnPartition]> {
+def Nn_ResizeOp : Nn_Op<"resize", [Nn_Differentiable, Nn_Form<"Window">, Nn_Slope<"Constant">, Nn_Laborious, Nn_ReorderSome, Nn_OwnPartition]> {
   let summary = "resampling to the extents of the result";
   let description = [{
     `scales` has one entry per dim, result extent over input extent (exactly as the model gave it). Dims of scale 1 are

@@ -169,6 +169,7 @@ public:
   };
 
 private:
+  bool startTraining();
   bool takeFoundPlan();
   bool takeLikePlan();
 

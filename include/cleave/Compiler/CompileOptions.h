@@ -56,6 +56,11 @@ struct CompileOptions {
   /// `megatron`, or `data,megatron`: a plan of these styles (Search/Styles.h), one an axis of the mesh, or one for all, is taken as if it
   /// were given. `devices` are then those of the one axis of a mesh that is not named. Empty: none.
   std::string like;
+  /// A step of training is made of the model, as the plan's `train` says, or this text in its place, `{loss: .., optimizer: ..}`.
+  bool train = false;
+  std::string trainText;
+  /// Gradients are outputs of the step.
+  bool keepsGradients = false;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
   /// A GPU by name (Plan/Gpus.h): its cluster is taken where neither `cluster` nor the plan names one; may be empty.

@@ -56,6 +56,10 @@ struct ShardState {
   std::shared_ptr<spmd::SearchMemory> memory;
   /// With a pipeline, which all phases from annotation to schedules follow; null: there is none.
   std::shared_ptr<const spmd::Plan> pipeline;
+  /// With a step of training, which `train` of this plan describes; null: the model as it is.
+  std::shared_ptr<const spmd::Plan> training;
+  /// Gradients are results of the step.
+  bool keepsGradients = false;
   /// The module has a function per rank of a pipeline.
   bool isPipelined = false;
 };

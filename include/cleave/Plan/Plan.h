@@ -16,6 +16,7 @@
 
 #include "cleave/Plan/Expect.h"
 #include "cleave/Plan/Pipeline.h"
+#include "cleave/Plan/Train.h"
 #include "cleave/Sharding/AttentionMethod.h"
 #include "cleave/Sharding/Cluster.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -150,6 +151,8 @@ struct Plan {
   /// How attention reaches keys of other ranks where its queries are cut.
   AttentionMethod attention = AttentionMethod::Auto;
   std::optional<PlanPipeline> pipeline;
+  /// How the model is trained, where it is asked for (`--train`).
+  std::optional<PlanTrain> train;
   /// What the program is for; nothing: any machine (the default cluster where one is needed).
   std::optional<Cluster> cluster;
   PlanPlace clusterPlace;
@@ -181,9 +184,11 @@ struct PlanSource {
   bool free = false;              ///< all axes are
   bool uneven = false;            ///< all rules are, and free axes
   std::string cluster = {};       ///< a name or a file: replaces the file's
+  std::string train = {};         ///< a section `train`: replaces the file's
 
   bool isEmpty() const {
-    return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty() && !free && !uneven;
+    return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty() && train.empty() &&
+           !free && !uneven;
   }
 };
 

@@ -92,7 +92,7 @@ TEST(Plan, NamesThePlaceOfEveryError) {
   EXPECT_EQ(Parsed("").error, "p.yaml:1:1: error: the plan is empty\n");
   EXPECT_EQ(Parsed("[1]").error,
             "p.yaml:1:1: error: expected a mapping with mesh, devices, dims, shard, free, uneven, attention, "
-            "state, pipeline, expect or cluster\n");
+            "state, pipeline, train, expect or cluster\n");
   EXPECT_EQ(Parsed("attention: rings").error, "p.yaml:1:12: error: attention is auto, gather or ring, got 'rings'\n");
   EXPECT_EQ(Parsed("mesh: {a: 2}\nmesh: {b: 2}").error, "p.yaml:2:1: error: key 'mesh' is given twice\n");
   EXPECT_EQ(Parsed("mesh: {a: x}").error, "p.yaml:1:11: error: expected a number from 1 to 2147483647, got 'x'\n");

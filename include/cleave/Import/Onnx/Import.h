@@ -35,6 +35,8 @@ struct ImportOptions {
   /// Tensors of the main graph that folding must not swallow, should they be constants. Where no op takes one in the end,
   /// the module says so (`nn.unused`).
   llvm::StringSet<> kept;
+  /// However small, floats of the file stay weights where they have two elements at least: what is trained is no constant.
+  bool keepsWeights = false;
   /// Elements that constant folding may produce, over the whole model.
   int64_t foldBudget = int64_t(1) << 24;
   /// Notes for an error that sizes of symbolic dims are missing.

@@ -9,6 +9,8 @@
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Transforms/MergeEqual.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -29,7 +31,7 @@ struct VerifyForm : public cleave::nn::impl::NnVerifyFormBase<VerifyForm> {
   void runOnOperation() override {
     OwnFaults faults(&getContext());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
-      if (!func.isExternal() && failed(check(func)))
+      if (!func.isExternal() && (failed(check(func)) || (form == Phase::Differentiated && failed(checkStep(func)))))
         return signalPassFailure();
     setPhase(getOperation(), form);
     markAllAnalysesPreserved();
@@ -40,6 +42,23 @@ private:
     if (!func.getBody().hasOneBlock())
       return func.emitOpError() << "has control flow";
     return check(func.getBody().front());
+  }
+
+  /// Each argument has a role, and each parameter and state of the optimizer one next value, which `getStates` looks at.
+  static LogicalResult checkStep(func::FuncOp func) {
+    FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
+    if (failed(states))
+      return failure();
+    for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+      auto role = func.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr);
+      if (!role)
+        return func.emitOpError() << "has argument '" << spmd::getArgumentName(func, index) << "' without a role";
+      bool changes = llvm::any_of(*states, [&](const spmd::StatePlace &state) { return state.argument == index; });
+      if (changes == (role.getValue() == spmd::kBatchRole))
+        return func.emitOpError() << "has argument '" << spmd::getArgumentName(func, index) << "' of role " << role
+                                  << (changes ? " with a next value" : " without a next value");
+    }
+    return success();
   }
 
   /// Two loops that compute the same stay two: nobody merges bodies.

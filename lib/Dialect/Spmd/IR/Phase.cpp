@@ -17,6 +17,7 @@ using namespace cleave::spmd;
 
 static constexpr PhaseName kPhases[] = {{Phase::Imported, "imported", "import"},
                                         {Phase::Canonical, "canonical", "canonicalize"},
+                                        {Phase::Differentiated, "differentiated", "differentiate"},
                                         {Phase::Annotated, "annotated", "annotate"},
                                         {Phase::Propagated, "propagated", "propagate"},
                                         {Phase::Resharded, "resharded", "insert_reshards"},
@@ -143,7 +144,7 @@ static std::pair<Phase, Phase> getPredecessors(Phase phase, bool hasMesh) {
   case Phase::Staged:
     return {Phase::Partitioned, Phase::Optimized};
   case Phase::Clustered:
-    return hasMesh ? std::pair(Phase::Partitioned, Phase::PerRank) : std::pair(Phase::Imported, Phase::Canonical);
+    return hasMesh ? std::pair(Phase::Partitioned, Phase::PerRank) : std::pair(Phase::Imported, Phase::Differentiated);
   default:
     return {static_cast<Phase>(static_cast<int>(phase) - 1), static_cast<Phase>(static_cast<int>(phase) - 1)};
   }

@@ -43,6 +43,11 @@ public:
     return *this;
   }
 
+  /// True if nothing more is made: see above.
+  bool hasError() const { return hasFailed; }
+  mlir::OpBuilder &getOpBuilder() { return builder; }
+  mlir::Location getLoc() const { return loc; }
+
   //===--- Any op ----------------------------------------------------------===//
 
   /// An op whose result types follow from its operands; its first result.

@@ -78,6 +78,13 @@ public:
 class TypeInference;
 /// Makes ops; see Composer.h.
 class Composer;
+/// What the rule of a gradient sees of its op; see Gradients/GradientBuilder.h.
+class GradientBuilder;
+/// Fails for a reason that completes "'nn.x' has no gradient".
+llvm::LogicalResult refuseGradient(GradientBuilder &gradients, llvm::StringRef reason);
+
+/// Trait of ops that say how gradients come through them.
+template <typename ConcreteType> class SaysGradient : public mlir::OpTrait::TraitBase<ConcreteType, SaysGradient> {};
 
 /// True if both lists have the same shapes and element types; shardings may differ.
 bool haveSameShapes(mlir::TypeRange lhs, mlir::TypeRange rhs);

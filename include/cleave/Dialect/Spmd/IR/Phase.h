@@ -28,6 +28,7 @@ namespace cleave {
 enum class Phase {
   Imported,
   Canonical,
+  Differentiated, ///< only of a model that is trained
   Annotated,
   Propagated,
   Resharded,

@@ -1,0 +1,121 @@
+//===- Train.h - what a plan says of training -------------------*- C++ -*-===//
+//
+// The section `train:` of a plan: what is minimized, by which optimizer, and what of the model is trained.
+//
+//   train:
+//     loss: {kind: cross_entropy, of: logits, labels: labels, ignore: -100}
+//     optimizer: {kind: adamw, decay: 0.01}
+//     rate: {kind: cosine, peak: 1e-4, warmup: 100, steps: 1000}
+//     zero: {axis: data, stage: 1}
+//
+// Only a loss and an optimizer are needed. Names of tensors are looked up where the model is known. The format is fixed in docs/training.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_PLAN_TRAIN_H
+#define CLEAVE_PLAN_TRAIN_H
+
+#include "cleave/Plan/Pipeline.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/LogicalResult.h"
+
+namespace cleave::spmd {
+
+struct Plan;
+struct PlanError;
+
+/// One term of what is minimized: the mean over its positions, times `weight`.
+struct PlanLoss {
+  enum class Kind {
+    CrossEntropy, ///< of logits and labels of classes
+    Nll,          ///< of logarithms of probabilities and labels of classes
+    Bce,          ///< of logits and probabilities, each by itself
+    Mse,
+    L1,
+    Output, ///< a number that the model gives
+  };
+  Kind kind = Kind::CrossEntropy;
+  /// The tensor that it is of, and the input that it is compared with.
+  PlanPattern of, labels = {"labels", {}};
+  /// Labels are the tokens behind each of this input, of which the last has none.
+  std::optional<PlanPattern> next;
+  /// The dim of the classes; where the plan does not say it, dim 1, or the larger one of dims 1 and 2 of a tensor of three.
+  std::optional<int64_t> classes;
+  /// Positions with this label do not count.
+  std::optional<int64_t> ignored;
+  double smoothing = 0, weight = 1;
+  PlanPlace place;
+};
+
+/// The keys of `loss.kind`, by number; the last one is none.
+inline constexpr const char *kLossWords[] = {"cross_entropy", "nll", "bce", "mse", "l1"};
+
+/// How a parameter follows from its gradient; formulas are those of PyTorch (docs/training.md).
+struct PlanOptimizer {
+  enum class Kind { Sgd, Momentum, Nesterov, Adam, AdamW, Adagrad, Lamb };
+  Kind kind = Kind::AdamW;
+  /// Of momentum, and of the two moments of Adam.
+  double beta = 0.9, betas[2] = {0.9, 0.999};
+  double epsilon = 1e-8, decay = 0;
+  PlanPlace place;
+};
+inline constexpr const char *kOptimizerWords[] = {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "lamb"};
+
+/// The rate of step n, from 0 on: `peak (n + 1) / warmup` before `warmup`, then as its kind says, down to `floor` at step `steps`.
+struct PlanRate {
+  enum class Kind { Constant, Linear, Cosine, Input };
+  Kind kind = Kind::Constant;
+  double peak = 1e-3, floor = 0;
+  int64_t warmup = 0, steps = 0;
+  PlanPlace place;
+};
+inline constexpr const char *kRateWords[] = {"constant", "linear", "cosine", "input"};
+
+/// Parameters that learn otherwise: the first group that picks one is its.
+struct PlanGroup {
+  std::vector<PlanPattern> tensors;
+  std::optional<double> decay;
+  double rate = 1; ///< a factor
+};
+
+/// States that are sharded over ranks with the same parameters (ZeRO, Rajbhandari et al. 2020): 1, of the optimizer; 2, gradients, too;
+/// 3, parameters, too.
+struct PlanZero {
+  std::string axis;
+  int64_t stage = 1;
+  /// Smaller parameters stay replicated.
+  int64_t minBytes = 4096;
+  PlanPlace place;
+};
+
+/// Weights that stay as they are, beside which products of two thin ones are trained (LoRA, Hu et al. 2022).
+struct PlanLora {
+  std::vector<PlanPattern> tensors;
+  int64_t rank = 8;
+  double alpha = 16;
+  PlanPlace place;
+};
+
+struct PlanTrain {
+  std::vector<PlanLoss> losses;
+  PlanOptimizer optimizer;
+  PlanRate rate;
+  /// Parameters that are not trained; or, where there are some, those alone that are.
+  std::vector<PlanPattern> freeze, only;
+  std::vector<PlanGroup> groups;
+  /// The most that all gradients may be long together.
+  std::optional<double> clip;
+  std::vector<PlanZero> zero;
+  std::optional<PlanLora> lora;
+  PlanPlace place;
+};
+
+/// Of a plan with a section `train`, the rules that are about the model, and those that are about what a step adds to it: labels, and names
+/// as `m(w)`, `grad(w)`, `next(w)`. Neither has states of calls.
+std::pair<Plan, Plan> splitForTraining(const Plan &plan);
+
+/// Reads the section `train` by itself, as `--train` gives it.
+llvm::LogicalResult parseTrain(llvm::StringRef text, llvm::StringRef file, PlanTrain &train, PlanError &error);
+
+} // namespace cleave::spmd
+
+#endif // CLEAVE_PLAN_TRAIN_H

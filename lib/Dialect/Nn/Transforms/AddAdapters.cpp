@@ -1,0 +1,207 @@
+//===- AddAdapters.cpp - low-rank adapters beside weights -----------------===//
+//
+// LoRA (Hu et al. 2022): the weight stays as it is, and what is trained is a product of two thin matrices beside it, which begins as zeros.
+//
+//   y = einsum x, W "bi,io->bo"    =>    y + alpha / r * einsum(einsum(x, A "bi,ir->br"), B "br,ro->bo")
+//
+// A takes the letters of W that are summed, B those that the result has; a letter that all three have (of experts) is one of both. A begins
+// as numbers within 1 / sqrt(summed), as a linear layer of torch does, and B as zeros.
+//
+//===----------------------------------------------------------------------===//
+#include "../Training/Step.h"
+
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Plan/NamePattern.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/xxhash.h"
+
+#include <cmath>
+#include <random>
+
+namespace cleave::nn {
+#define GEN_PASS_DEF_NNADDADAPTERS
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+} // namespace cleave::nn
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::nn;
+
+namespace {
+/// The letters of a product x W, by what they do.
+struct Letters {
+  std::string x, result, shared, summed, kept;
+  char rank = 0; ///< one that is free
+
+  static std::optional<Letters> find(StringRef equation, unsigned weight);
+};
+
+class AdapterMaker {
+public:
+  AdapterMaker(func::FuncOp func, const spmd::PlanLora &lora)
+      : func(func), module(func->getParentOfType<ModuleOp>()), lora(lora) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult add(EinsumOp einsum, unsigned weight, LoadOp load);
+  Value makeParameter(Composer &f, StringRef name, ArrayRef<int64_t> shape, Type type, double bound);
+
+  func::FuncOp func;
+  ModuleOp module;
+  const spmd::PlanLora &lora;
+};
+} // namespace
+
+std::optional<Letters> Letters::find(StringRef equation, unsigned weight) {
+  std::optional<EinsumTerms> terms = parseEinsum(equation);
+  if (!terms || terms->inputs.size() != 2)
+    return std::nullopt;
+  Letters letters;
+  letters.x = terms->inputs[1 - weight].str();
+  letters.result = terms->result.str();
+  for (char letter : terms->inputs[weight]) {
+    bool isInX = terms->inputs[1 - weight].contains(letter), isInResult = terms->result.contains(letter);
+    (isInX && isInResult ? letters.shared : isInX ? letters.summed : letters.kept) += letter;
+  }
+  for (char letter = 'a'; letter <= 'z' && !letters.rank; ++letter)
+    if (!equation.contains(letter))
+      letters.rank = letter;
+  return letters.rank && !letters.summed.empty() ? std::optional(letters) : std::nullopt;
+}
+
+/// The load whose numbers an operand is, in a type to compute with.
+static LoadOp findLoad(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      return load;
+    if (!isa<spmd::PinOp>(op) && !op->hasTrait<ConvertsNumbers>())
+      return {};
+    value = op->getOperand(0);
+  }
+  return {};
+}
+
+/// The same on every machine: drawn by the name.
+static DenseElementsAttr draw(RankedTensorType type, StringRef name, double bound) {
+  std::mt19937_64 random(llvm::xxh3_64bits(name));
+  SmallVector<Attribute> numbers;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    double share = double(random() >> 11) / double(uint64_t(1) << 53);
+    numbers.push_back(FloatAttr::get(type.getElementType(), bound * (2 * share - 1)));
+  }
+  return DenseElementsAttr::get(type, numbers);
+}
+
+Value AdapterMaker::makeParameter(Composer &f, StringRef name, ArrayRef<int64_t> shape, Type type, double bound) {
+  auto tensor = RankedTensorType::get(shape, type);
+  DenseElementsAttr value =
+      bound == 0 ? DenseElementsAttr::get(tensor, FloatAttr::get(type, 0.0)) : draw(tensor, name, bound);
+  OpBuilder atEnd = OpBuilder::atBlockEnd(module.getBody());
+  ParamOp::create(atEnd, func.getLoc(), name, tensor, value, StringAttr());
+  return LoadOp::create(f.getOpBuilder(), f.getLoc(), tensor, name);
+}
+
+LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
+  std::optional<Letters> letters = Letters::find(einsum.getEquation(), weight);
+  if (!letters)
+    return emitErrorAt(func.getContext(), lora.place)
+           << "'" << load.getParam() << "' is not a factor of a product of two: nothing of low rank goes next to it";
+  llvm::StringMap<int64_t> sizes;
+  EinsumTerms terms = *parseEinsum(einsum.getEquation());
+  for (auto [letter, size] : llvm::zip_equal(terms.inputs[weight], getShape(einsum.getInputs()[weight])))
+    sizes[StringRef(&letter, 1)] = size;
+  auto getSizes = [&](StringRef word) {
+    SmallVector<int64_t> shape;
+    for (const char &letter : word)
+      shape.push_back(letter == letters->rank ? lora.rank : sizes.lookup(StringRef(&letter, 1)));
+    return shape;
+  };
+  OpBuilder builder(einsum);
+  builder.setInsertionPointAfter(einsum);
+  std::string name = load.getParam().str();
+  if (load.isPart())
+    name +=
+        "[" + llvm::join(llvm::map_range(*load.getStarts(), [](int64_t at) { return std::to_string(at); }), ", ") + "]";
+  Composer f(builder, makeStepLoc(func.getContext(), "lora(" + name + ")"));
+  std::string r(1, letters->rank), down = letters->shared + letters->summed + r,
+                                   up = letters->shared + r + letters->kept;
+  std::string middle;
+  for (char letter : letters->x)
+    if (!StringRef(letters->summed).contains(letter))
+      middle += letter;
+  middle += r;
+  int64_t summed = 1;
+  for (int64_t size : getSizes(letters->summed))
+    summed *= size;
+  Value x = einsum.getInputs()[1 - weight];
+  Type type = getElementType(x);
+  Value a = makeParameter(f, name + ".lora_A", getSizes(down), type, 1 / std::sqrt(double(summed)));
+  Value b = makeParameter(f, name + ".lora_B", getSizes(up), type, 0);
+  Value thin = f.mul(f.einsum({x, a}, letters->x + "," + down + "->" + middle), lora.alpha / double(lora.rank));
+  Value beside = f.einsum({thin, b}, middle + "," + up + "->" + letters->result);
+  Value sum = f.add(einsum.getResult(), beside);
+  einsum.getResult().replaceAllUsesExcept(sum, sum.getDefiningOp());
+  return success();
+}
+
+LogicalResult AdapterMaker::run() {
+  struct Place {
+    EinsumOp einsum;
+    unsigned weight;
+    LoadOp load;
+  };
+  SmallVector<Place> places;
+  SmallVector<StringRef> names;
+  func.walk([&](EinsumOp einsum) {
+    for (auto [index, input] : llvm::enumerate(einsum.getInputs()))
+      if (LoadOp load = findLoad(input)) {
+        names.push_back(load.getParam());
+        if (isPicked(lora.tensors, load.getParam()))
+          places.push_back({einsum, unsigned(index), load});
+      }
+  });
+  for (const spmd::PlanPattern &pattern : lora.tensors)
+    if (llvm::none_of(names, [&](StringRef name) { return isPicked(pattern, name); }))
+      return emitErrorAt(func.getContext(), pattern.place)
+             << "'lora' picks '" << pattern.text << "', which no factor of a product is called"
+             << spmd::suggestPatterns(pattern.text, names);
+  llvm::StringSet<> known;
+  for (Place &place : places)
+    if (!known.insert((place.load.getParam() + llvm::Twine(place.load.getStartsAttr() ? "+" : "")).str()).second &&
+        !place.load.isPart())
+      return emitErrorAt(func.getContext(), lora.place)
+             << "'" << place.load.getParam() << "' is a factor of several products: adapters are beside one";
+  for (Place &place : places)
+    if (failed(add(place.einsum, place.weight, place.load)))
+      return failure();
+  return success();
+}
+
+namespace {
+struct AddAdapters : cleave::nn::impl::NnAddAdaptersBase<AddAdapters> {
+  using Base::Base;
+  explicit AddAdapters(PlanRef plan) : given(std::move(plan)) {}
+
+  void runOnOperation() override {
+    PlanRef read = given ? given : readTrainPlan(getOperation(), plan, train);
+    func::FuncOp func = read ? findStep(getOperation()) : func::FuncOp();
+    if (!func || (read->train->lora && failed(AdapterMaker(func, *read->train->lora).run())))
+      signalPassFailure();
+  }
+
+private:
+  PlanRef given;
+};
+} // namespace
+
+std::unique_ptr<Pass> cleave::nn::createNnAddAdapters(PlanRef plan) {
+  return std::make_unique<AddAdapters>(std::move(plan));
+}

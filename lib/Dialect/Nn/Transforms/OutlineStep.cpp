@@ -1,0 +1,279 @@
+//===- OutlineStep.cpp - from a model to a loss of its weights ------------===//
+//
+//   main(x) -> logits                    main(x, labels, w, b) -> loss
+//     w = load @w, b = load @b     =>      logits = ..
+//     logits = ..                          loss = mean(.. logits, labels)
+//
+// What is trained is each load of floats that reaches the loss through floats: not what is frozen, nor the statistics of batch norms, which
+// are no function of the weights, nor the angles of rotations. Two loads of one part are one argument, to whose gradient both add.
+//
+//===----------------------------------------------------------------------===//
+#include "../Training/Step.h"
+
+#include "cleave/Dialect/Nn/Gradients/Differentiate.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
+#include "cleave/Dialect/Nn/IR/IndexRange.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
+#include "cleave/Dialect/Nn/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
+#include "cleave/Plan/NamePattern.h"
+#include "cleave/Support/Suggest.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace cleave::nn {
+#define GEN_PASS_DEF_NNOUTLINESTEP
+#include "cleave/Dialect/Nn/IR/NnPasses.h.inc"
+} // namespace cleave::nn
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::nn;
+
+namespace {
+class StepOutliner {
+public:
+  StepOutliner(func::FuncOp func, const spmd::PlanTrain &train)
+      : func(func), train(train), builder(func.getBody().front().getTerminator()),
+        f(builder, makeStepLoc(func.getContext(), "loss", "loss")) {}
+
+  LogicalResult run();
+
+private:
+  Value findTensor(const spmd::PlanPattern &name);
+  Value findLabels(const spmd::PlanLoss &loss, Value value);
+  Value takeNext(const spmd::PlanLoss &loss, Value value);
+  Value addLoss(const spmd::PlanLoss &loss);
+  SmallVector<LoadOp> findTrained(Value loss);
+  LogicalResult checkPatterns(ArrayRef<LoadOp> loads);
+  void makeArgument(ArrayRef<LoadOp> loads);
+
+  InFlightDiagnostic emitError(const spmd::PlanPlace &place) { return emitErrorAt(func.getContext(), place); }
+
+  func::FuncOp func;
+  const spmd::PlanTrain &train;
+  OpBuilder builder;
+  Composer f;
+  llvm::StringMap<Value> labels;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The loss
+//===----------------------------------------------------------------------===//
+
+/// A result by its name, or any tensor of the model that has kept its own.
+Value StepOutliner::findTensor(const spmd::PlanPattern &name) {
+  Operation *terminator = func.getBody().front().getTerminator();
+  SmallVector<StringRef> names;
+  for (unsigned index = 0; index < func.getNumResults(); ++index) {
+    names.push_back(spmd::getResultName(func, index));
+    if (names.back() == name.text)
+      return terminator->getOperand(index);
+  }
+  for (Operation &op : func.getBody().front().without_terminator())
+    for (Value result : op.getResults())
+      if (llvm::is_contained(spmd::getTensorNames(result), name.text))
+        return result;
+  emitError(name.place) << "the loss is of '" << name.text << "', which the model does not compute"
+                        << suggestNames(name.text, names);
+  return {};
+}
+
+/// Of a model of language: the token behind each, of which the last has none.
+Value StepOutliner::takeNext(const spmd::PlanLoss &loss, Value value) {
+  RankedTensorType type = getLabelType(func.getContext(), loss, value);
+  if (!type)
+    return {};
+  SmallVector<StringRef> names;
+  Value tokens;
+  for (BlockArgument argument : func.getArguments()) {
+    names.push_back(spmd::getArgumentName(func, argument.getArgNumber()));
+    if (names.back() == loss.next->text)
+      tokens = argument;
+  }
+  if (!tokens || Composer::shape(tokens) != type.getShape() || isa<FloatType>(Composer::elementType(tokens))) {
+    InFlightDiagnostic error = emitError(loss.next->place);
+    if (tokens)
+      return error << "'" << loss.next->text << "' is " << tokens.getType() << ", and labels of '" << loss.of.text
+                   << "' are " << type,
+             Value();
+    return error << "'" << loss.next->text << "' is not an input of the model" << suggestNames(loss.next->text, names),
+           Value();
+  }
+  int64_t last = type.getRank() - 1, size = type.getDimSize(last);
+  SmallVector<int64_t> one(type.getShape());
+  one.back() = 1;
+  Value none = f.broadcast(f.scalar(f.i64(), double(*loss.ignored)), one);
+  return f.concat({f.sliceDim(f.cast(tokens, f.i64()), last, 1, size - 1), none}, last);
+}
+
+/// Inputs that the losses share are one.
+Value StepOutliner::findLabels(const spmd::PlanLoss &loss, Value value) {
+  RankedTensorType type = getLabelType(func.getContext(), loss, value);
+  if (!type)
+    return {};
+  for (BlockArgument argument : func.getArguments())
+    if (spmd::getArgumentName(func, argument.getArgNumber()) == loss.labels.text) {
+      if (argument.getType() == type)
+        return argument;
+      emitError(loss.labels.place.line ? loss.labels.place : loss.place)
+          << "labels '" << loss.labels.text << "' are the input " << argument.getType() << ", expected " << type;
+      return {};
+    }
+  return addArgument(func, type, loss.labels.text, spmd::kBatchRole);
+}
+
+Value StepOutliner::addLoss(const spmd::PlanLoss &given) {
+  spmd::PlanLoss loss = given;
+  Value value = findTensor(loss.of);
+  if (!value)
+    return {};
+  if (loss.kind == spmd::PlanLoss::Kind::Output)
+    return composeLoss(f, loss, value, {});
+  if (loss.next)
+    loss.ignored = loss.ignored.value_or(-100); // as everybody writes it
+  Value compared = loss.next ? takeNext(loss, value) : findLabels(loss, value);
+  return compared ? composeLoss(f, loss, value, compared) : Value();
+}
+
+//===----------------------------------------------------------------------===//
+// What is trained
+//===----------------------------------------------------------------------===//
+
+/// Statistics and angles: what a load is read for alone, through movement or not.
+static bool isGiven(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<BatchNormOp>(user))
+      return use.getOperandNumber() >= 3;
+    if (isa<RotaryEmbeddingOp>(user))
+      return use.getOperandNumber() >= 1;
+    return (isa<spmd::PinOp>(user) || user->hasTrait<KeepsNumbers>()) && user->getNumResults() == 1 &&
+           isGiven(user->getResult(0));
+  });
+}
+
+SmallVector<LoadOp> StepOutliner::findTrained(Value loss) {
+  SmallVector<Value> loads;
+  func.walk([&](LoadOp load) {
+    StringRef name = load.getParam();
+    bool isAsked = train.lora           ? name.ends_with(".lora_A") || name.ends_with(".lora_B")
+                   : train.only.empty() ? !isPicked(train.freeze, name)
+                                        : isPicked(train.only, name);
+    if (isa<FloatType>(getElementType(load)) && isAsked && !isGiven(load))
+      loads.push_back(load);
+  });
+  GradientPath path = findGradientPath(loss, loads, loads.size());
+  // On the way are those that an op of floats reads.
+  DenseSet<Value> reached;
+  for (Operation *op : path.ops)
+    if (llvm::any_of(op->getResults(), [&](Value result) { return path.active.contains(result); }))
+      reached.insert(op->operand_begin(), op->operand_end());
+  SmallVector<LoadOp> trained;
+  for (Value load : loads)
+    if (reached.contains(load))
+      trained.push_back(load.getDefiningOp<LoadOp>());
+  return trained;
+}
+
+/// Each pattern picks a parameter of the model.
+LogicalResult StepOutliner::checkPatterns(ArrayRef<LoadOp> trained) {
+  SmallVector<StringRef> names;
+  func.walk([&](LoadOp load) { names.push_back(load.getParam()); });
+  auto check = [&](ArrayRef<spmd::PlanPattern> patterns, StringRef key) -> LogicalResult {
+    for (const spmd::PlanPattern &pattern : patterns)
+      if (llvm::none_of(names, [&](StringRef name) { return isPicked(pattern, name); }))
+        return emitError(pattern.place) << "'" << key << "' picks '" << pattern.text
+                                        << "', which no parameter is called"
+                                        << spmd::suggestPatterns(pattern.text, names);
+    return success();
+  };
+  if (failed(check(train.freeze, "freeze")) || failed(check(train.only, "only")))
+    return failure();
+  for (const spmd::PlanGroup &group : train.groups)
+    if (failed(check(group.tensors, "groups")))
+      return failure();
+  if (!trained.empty())
+    return success();
+  bool isFrozen = !train.freeze.empty();
+  return emitError(isFrozen ? train.freeze.front().place : train.place)
+         << (isFrozen ? "'freeze' leaves nothing to train" : "nothing that is trained reaches the loss")
+         << ": the model has " << names.size() << " parameters";
+}
+
+/// What the plan wants of the parameter, which pins say behind the load, becomes what it wants of the argument.
+void StepOutliner::makeArgument(ArrayRef<LoadOp> loads) {
+  LoadOp load = loads.front();
+  std::string name = load.getParam().str();
+  if (load.isPart())
+    name += "[" +
+            llvm::join(llvm::map_range(*load.getStarts(), [](int64_t start) { return std::to_string(start); }), ", ") +
+            "]";
+  Value argument = addArgument(func, cast<RankedTensorType>(load.getType()), name, spmd::kParameterRole);
+  unsigned index = func.getNumArguments() - 1;
+  Attribute begins = makeBegins(load);
+  func.setArgAttr(index, kBeginsAttr, begins);
+  if (Attribute origin = makeOrigin(func->getParentOfType<ModuleOp>(), begins, load.getParam()))
+    func.setArgAttr(index, kOriginAttr, origin);
+  for (LoadOp one : loads) {
+    for (Operation *user : llvm::make_early_inc_range(one->getUsers()))
+      if (auto pin = dyn_cast<spmd::PinOp>(user); pin && pin.getAnnotation()) {
+        func.setArgAttr(index, spmd::SpmdDialect::kAnnotationAttr, *pin.getAnnotation());
+        pin.replaceAllUsesWith(argument);
+        pin.erase();
+      }
+    one.replaceAllUsesWith(argument);
+    one.erase();
+  }
+}
+
+LogicalResult StepOutliner::run() {
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    func.setArgAttr(index, spmd::kRoleAttr, builder.getStringAttr(spmd::kBatchRole));
+  Value sum;
+  for (const spmd::PlanLoss &loss : train.losses) {
+    Value term = addLoss(loss);
+    if (!term)
+      return failure();
+    sum = sum ? f.add(sum, term) : term;
+  }
+  llvm::BitVector all(func.getNumResults(), true);
+  func.getBody().front().getTerminator()->eraseOperands(all);
+  (void)func.eraseResults(all);
+  addResult(func, sum, "loss");
+  SmallVector<LoadOp> trained = findTrained(sum);
+  if (failed(checkPatterns(trained)))
+    return failure();
+  llvm::MapVector<std::pair<StringRef, Attribute>, SmallVector<LoadOp, 1>> parts;
+  for (LoadOp load : trained)
+    parts[{load.getParam(), load.getStartsAttr()}].push_back(load);
+  for (auto &[part, loads] : parts)
+    makeArgument(loads);
+  noteIndexRanges(func);
+  return success();
+}
+
+namespace {
+struct OutlineStep : cleave::nn::impl::NnOutlineStepBase<OutlineStep> {
+  using Base::Base;
+  explicit OutlineStep(PlanRef plan) : given(std::move(plan)) {}
+
+  void runOnOperation() override {
+    PlanRef read = given ? given : readTrainPlan(getOperation(), plan, train);
+    func::FuncOp func = read ? findStep(getOperation()) : func::FuncOp();
+    if (!func || failed(StepOutliner(func, *read->train).run()))
+      signalPassFailure();
+  }
+
+private:
+  PlanRef given;
+};
+} // namespace
+
+std::unique_ptr<Pass> cleave::nn::createNnOutlineStep(PlanRef plan) {
+  return std::make_unique<OutlineStep>(std::move(plan));
+}

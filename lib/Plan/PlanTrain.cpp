@@ -1,0 +1,381 @@
+//===- PlanTrain.cpp - the section `train` of a plan ----------------------===//
+//
+// Keys of a kind that does not have them are errors: what has no effect would mislead. What needs the mesh is checked once all of the plan
+// is read (`checkTrain`), and what needs the model where the model is.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanTrain.h"
+
+#include "cleave/Support/Suggest.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace cleave;
+using namespace cleave::spmd;
+using namespace llvm;
+
+namespace {
+class TrainReader {
+public:
+  TrainReader(YamlReader &reader, PlanTrain &train) : reader(reader), train(train) {}
+
+  LogicalResult readEntry(StringRef key, yaml::KeyValueNode &entry);
+
+private:
+  LogicalResult readLoss(yaml::Node *node);
+  LogicalResult readLabels(yaml::Node *node, PlanLoss &loss);
+  LogicalResult readOptimizer(yaml::Node *node);
+  LogicalResult readRate(yaml::Node *node);
+  LogicalResult readGroup(yaml::Node *node);
+  LogicalResult readZero(yaml::Node *node);
+  LogicalResult readLora(yaml::Node *node);
+  LogicalResult readPatterns(yaml::Node *node, std::vector<PlanPattern> &patterns);
+  /// A finite number in [least, most].
+  LogicalResult readNumber(yaml::Node *node, double &number, double least, double most = HUGE_VAL);
+  template <typename Kind> LogicalResult readKind(yaml::Node *node, ArrayRef<const char *> words, Kind &kind);
+  /// One entry, or a list of them.
+  LogicalResult readSome(yaml::Node *node, StringRef what, function_ref<LogicalResult(yaml::Node *)> read);
+
+  YamlReader &reader;
+  PlanTrain &train;
+};
+} // namespace
+
+LogicalResult TrainReader::readNumber(yaml::Node *node, double &number, double least, double most) {
+  std::string text;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  if (StringRef(text).getAsDouble(number) || !std::isfinite(number) || number < least || number > most) {
+    std::string range = std::isinf(most) ? formatv("of at least {0:f0}", least).str()
+                                         : formatv("from {0:f0} to {1:f0}", least, most).str();
+    return reader.fail(node, "expected a number " + range + ", got '" + text + "'");
+  }
+  return success();
+}
+
+template <typename Kind>
+LogicalResult TrainReader::readKind(yaml::Node *node, ArrayRef<const char *> words, Kind &kind) {
+  std::string text;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  SmallVector<StringRef> known(words.begin(), words.end());
+  const auto *found = find(known, text);
+  if (found == known.end())
+    return reader.fail(node, "expected " + join(ArrayRef(known).drop_back(), ", ") + " or " + known.back() + ", got '" +
+                                 text + "'" + suggestNames(text, known));
+  kind = static_cast<Kind>(found - known.begin());
+  return success();
+}
+
+LogicalResult TrainReader::readSome(yaml::Node *node, StringRef what, function_ref<LogicalResult(yaml::Node *)> read) {
+  return isa_and_present<yaml::SequenceNode>(node) ? reader.readSequence(node, what, read) : read(node);
+}
+
+LogicalResult TrainReader::readPatterns(yaml::Node *node, std::vector<PlanPattern> &patterns) {
+  return readSome(node, "patterns of parameters, such as [\"*bias\", \"*norm*\"]",
+                  [&](yaml::Node *one) { return reader.readPattern(one, patterns.emplace_back()); });
+}
+
+//===----------------------------------------------------------------------===//
+// The loss
+//===----------------------------------------------------------------------===//
+
+/// The name of an input, or `{next: INPUT}`.
+LogicalResult TrainReader::readLabels(yaml::Node *node, PlanLoss &loss) {
+  if (!isa_and_present<yaml::MappingNode>(node)) {
+    loss.labels.place = reader.placeOf(node);
+    return reader.readText(node, loss.labels.text);
+  }
+  return reader.readMapping(node, "an input of tokens, {next: input_ids}", {"next"},
+                            [&](StringRef, yaml::KeyValueNode &entry) {
+                              loss.next.emplace().place = reader.placeOf(entry.getValue());
+                              return reader.readText(entry.getValue(), loss.next->text);
+                            });
+}
+
+LogicalResult TrainReader::readLoss(yaml::Node *node) {
+  PlanLoss loss;
+  loss.place = reader.placeOf(node);
+  bool hasKind = false, isOutput = false;
+  StringRef ofClasses;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "kind")
+      return hasKind = true, readKind(value, kLossWords, loss.kind);
+    if (key == "of" || key == "output") {
+      isOutput |= key == "output";
+      loss.of.place = reader.placeOf(value);
+      return reader.readText(value, loss.of.text);
+    }
+    if (key == "labels")
+      return readLabels(value, loss);
+    if (key == "weight")
+      return readNumber(value, loss.weight, 0);
+    ofClasses = key;
+    if (key == "smoothing")
+      return readNumber(value, loss.smoothing, 0, 1);
+    if (key == "classes")
+      return reader.readInteger(value, loss.classes.emplace(), 0, 1000);
+    return reader.readInteger(value, loss.ignored.emplace(), INT64_MIN, INT64_MAX);
+  };
+  if (failed(reader.readMapping(node, "a loss, such as {kind: cross_entropy, of: logits}",
+                                {"kind", "of", "output", "labels", "weight", "smoothing", "classes", "ignore"},
+                                readEntry)))
+    return failure();
+  if (isOutput && (hasKind || !ofClasses.empty()))
+    return reader.fail(node, "a loss that the model gives has no kind, and nothing of one: 'output' alone");
+  if (isOutput)
+    loss.kind = PlanLoss::Kind::Output;
+  if (!isOutput && (!hasKind || loss.of.text.empty()))
+    return reader.fail(node, "a loss needs 'kind' and 'of', or 'output' where the model gives one");
+  bool hasClasses = loss.kind == PlanLoss::Kind::CrossEntropy || loss.kind == PlanLoss::Kind::Nll;
+  if (!hasClasses && (!ofClasses.empty() || loss.next))
+    return reader.fail(node, "'" + (loss.next ? StringRef("next") : ofClasses) +
+                                 "' is about labels of classes: of cross_entropy and nll");
+  if (loss.kind == PlanLoss::Kind::Nll && loss.smoothing != 0)
+    return reader.fail(node, "'smoothing' is about cross_entropy");
+  train.losses.push_back(std::move(loss));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The optimizer
+//===----------------------------------------------------------------------===//
+
+LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
+  using Kind = PlanOptimizer::Kind;
+  PlanOptimizer &optimizer = train.optimizer;
+  optimizer.place = reader.placeOf(node);
+  if (isa_and_present<yaml::ScalarNode>(node)) {
+    if (failed(readKind(node, kOptimizerWords, optimizer.kind)))
+      return failure();
+    optimizer.decay = optimizer.kind == Kind::AdamW ? 0.01 : 0;
+    return success();
+  }
+  std::optional<double> decay;
+  bool hasKind = false;
+  std::string other;
+  SmallVector<StringRef, 4> said;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "kind")
+      return hasKind = true, readKind(value, kOptimizerWords, optimizer.kind);
+    said.push_back(key);
+    if (key == "beta")
+      return readNumber(value, optimizer.beta, 0, 1);
+    if (key == "epsilon")
+      return readNumber(value, optimizer.epsilon, 0);
+    if (key == "decay")
+      return readNumber(value, decay.emplace(), 0);
+    size_t count = 0;
+    if (failed(reader.readSequence(value, "two numbers, such as [0.9, 0.999]", [&](yaml::Node *one) -> LogicalResult {
+          if (count == 2)
+            return reader.fail(one, "expected two numbers");
+          return readNumber(one, optimizer.betas[count++], 0, 1);
+        })))
+      return failure();
+    return count == 2 ? success() : reader.fail(value, "expected two numbers, such as [0.9, 0.999]");
+  };
+  if (failed(reader.readMapping(node, "an optimizer, such as {kind: adamw, decay: 0.01}",
+                                {"kind", "beta", "betas", "epsilon", "decay"}, readEntry)))
+    return failure();
+  if (!hasKind)
+    return reader.fail(node, "an optimizer needs a 'kind'");
+  Kind kind = optimizer.kind;
+  bool isOne = kind == Kind::Momentum || kind == Kind::Nesterov;
+  bool isTwo = kind == Kind::Adam || kind == Kind::AdamW || kind == Kind::Lamb;
+  for (StringRef key : said)
+    if ((key == "beta" && !isOne) || (key == "betas" && !isTwo) ||
+        (key == "epsilon" && !isTwo && kind != Kind::Adagrad))
+      return reader.fail(node, "'" + key + "' is not a number of '" + kOptimizerWords[int(kind)] + "'");
+  optimizer.decay = decay.value_or(kind == Kind::AdamW ? 0.01 : 0);
+  return success();
+}
+
+LogicalResult TrainReader::readRate(yaml::Node *node) {
+  PlanRate &rate = train.rate;
+  rate.place = reader.placeOf(node);
+  auto *word = dyn_cast_if_present<yaml::ScalarNode>(node);
+  if (word && word->getRawValue() == "input")
+    return rate.kind = PlanRate::Kind::Input, success();
+  if (word)
+    return readNumber(node, rate.peak, 0);
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "kind")
+      return readKind(value, kRateWords, rate.kind);
+    if (key == "peak")
+      return readNumber(value, rate.peak, 0);
+    if (key == "floor")
+      return readNumber(value, rate.floor, 0);
+    return reader.readInteger(value, key == "warmup" ? rate.warmup : rate.steps, 0, INT32_MAX);
+  };
+  if (failed(reader.readMapping(node, "a number, input, or a mapping such as {kind: cosine, peak: 1e-4, steps: 1000}",
+                                {"kind", "peak", "floor", "warmup", "steps"}, readEntry)))
+    return failure();
+  bool falls = rate.kind == PlanRate::Kind::Linear || rate.kind == PlanRate::Kind::Cosine;
+  if (falls && rate.steps == 0)
+    return reader.fail(node, Twine("rate '") + kRateWords[int(rate.kind)] + "' needs 'steps'");
+  if (falls && rate.steps <= rate.warmup)
+    return reader.fail(node, "'warmup' takes " + Twine(rate.warmup) + " of " + Twine(rate.steps) + " steps");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What is trained, and where states are
+//===----------------------------------------------------------------------===//
+
+LogicalResult TrainReader::readGroup(yaml::Node *node) {
+  PlanGroup group;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    if (key == "tensors")
+      return readPatterns(entry.getValue(), group.tensors);
+    return key == "decay" ? readNumber(entry.getValue(), group.decay.emplace(), 0)
+                          : readNumber(entry.getValue(), group.rate, 0);
+  };
+  if (failed(reader.readMapping(node, "a group, such as {tensors: [\"*bias\"], decay: 0}", {"tensors", "decay", "rate"},
+                                readEntry)))
+    return failure();
+  if (group.tensors.empty())
+    return reader.fail(node, "a group needs 'tensors'");
+  train.groups.push_back(std::move(group));
+  return success();
+}
+
+LogicalResult TrainReader::readZero(yaml::Node *node) {
+  PlanZero zero;
+  zero.place = reader.placeOf(node);
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "axis")
+      return zero.place = reader.placeOf(value), reader.readText(value, zero.axis);
+    if (key == "min_bytes")
+      return reader.readInteger(value, zero.minBytes, 0, INT64_MAX);
+    if (failed(reader.readInteger(value, zero.stage, INT32_MIN, INT32_MAX)))
+      return failure();
+    return zero.stage >= 1 && zero.stage <= 3
+               ? success()
+               : reader.fail(value, "'zero' has the stages 1, 2 and 3, got " + Twine(zero.stage));
+  };
+  if (failed(reader.readMapping(node, "an axis and a stage, such as {axis: data, stage: 1}",
+                                {"axis", "stage", "min_bytes"}, readEntry)))
+    return failure();
+  if (zero.axis.empty())
+    return reader.fail(node, "'zero' needs an 'axis'");
+  train.zero.push_back(std::move(zero));
+  return success();
+}
+
+LogicalResult TrainReader::readLora(yaml::Node *node) {
+  PlanLora &lora = train.lora.emplace();
+  lora.place = reader.placeOf(node);
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    if (key == "tensors")
+      return readPatterns(entry.getValue(), lora.tensors);
+    return key == "rank" ? reader.readInteger(entry.getValue(), lora.rank, 1, INT32_MAX)
+                         : readNumber(entry.getValue(), lora.alpha, 0);
+  };
+  if (failed(reader.readMapping(node,
+                                "weights and a rank, such as {tensors: [\"*.q_proj.weight\"], rank: 8, alpha: 16}",
+                                {"tensors", "rank", "alpha"}, readEntry)))
+    return failure();
+  return lora.tensors.empty() ? reader.fail(node, "'lora' needs 'tensors'") : success();
+}
+
+LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
+  yaml::Node *value = entry.getValue();
+  if (key == "loss")
+    return readSome(value, "losses", [&](yaml::Node *one) { return readLoss(one); });
+  if (key == "optimizer")
+    return readOptimizer(value);
+  if (key == "rate")
+    return readRate(value);
+  if (key == "freeze")
+    return readPatterns(value, train.freeze);
+  if (key == "only")
+    return readPatterns(value, train.only);
+  if (key == "groups")
+    return reader.readSequence(value, "groups of parameters", [&](yaml::Node *one) { return readGroup(one); });
+  if (key == "lora")
+    return readLora(value);
+  if (key == "clip")
+    return readNumber(value, train.clip.emplace(), 0);
+  return readSome(value, "axes and stages", [&](yaml::Node *one) { return readZero(one); });
+}
+
+LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, PlanTrain &train) {
+  train.place = reader.placeOf(node);
+  TrainReader section(reader, train);
+  if (failed(
+          reader.readMapping(node, "a loss and an optimizer",
+                             {"loss", "optimizer", "rate", "freeze", "only", "groups", "clip", "zero", "lora"},
+                             [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
+    return failure();
+  if (train.losses.empty())
+    return reader.fail(node, "'train' needs a loss: 'loss: {kind: cross_entropy, of: OUTPUT}', or 'loss: {output: "
+                             "NAME}' where the model has one");
+  if (!train.optimizer.place.line)
+    return reader.fail(node, Twine("'train' needs an optimizer: ") + join(ArrayRef(kOptimizerWords).drop_back(), ", ") +
+                                 " or " + std::end(kOptimizerWords)[-1]);
+  if (!train.freeze.empty() && !train.only.empty())
+    return reader.fail(node, "'freeze' and 'only' say both what is trained");
+  if (train.lora && !(train.freeze.empty() && train.only.empty()))
+    return reader.fail(node, "'lora' trains adapters alone: 'freeze' and 'only' say nothing more");
+  return success();
+}
+
+LogicalResult cleave::spmd::parseTrain(StringRef text, StringRef file, PlanTrain &train, PlanError &error) {
+  YamlReader reader(text, file, error);
+  yaml::Node *root = reader.open();
+  return root && succeeded(readTrain(reader, root, train)) ? reader.close() : failure();
+}
+
+/// Axes of `zero` are those of the mesh, each once, and not the pipeline's.
+LogicalResult cleave::spmd::checkTrain(const Plan &plan, PlanError &error) {
+  if (!plan.train)
+    return success();
+  SmallVector<StringRef> seen;
+  for (const PlanZero &zero : plan.train->zero) {
+    SmallVector<StringRef> names;
+    for (const MeshAxis &axis : plan.getInnerAxes())
+      names.push_back(axis.name);
+    if (!is_contained(names, zero.axis)) {
+      error = {zero.place,
+               "'zero' is over \"" + zero.axis + "\", which is not an axis of the mesh" +
+                   suggestNames(zero.axis, names),
+               {}};
+      return failure();
+    }
+    if (is_contained(seen, zero.axis)) {
+      error = {zero.place, "'zero' is over \"" + zero.axis + "\" twice", {}};
+      return failure();
+    }
+    seen.push_back(zero.axis);
+  }
+  return success();
+}
+
+/// `word(..)`, which no tensor of a model is called.
+static bool isRoleName(StringRef pattern) {
+  static constexpr StringRef words[] = {"m", "v", "master", "grad", "next"};
+  size_t open = pattern.find('(');
+  return open != StringRef::npos && pattern.ends_with(")") && is_contained(words, pattern.take_front(open));
+}
+
+std::pair<Plan, Plan> cleave::spmd::splitForTraining(const Plan &plan) {
+  auto isOfStep = [&](const PlanRule &rule) {
+    return rule.target == PlanRule::Target::Tensor &&
+           (isRoleName(rule.pattern) || any_of(plan.train->losses, [&](const PlanLoss &loss) {
+              return loss.kind != PlanLoss::Kind::Output && !loss.next && loss.labels.text == rule.pattern;
+            }));
+  };
+  std::pair<Plan, Plan> parts(plan, plan);
+  erase_if(parts.first.rules, isOfStep);
+  erase_if(parts.second.rules, [&](const PlanRule &rule) { return !isOfStep(rule); });
+  parts.first.states.clear();
+  parts.second.states.clear();
+  return parts;
+}

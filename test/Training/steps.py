@@ -1,0 +1,297 @@
+"""Steps of training (`--train`) against numpy: the loss and every next weight and state, step after step, on one device and on meshes.
+
+    steps.py BUILD_DIR [CASE...]
+
+A model is ONNX text with its weights; its loss is written once more in numpy, whose gradients are central differences in f64, and so are
+the formulas of the optimizers (those of torch.optim). Three steps are taken, each from what the one before has left.
+"""
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import numpy_helper, parser
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+
+STEPS = 3
+RTOL, ATOL = 1e-6, 1e-9
+
+
+def numbers(*shape, seed=0, low=-1.0, high=1.0):
+    return np.random.default_rng([seed, *shape]).uniform(low, high, shape)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+#===--- Models: text, inputs, weights, labels, and the loss in numpy ---------===#
+
+def regression():
+    """Two layers; what is said of the loss is the plan's."""
+    return dict(text="f (double[8, 6] x) => (double[8, 4] y) { h = MatMul(x, w) k = Add(h, b) a = Tanh(k) y = MatMul(a, v) }",
+                inputs={"x": numbers(8, 6)}, labels=numbers(8, 4, seed=1),
+                weights={"w": numbers(6, 8), "b": numbers(8), "v": numbers(8, 4)},
+                of=lambda w, i: np.tanh(i["x"] @ w["w"] + w["b"]) @ w["v"])
+
+
+def classifier():
+    """Embeddings, of which rows are read twice, and classes."""
+    return dict(text="f (int64[8] ids) => (double[8, 6] y) { e = Gather(table, ids) h = MatMul(e, w) k = Relu(h) s = MatMul(k, v) y = Add(s, b) }",
+                inputs={"ids": np.arange(8) * 3 % 5}, labels=np.array([1, 0, 3, 5, 2, 2, 4, 1]),
+                weights={"table": numbers(5, 4), "w": numbers(4, 8, seed=2), "v": numbers(8, 6), "b": numbers(6)},
+                of=lambda w, i: np.maximum(w["table"][i["ids"]] @ w["w"], 0) @ w["v"] + w["b"])
+
+
+def tied():
+    """A model of language whose table is its head, too."""
+    def logits(w, i):
+        x = w["table"][i["ids"]]
+        mean = x.mean(-1, keepdims=True)
+        n = (x - mean) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * w["scale"]
+        return n @ w["table"].T
+    return dict(text="f (int64[2, 5] ids) => (double[2, 5, 8] y) { e = Gather(table, ids) n = LayerNormalization<epsilon = 0.00001>(e, scale) t = Transpose<perm = [1, 0]>(table) y = MatMul(n, t) }",
+                inputs={"ids": np.array([[1, 4, 2, 7, 0], [3, 3, 6, 5, 1]])}, labels=None,
+                weights={"table": numbers(8, 4), "scale": numbers(4, low=0.5)}, of=logits)
+
+
+def image():
+    """A convolution, a norm with given statistics, a pool."""
+    def logits(w, i):
+        x = np.pad(i["x"], ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+        h = np.einsum("nchwij,ocij->nohw", windows, w["k"])
+        shape = (1, -1, 1, 1)
+        h = (h - w["mean"].reshape(shape)) / np.sqrt(w["variance"].reshape(shape) + 1e-5) * w["scale"].reshape(shape) + w["bias"].reshape(shape)
+        return (h * (h > 0)).mean((2, 3)) @ w["head"]
+    return dict(text="f (double[4, 2, 4, 4] x) => (double[4, 3] y) { h = Conv<pads = [1, 1, 1, 1]>(x, k) n = BatchNormalization(h, scale, bias, mean, variance) a = Relu(n) "
+                     "p = GlobalAveragePool(a) s = Constant<value = int64[2] {4, 4}>() q = Reshape(p, s) y = MatMul(q, head) }",
+                inputs={"x": numbers(4, 2, 4, 4)}, labels=np.array([0, 2, 1, 1]),
+                weights={"k": numbers(4, 2, 3, 3), "scale": numbers(4, low=0.5), "bias": numbers(4), "mean": numbers(4, seed=3), "variance": numbers(4, low=0.4),
+                         "head": numbers(4, 3)}, frozen={"mean", "variance"}, of=logits)
+
+
+def given():
+    """The model gives a loss itself."""
+    return dict(text="f (double[8, 3] x, double[8] t) => (double y) { h = MatMul(x, w) e = Sub(h, t) q = Mul(e, e) y = ReduceMean<keepdims = 0>(q) }",
+                inputs={"x": numbers(8, 3), "t": numbers(8)}, labels=None, weights={"w": numbers(3)}, of=lambda w, i: np.mean((i["x"] @ w["w"] - i["t"])**2))
+
+
+#===--- Losses ---------------------------------------------------------------===#
+
+def cross_entropy(ignore=None, smoothing=0.0):
+    def loss(y, t):
+        logs = np.log(softmax(y)).reshape(-1, y.shape[-1])
+        t = t.reshape(-1)
+        counts = np.ones(t.shape, bool) if ignore is None else t != ignore
+        picked = logs[np.arange(len(t)), np.where(counts, t, 0)]
+        terms = -(1 - smoothing) * picked - smoothing * logs.mean(-1)
+        return terms[counts].mean()
+    return loss
+
+
+def next_tokens(y, ids):
+    return cross_entropy()(y[:, :-1], ids[:, 1:])
+
+
+LOSSES = {
+    "mse": ("{kind: mse, of: y}", lambda y, t: np.mean((y - t)**2)), "l1": ("{kind: l1, of: y}", lambda y, t: np.mean(np.abs(y - t))),
+    "bce": ("{kind: bce, of: y}", lambda y, t: np.mean(np.log1p(np.exp(y)) - y * t)),
+    "classes": ("{kind: cross_entropy, of: y}", cross_entropy()),
+    "ignored": ("{kind: cross_entropy, of: y, ignore: 2}", cross_entropy(2)),
+    "smoothed": ("{kind: cross_entropy, of: y, smoothing: 0.1}", cross_entropy(smoothing=0.1)),
+    "next": ("{kind: cross_entropy, of: y, labels: {next: ids}}", next_tokens),
+    "output": ("{output: y}", lambda y, t: y),
+    "two": ("[{kind: mse, of: y, weight: 0.25}, {kind: l1, of: y}]", lambda y, t: 0.25 * np.mean((y - t)**2) + np.mean(np.abs(y - t))),
+}
+
+
+#===--- Optimizers: (weight, gradient, states, n, rate, decay) -> (weight, states) ---===#
+
+def sgd(w, g, s, n, r, d):
+    return w - r * (g + d * w), s
+
+
+def momentum(w, g, s, n, r, d, nesterov=False):
+    g = g + d * w
+    m = 0.8 * s["m"] + g
+    return w - r * (g + 0.8 * m if nesterov else m), {"m": m}
+
+
+def moments(g, s, n):
+    m, v = 0.9 * s["m"] + 0.1 * g, 0.99 * s["v"] + 0.01 * g * g
+    return m / (1 - 0.9**n) / (np.sqrt(v / (1 - 0.99**n)) + 1e-6), {"m": m, "v": v}
+
+
+def adam(w, g, s, n, r, d):
+    u, s = moments(g + d * w, s, n)
+    return w - r * u, s
+
+
+def adamw(w, g, s, n, r, d):
+    u, s = moments(g, s, n)
+    return w * (1 - r * d) - r * u, s
+
+
+def adagrad(w, g, s, n, r, d):
+    g = g + d * w
+    v = s["v"] + g * g
+    return w - r * g / (np.sqrt(v) + 1e-6), {"v": v}
+
+
+def lamb(w, g, s, n, r, d):
+    u, s = moments(g, s, n)
+    u = u + d * w
+    return w - r * np.linalg.norm(w) / np.linalg.norm(u) * u, s
+
+
+BETAS = "betas: [0.9, 0.99], epsilon: 1e-6"
+OPTIMIZERS = {
+    "sgd": ("kind: sgd", sgd, ""), "momentum": ("kind: momentum, beta: 0.8", momentum, "m"),
+    "nesterov": ("kind: nesterov, beta: 0.8", lambda *x: momentum(*x, nesterov=True), "m"), "adam": (f"kind: adam, {BETAS}", adam, "mv"),
+    "adamw": (f"kind: adamw, {BETAS}", adamw, "mv"), "adagrad": ("kind: adagrad, epsilon: 1e-6", adagrad, "v"), "lamb": (f"kind: lamb, {BETAS}", lamb, "mv"),
+}
+
+
+def cosine(n):
+    return 0.05 * (n + 1) / 2 if n < 2 else 0.01 + 0.04 * (1 + np.cos(np.pi * (n - 2) / 6)) / 2
+
+
+RATES = {"constant": ("0.05", lambda n: 0.05), "cosine": ("{kind: cosine, peak: 0.05, floor: 0.01, warmup: 2, steps: 8}", cosine),
+         "linear": ("{kind: linear, peak: 0.05, steps: 4}", lambda n: 0.05 * (1 - n / 4)),
+         "warmup": ("{kind: constant, peak: 0.05, warmup: 4}", lambda n: 0.05 * min(1, (n + 1) / 4))}
+
+
+#===--- A step in numpy ------------------------------------------------------===#
+
+def gradients(total, weights, trained):
+    found = {}
+    for name in trained:
+        found[name] = np.zeros(weights[name].shape)
+        for place in np.ndindex(weights[name].shape):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = weights[name].copy()
+                moved[place] += step
+                ends.append(total({**weights, name: moved}))
+            found[name][place] = (ends[0] - ends[1]) / 2e-5
+    return found
+
+
+class Case:
+    def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", also=""):
+        self.model, self.loss, self.optimizer, self.rate, self.decay = model(), loss, optimizer, rate, decay
+        self.mesh, self.rules, self.groups, self.clip, self.zero, self.also = mesh, rules, groups, clip, zero, also
+        self.frozen = set(frozen) | self.model.get("frozen", set())
+        self.freeze = frozen
+
+    def plan(self):
+        words = [f"loss: {LOSSES[self.loss][0]}", f"optimizer: {{{OPTIMIZERS[self.optimizer][0]}, decay: {self.decay}}}", f"rate: {RATES[self.rate][0]}"]
+        words += [f"freeze: [{', '.join(self.freeze)}]"] * bool(self.freeze) + [f"groups: {self.groups}"] * bool(self.groups)
+        words += [f"clip: {self.clip}"] * (self.clip is not None) + [f"zero: {self.zero}"] * bool(self.zero)
+        lines = ["train:", *("  " + word for word in words)]
+        if self.mesh:
+            lines += [f"mesh: {{{self.mesh}}}", "shard:", *(f"  - {{tensor: {name}, dims: {dims}}}" for name, dims in self.rules)]
+        return "\n".join(lines) + "\n"
+
+    def group(self, name):
+        """(decay, factor of the rate): `groups` are of biases."""
+        return (0.0, 0.5) if self.groups and name == "b" else (self.decay, 1.0)
+
+    def expect(self, weights, states, n):
+        """Loss, weights, states after the step."""
+        model, loss = self.model, LOSSES[self.loss][1]
+        labels = model["inputs"].get("ids") if self.loss == "next" else model["labels"]
+        total = lambda w: float(loss(model["of"](w, model["inputs"]), labels))
+        trained = [name for name in weights if name not in self.frozen]
+        found = raw = gradients(total, weights, trained)
+        if self.clip is not None:
+            norm = np.sqrt(sum(np.sum(g * g) for g in found.values()))
+            found = {name: g * min(1, self.clip / (norm + 1e-6)) for name, g in found.items()}
+        new, kept = dict(weights), {}
+        for name in trained:
+            decay, factor = self.group(name)
+            new[name], kept[name] = OPTIMIZERS[self.optimizer][1](weights[name], found[name], states[name], n + 1, RATES[self.rate][1](n) * factor, decay)
+        return total(weights), new, kept, raw
+
+
+def onnx_model(model):
+    made = parser.parse_model('<ir_version: 10, opset_import: ["": 18]> ' + model["text"])
+    for name, array in model["weights"].items():
+        made.graph.initializer.append(numpy_helper.from_array(array, name))
+    return made
+
+
+def problem(build, case, folder, number):
+    path, plan, inputs, outputs = (os.path.join(folder, f"{number}.{suffix}") for suffix in ("onnx", "yaml", "in.npz", "out.npz"))
+    onnx.save(onnx_model(case.model), path)
+    with open(plan, "w") as file:
+        file.write(case.plan())
+    weights = case.model["weights"]
+    words = OPTIMIZERS[case.optimizer][2]
+    trained = [name for name in weights if name not in case.frozen]
+    states = {name: {word: np.zeros(weights[name].shape) for word in words} for name in trained}
+    got = {"count": np.int64(0), **{name: weights[name] for name in trained}, **{f"{word}({name})": states[name][word] for name in trained for word in words}}
+    for n in range(STEPS):
+        labels = {} if case.model["labels"] is None else {"labels": case.model["labels"]}
+        np.savez(inputs, **case.model["inputs"], **labels, **got)
+        done = harness.cleave(build, "run", path, "--train", "--plan", plan, "--inputs", inputs, "--outputs", outputs, "--quiet", *(["--check"] if case.mesh else []))
+        if done.returncode:
+            return f"step {n}, exit {done.returncode}: {(done.stderr + done.stdout)[-700:]}"
+        loss, weights, states, slopes = case.expect(weights, states, n)
+        expected = {"out:loss": loss, "out:next(count)": n + 1, **{f"out:next({name})": weights[name] for name in trained},
+                    **{f"out:next({word}({name}))": states[name][word] for name in trained for word in words}}
+        if case.mesh:
+            expected |= {f"out:grad({name})": slopes[name] for name in trained}
+        # Outputs of ranks have a prefix.
+        found = {key.removeprefix("out:"): value for key, value in np.load(outputs).items()}
+        rate = found["rate"]
+        if abs(rate - RATES[case.rate][1](n)) > 1e-7:
+            return f"step {n}: the rate is {rate}"
+        wrong = harness.difference(found, {key: np.asarray(value) for key, value in expected.items()}, RTOL, ATOL)
+        if wrong:
+            return f"step {n}: {wrong}"
+        got = {key[len("next("):-1]: value for key, value in found.items() if key.startswith("next(")}
+    return None
+
+
+DATA = [("x", "[data, _]"), ("labels", "[data, _]")]
+CASES = {
+    **{f"loss {name}": (regression, name) for name in ("mse", "l1", "bce", "two")},
+    **{f"loss of {name}": (classifier, name) for name in ("classes", "ignored", "smoothed")},
+    "loss that the model gives": (given, "output"), "next tokens, a tied table": (tied, "next", "adam"), "a convolution": (image, "classes", "momentum"),
+    **{name: (regression, "mse", name) for name in OPTIMIZERS}, **{f"{name} with decay": (regression, "mse", name, "constant", 0.1) for name in OPTIMIZERS},
+    **{f"rate {name}": (regression, "mse", "sgd", name) for name in RATES},
+}
+KEYS = {
+    "frozen": dict(model=regression, loss="mse", optimizer="adamw", frozen=("w", "b")),
+    "groups": dict(model=regression, loss="mse", optimizer="adamw", decay=0.1, groups='[{tensors: ["b"], decay: 0, rate: 0.5}]'),
+    "clipped": dict(model=regression, loss="mse", clip=0.1), "not clipped": dict(model=regression, loss="mse", clip=100.0),
+    "data parallel": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA),
+    "data parallel over four, clipped": dict(model=regression, loss="mse", optimizer="adam", mesh="data: 4", rules=DATA, clip=0.1),
+    "data parallel classes with labels that do not count": dict(model=classifier, loss="ignored", optimizer="adam", mesh="data: 4", rules=[("ids", "[data]")]),
+    "tensor parallel": dict(model=regression, loss="mse", optimizer="adamw", mesh="model: 2", rules=[("w", "[_, model]"), ("v", "[model, _]")]),
+    "vocabulary parallel": dict(model=tied, loss="next", optimizer="adam", mesh="model: 2", rules=[("table", "[model, _]")]),
+    "classes over ranks": dict(model=classifier, loss="smoothed", optimizer="adam", mesh="model: 2", rules=[("v", "[_, model]")]),
+    **{f"ZeRO-{stage}": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}") for stage in (1, 2, 3)},
+    "ZeRO-1 and tensor parallel": dict(model=regression, loss="mse", optimizer="lamb", decay=0.1, mesh="data: 2, model: 2", rules=[*DATA, ("w", "[_, model]"), ("v", "[model, _]")],
+                                       zero="{axis: data, stage: 1, min_bytes: 0}"),
+    "a convolution, data parallel, ZeRO-3": dict(model=image, loss="classes", optimizer="adam", mesh="data: 2", rules=[("x", "[data, _, _, _]")], zero="{axis: data, stage: 3, min_bytes: 0}"),
+}
+
+
+def main():
+    build, names, _ = harness.arguments()
+    cases = {name: Case(*words) for name, words in CASES.items()} | {name: Case(**keys) for name, keys in KEYS.items()}
+    cases = harness.select(cases, names)
+    with tempfile.TemporaryDirectory() as folder:
+        numbered = {name: (case, number) for number, (name, case) in enumerate(cases.items())}
+        return harness.run(numbered, lambda case: problem(build, case[0], folder, case[1]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
