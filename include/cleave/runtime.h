@@ -111,8 +111,13 @@ CLEAVE_API void cleave_close(cleave_program *program) CLEAVE_NOEXCEPT;
  * read; the rest is filled in, and stays until the next run. Under MPI rank 0 gets outputs, others get null data. */
 CLEAVE_API cleave_status cleave_run(cleave_program *program, const cleave_tensor *inputs, size_t input_count,
                                     cleave_tensor *outputs, size_t output_count) CLEAVE_NOEXCEPT;
-/* Sets all states to zeros, as before the first run. */
+/* Sets all states to what they were before the first run: zeros, or weights, which are read again. */
 CLEAVE_API cleave_status cleave_reset_states(cleave_program *program) CLEAVE_NOEXCEPT;
+/* Writes all states into one safetensors file, whatever ranks hold of them; it appears whole or not at all. Reads them from one, written
+ * by a program with as many ranks or others; with only_parameters weights and statistics alone, all else is as before the first run.
+ * Under MPI all ranks call it, and see one disk. */
+CLEAVE_API cleave_status cleave_save(cleave_program *program, const char *path) CLEAVE_NOEXCEPT;
+CLEAVE_API cleave_status cleave_load(cleave_program *program, const char *path, int only_parameters) CLEAVE_NOEXCEPT;
 
 /* What went wrong in this thread's last call that failed: one line, until its next call. */
 CLEAVE_API const char *cleave_last_error(void) CLEAVE_NOEXCEPT;
@@ -126,6 +131,10 @@ CLEAVE_API cleave_status cleave_describe_input(const cleave_program *program, si
                                                cleave_tensor *tensor) CLEAVE_NOEXCEPT;
 CLEAVE_API cleave_status cleave_describe_output(const cleave_program *program, size_t variant, size_t index,
                                                 cleave_tensor *tensor) CLEAVE_NOEXCEPT;
+/* States, by the inputs that they are: what a run may be given, and finds as the run before has left it. */
+CLEAVE_API size_t cleave_state_count(const cleave_program *program) CLEAVE_NOEXCEPT;
+CLEAVE_API cleave_status cleave_describe_state(const cleave_program *program, size_t index,
+                                               cleave_tensor *tensor) CLEAVE_NOEXCEPT;
 
 /* Ranks of the program, and which one this process is (0 where they are threads). */
 CLEAVE_API uint32_t cleave_rank_count(const cleave_program *program) CLEAVE_NOEXCEPT;

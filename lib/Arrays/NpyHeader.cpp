@@ -289,6 +289,18 @@ Result<NpyArray> cleave::arrays::parseNpy(std::string_view bytes) {
   return std::move(header->array);
 }
 
+Result<NpyView> cleave::arrays::viewNpy(std::string_view bytes) {
+  Result<NpyHeader> header = parseNpyHeader(bytes);
+  if (!header)
+    return header.getError();
+  std::string_view data = bytes.substr(header->dataStart);
+  if (data.size() != header->dataBytes)
+    return makeError("it has ", data.size(), " bytes of elements, its shape needs ", header->dataBytes);
+  if (header->isFortranOrder)
+    return makeError("it is in Fortran order, in which samples do not lie one behind the other");
+  return NpyView{header->array.dtype, header->array.shape, data.data()};
+}
+
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//

@@ -6,8 +6,11 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/IndexRange.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
+#include "cleave/Program/Words.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -70,14 +73,49 @@ static LogicalResult addValue(exec::InputOp input, program::Tensor &tensor) {
   return success();
 }
 
-/// What is given or computed may be any value.
+/// What an argument of a step is for, and what it is called in a checkpoint: a parameter that is a part of another one as that.
+LogicalResult ProgramTables::addStep(exec::InputOp input, program::Tensor &tensor) {
+  if (auto word = input->getAttrOfType<StringAttr>(spmd::kRoleAttr)) {
+    for (auto role = program::StepRole::Batch; role <= program::StepRole::Scale;
+         role = program::StepRole(int(role) + 1))
+      if (word.getValue() == program::getWord(role))
+        tensor.role = role;
+    if (tensor.role == program::StepRole::None)
+      return input.emitOpError() << "has the role " << word << ", expected batch, parameter, optimizer, running, count "
+                                 << "or scale";
+  }
+  auto global = cast<RankedTensorType>(input.getGlobal());
+  Attribute attr = input->getAttr(nn::kOriginAttr), begins = input->getAttr(nn::kBeginsAttr);
+  if (!attr && begins && tensor.role == program::StepRole::Parameter && isa<DictionaryAttr>(begins)) {
+    nn::ParamOp param = source->params.lookup(nn::getBeginsParam(begins).getValue());
+    FailureOr<nn::LoadedBox> box = nn::getBeginning(input, begins, param, global);
+    if (failed(box))
+      return failure();
+    ArrayRef<int64_t> shape = cast<ShapedType>(param.getType()).getShape();
+    tensor.origin = {param.getSymName().str(), {box->starts.begin(), box->starts.end()}, shape.vec()};
+  }
+  if (!attr)
+    return success();
+  FailureOr<nn::Origin> origin = nn::readOrigin(input, attr, global);
+  if (failed(origin))
+    return failure();
+  tensor.origin.name = origin->name.str();
+  if (global.getShape() != ArrayRef<int64_t>(origin->shape)) {
+    tensor.origin.starts.assign(origin->starts.begin(), origin->starts.end());
+    tensor.origin.shape.assign(origin->shape.begin(), origin->shape.end());
+  }
+  return success();
+}
+
+/// What is given or computed may be any value, and is no argument.
 static LogicalResult addValue(exec::OutputOp, program::Tensor &) { return success(); }
+LogicalResult ProgramTables::addStep(exec::OutputOp, program::Tensor &) { return success(); }
 
 /// Several ranks of a pipeline may use one input: it has a place on each of them.
 template <typename Boundary>
 LogicalResult ProgramTables::addTensor(std::vector<program::Tensor> &tensors, Boundary boundary) {
   program::Tensor made = makeTensor(boundary);
-  if (failed(addValue(boundary, made)))
+  if (failed(addValue(boundary, made)) || failed(addStep(boundary, made)))
     return failure();
   size_t number = boundary.getIndex().value_or(tensors.size());
   tensors.resize(std::max(tensors.size(), number + 1));

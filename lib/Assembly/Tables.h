@@ -113,6 +113,8 @@ private:
   // Commands.cpp
   template <typename Boundary> program::Tensor makeTensor(Boundary boundary);
   template <typename Boundary> mlir::LogicalResult addTensor(std::vector<program::Tensor> &tensors, Boundary boundary);
+  mlir::LogicalResult addStep(exec::InputOp input, program::Tensor &tensor);
+  mlir::LogicalResult addStep(exec::OutputOp output, program::Tensor &tensor);
   program::Action makeAction(exec::RunOp op);
   program::Action makeAction(exec::CopyOp op);
   program::Action makeAction(exec::CollectiveOp op);

@@ -148,7 +148,13 @@ LogicalResult ProgramTables::addLoad(exec::LoadOp op) {
   SmallVector<size_t, 1> &known = loads[{source->role, *weight}];
   auto same = llvm::find_if(known, [&](size_t index) { return isSame(role.loads[index], load); });
   bool isNew = same == known.end() || program.variants.empty();
-  if (!isNew) {
+  // A state's bytes are one for all variants, and so is what they begin as.
+  if (role.buffers[load.target.buffer].kind == program::BufferKind::State) {
+    if (isNew && !program.variants.empty())
+      return op.emitOpError() << "begins a state as '" << program.weights[load.weight].name
+                              << "', and another variant begins it otherwise";
+    program.version = std::max(program.version, program::kBeginsVersion);
+  } else if (!isNew) {
     load.target.offset.base = role.loads[*same].target.offset.base;
   } else if (!program.variants.empty()) {
     program::Buffer &buffer = role.buffers[load.target.buffer];

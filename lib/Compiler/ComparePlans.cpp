@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/NumberedName.h"
@@ -74,7 +75,7 @@ static void readWeights(Taken &taken) {
   if (!func)
     return;
   for (BlockArgument argument : func.getArguments())
-    if (func.getArgAttr(argument.getArgNumber(), spmd::kParameterAttr))
+    if (spmd::isParameter(func, argument.getArgNumber()))
       noteWeight(taken, spmd::getArgumentName(func, argument.getArgNumber()), argument.getType());
   func->walk([&](spmd::ParameterOpInterface parameter) {
     noteWeight(taken, parameter.getParameterName(), parameter->getResult(0).getType());

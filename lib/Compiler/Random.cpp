@@ -16,6 +16,7 @@
 
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Reference/Begins.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/DenseSet.h"
@@ -178,11 +179,11 @@ template <typename Draw> static void fillFloats(Tensor &tensor, Draw draw) {
     fill<uint16_t>(tensor, draw);
 }
 
-static Tensor drawTensor(RankedTensorType type, int64_t range, Generator &generator) {
+static Tensor drawTensor(RankedTensorType type, int64_t range, bool isPositive, Generator &generator) {
   Tensor tensor = Tensor::zeros(type);
   Type element = type.getElementType();
   double deviation = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(range, 1)));
-  auto normal = [&] { return deviation * generator.normal(); };
+  auto normal = [&] { return deviation * (isPositive ? std::fabs(generator.normal()) : generator.normal()); };
   auto integer = [&] { return generator.below(range); };
   if (element.isF32())
     fill<float>(tensor, normal);
@@ -204,13 +205,17 @@ static Tensor drawTensor(RankedTensorType type, int64_t range, Generator &genera
 SmallVector<Tensor> cleave::drawInputs(func::FuncOp func, uint64_t seed, const InputRanges &ranges) {
   Generator generator(seed);
   SmallVector<Tensor> inputs;
+  FailureOr<SmallVector<std::optional<reference::Beginning>>> beginnings = reference::getBeginnings(func);
   for (auto [name, type] : llvm::zip_equal(getInputNames(func), getInputTypes(func))) {
     auto range = ranges.find(name);
     int64_t known = range == ranges.end() ? getDefaultRange(type.getElementType()) : range->second;
     std::optional<Tensor> fixed = getFixedValue(func, inputs.size());
-    inputs.push_back(drawTensor(type, known, generator));
-    if (fixed)
-      inputs.back() = *fixed;
+    std::optional<reference::Beginning> begins;
+    if (succeeded(beginnings))
+      begins = (*beginnings)[inputs.size()];
+    inputs.push_back(drawTensor(type, known, /*isPositive=*/begins.has_value(), generator));
+    if (fixed || (begins && begins->isParameter))
+      inputs.back() = fixed ? *fixed : begins->value;
   }
   return inputs;
 }

@@ -13,6 +13,7 @@
 #include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Reference/Begins.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Runtime/Device.h"
 #include "cleave/Support/Status.h"
@@ -26,6 +27,7 @@ struct ModelRun::State {
 
   bool load();
   llvm::Expected<SmallVector<Tensor>> makeInputs();
+  SmallVector<Tensor> leaveOutBeginnings(SmallVector<Tensor> given);
   std::optional<SmallVector<Tensor>> runProgram(ArrayRef<RankedTensorType> types);
   SmallVector<Tensor> runOnOneDevice();
 
@@ -141,6 +143,16 @@ bool ModelRun::prepare() {
 // Running
 //===----------------------------------------------------------------------===//
 
+/// What states begin as the program knows by itself: it is given nothing else, so that its own loads are what is run. A tensor that
+/// was given in a file stays, unless it is just that.
+SmallVector<Tensor> ModelRun::State::leaveOutBeginnings(SmallVector<Tensor> given) {
+  FailureOr<SmallVector<std::optional<reference::Beginning>>> beginnings = reference::getBeginnings(unsharded);
+  for (unsigned index = 0; succeeded(beginnings) && index < given.size(); ++index)
+    if (const auto &begins = (*beginnings)[index]; begins && begins->value.getBytes() == given[index].getBytes())
+      given[index] = Tensor();
+  return given;
+}
+
 /// Compiles what is left of the way, and runs that in this process. Nothing after an error.
 std::optional<SmallVector<Tensor>> ModelRun::State::runProgram(ArrayRef<RankedTensorType> types) {
   std::unique_ptr<Assembly> made = compilation.makeProgram(".");
@@ -149,7 +161,7 @@ std::optional<SmallVector<Tensor>> ModelRun::State::runProgram(ArrayRef<RankedTe
   llvm::Expected<std::unique_ptr<runtime::Executor>> executor =
       openProgram(*made, ".", getExecutorOptions(compilation.getOptions()));
   llvm::Expected<SmallVector<Tensor>> results =
-      executor ? cleave::runProgram(**executor, inputs, types) : executor.takeError();
+      executor ? cleave::runProgram(**executor, leaveOutBeginnings(inputs), types) : executor.takeError();
   if (results) {
     libraries.clear();
     windows.reset();

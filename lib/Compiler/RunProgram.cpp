@@ -39,8 +39,9 @@ llvm::Expected<SmallVector<Tensor>> cleave::runProgram(runtime::Executor &execut
                      variant.outputs.size(), inputs.size(), outputs.size());
   std::vector<runtime::Argument> arguments;
   for (auto [input, tensor] : llvm::zip_equal(variant.inputs, inputs))
-    arguments.push_back(
-        {input.name, program.types[input.type].element, tensor.getType().getShape().vec(), tensor.getBytes().data()});
+    if (tensor.getType())
+      arguments.push_back(
+          {input.name, program.types[input.type].element, tensor.getType().getShape().vec(), tensor.getBytes().data()});
   std::vector<std::string> wanted;
   for (const program::Tensor &output : variant.outputs)
     wanted.push_back(output.name);

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Program/IndexRange.h"
+#include "cleave/Reference/Begins.h"
 #include "cleave/Support/Npz.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
@@ -241,9 +242,16 @@ llvm::Expected<SmallVector<Tensor>> cleave::readInputs(func::FuncOp func, String
   llvm::Expected<NpzArrays> arrays = readNpz(path, isWanted);
   if (!arrays)
     return arrays.takeError();
+  FailureOr<SmallVector<std::optional<reference::Beginning>>> beginnings = reference::getBeginnings(func);
+  if (failed(beginnings))
+    return makeError("{0}: states are not given, and what they begin as cannot be read", path);
   SmallVector<Tensor> inputs;
   for (auto [name, type] : llvm::zip_equal(names, getInputTypes(func))) {
     auto it = llvm::find_if(*arrays, [&, name = name](const auto &entry) { return getInputName(entry.first) == name; });
+    if (const auto &begins = (*beginnings)[inputs.size()]; begins && it == arrays->end()) {
+      inputs.push_back(begins->value);
+      continue;
+    }
     if (it == arrays->end())
       return makeError("{0}: input {1} is missing", path, quote(name));
     llvm::Expected<Tensor> tensor = toTensor(it->second, type, path, name);

@@ -72,6 +72,25 @@ static void printWeights(llvm::raw_ostream &os, const Program &program) {
   }
 }
 
+/// ` [4, 8] from [0, 4]`; nothing of what is all of a tensor.
+static std::string formatOrigin(const Origin &origin) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (!origin.shape.empty())
+    os << formatv(" [{0:$[, ]}] from [{1:$[, ]}]", llvm::make_range(origin.shape.begin(), origin.shape.end()),
+                  llvm::make_range(origin.starts.begin(), origin.starts.end()));
+  return text;
+}
+
+/// The weight that a state begins as; null where that is zeros.
+static const Weight *findBeginning(const Program &program, const Tensor &state) {
+  const Place &place = state.places.front();
+  for (const Load &load : program.roles[place.role].loads)
+    if (load.target.buffer == place.view.buffer)
+      return &program.weights[load.weight];
+  return nullptr;
+}
+
 /// A line each: name, whole type, sharding, and what a rank of each role holds where.
 static void printTensors(llvm::raw_ostream &os, const Program &program, llvm::StringRef title,
                          const std::vector<Tensor> &tensors) {
@@ -79,6 +98,10 @@ static void printTensors(llvm::raw_ostream &os, const Program &program, llvm::St
   for (const Tensor &tensor : tensors) {
     os << "  " << printable(tensor.name) << "  " << format(program.types[tensor.type]) << "  "
        << printable(tensor.sharding) << (tensor.value.empty() ? "" : "  of one value");
+    if (tensor.role != StepRole::None)
+      os << "  " << getWord(tensor.role);
+    if (!tensor.origin.name.empty())
+      os << "  of " << printable(tensor.origin.name) << formatOrigin(tensor.origin);
     for (const Place &place : tensor.places)
       os << formatv("  {0}: {1}{2} in buffer {3}", printable(program.roles[place.role].name),
                     format(program.types[place.view.type]), place.present.empty() ? "" : " padded", place.view.buffer);
@@ -126,9 +149,13 @@ static void printVariant(llvm::raw_ostream &os, const Program &program, const Va
   os << '\n';
   printTensors(os, program, "inputs", variant.inputs);
   printTensors(os, program, "outputs", variant.outputs);
-  for (const State &state : variant.states)
+  for (const State &state : variant.states) {
     os << "state: output " << printable(variant.outputs[state.output].name) << " is the next input "
-       << printable(variant.inputs[state.input].name) << '\n';
+       << printable(variant.inputs[state.input].name);
+    if (const Weight *weight = findBeginning(program, variant.inputs[state.input]))
+      os << ", which begins as " << printable(weight->name);
+    os << '\n';
+  }
   for (auto [role, list] : llvm::zip(program.roles, summary.lists))
     printList(os, role, list);
   os << "sent in a call:\n";
@@ -168,6 +195,12 @@ static llvm::json::Value toJson(const Program &program, const Tensor &tensor) {
     object["padded"] = true;
   if (!tensor.value.empty())
     object["fixed"] = true;
+  if (tensor.role != StepRole::None)
+    object["role"] = getWord(tensor.role);
+  if (const Origin &origin = tensor.origin; !origin.name.empty())
+    object["origin"] = llvm::json::Object{{"name", llvm::json::fixUTF8(origin.name)},
+                                          {"starts", llvm::json::Array(origin.starts)},
+                                          {"shape", llvm::json::Array(origin.shape)}};
   return llvm::json::Value(std::move(object));
 }
 
@@ -186,6 +219,15 @@ static llvm::json::Object toJson(const ListSummary &list) {
                             {"weight_bytes", list.weightBytes},       {"commands", std::move(commands)}};
 }
 
+/// Two names, and a third where the state begins as a weight.
+static llvm::json::Object makeState(const Program &program, const Variant &variant, const State &state) {
+  llvm::json::Object object{{"input", llvm::json::fixUTF8(variant.inputs[state.input].name)},
+                            {"output", llvm::json::fixUTF8(variant.outputs[state.output].name)}};
+  if (const Weight *weight = findBeginning(program, variant.inputs[state.input]))
+    object["begins"] = llvm::json::fixUTF8(weight->name);
+  return object;
+}
+
 static llvm::json::Object toJson(const Program &program, const Variant &variant, const VariantSummary &summary) {
   llvm::json::Object dims;
   for (const Dim &dim : variant.dims)
@@ -195,8 +237,7 @@ static llvm::json::Object toJson(const Program &program, const Variant &variant,
   };
   llvm::json::Array lists, sent, states;
   for (const State &state : variant.states)
-    states.push_back(llvm::json::Object{{"input", llvm::json::fixUTF8(variant.inputs[state.input].name)},
-                                        {"output", llvm::json::fixUTF8(variant.outputs[state.output].name)}});
+    states.push_back(makeState(program, variant, state));
   for (const ListSummary &list : summary.lists)
     lists.push_back(toJson(list));
   for (const SentSummary &ranks : summary.sent) {

@@ -20,6 +20,7 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "mlir/Support/DebugStringHelper.h"
 
 #include <cassert>
@@ -213,7 +214,7 @@ private:
 
 WeightValues::WeightValues(func::FuncOp func) {
   for (BlockArgument argument : func.getArguments())
-    if (func.getArgAttr(argument.getArgNumber(), spmd::kParameterAttr))
+    if (spmd::isParameter(func, argument.getArgNumber()))
       kinds[argument] = Kind::Weight;
   func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) { add(*op); });
 }

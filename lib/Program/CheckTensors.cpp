@@ -55,6 +55,25 @@ Status Checker::checkPresent(const Place &place, const Type &whole) {
   return kGood;
 }
 
+/// The tensor of a checkpoint that a state is of has it inside. That it is a state is not asked: an origin of what is given at each call
+/// says nothing, and harms nobody.
+static Status checkOrigin(const Tensor &tensor, const Type &whole, bool isOutput) {
+  const Origin &origin = tensor.origin;
+  if (isOutput && (tensor.role != StepRole::None || !origin.name.empty()))
+    return makeError("is an output, and has a role or an origin (P25)");
+  if (origin.shape.empty() && origin.starts.empty())
+    return kGood;
+  if (origin.shape.size() != whole.shape.size() || origin.starts.size() != whole.shape.size())
+    return makeError("begins at ", origin.starts.size(), " dims of ", origin.shape.size(), ", and is ", format(whole),
+                     " (P25)");
+  for (size_t dim = 0; dim < whole.shape.size(); ++dim)
+    if (origin.starts[dim] < 0 || origin.shape[dim] < whole.shape[dim] ||
+        origin.starts[dim] > origin.shape[dim] - whole.shape[dim])
+      return makeError("dim ", dim, " of ", format(whole), " from ", origin.starts[dim], " does not lie in the ",
+                       origin.shape[dim], " of ", quote(origin.name), " (P25)");
+  return kGood;
+}
+
 /// Each place is a box of the whole, of one size on all ranks, in a buffer that callers may touch.
 Status Checker::checkTensor(const Tensor &tensor, bool isOutput) {
   if (tensor.type >= program.types.size() || !isDense(program.types[tensor.type]))
@@ -65,6 +84,8 @@ Status Checker::checkTensor(const Tensor &tensor, bool isOutput) {
   if (!tensor.value.empty() && (isOutput || tensor.value.size() != getBytes(whole)))
     return makeError("has a value of ", tensor.value.size(), " bytes, and is ", isOutput ? "an output " : "",
                      format(whole), " (P25)");
+  if (Status error = checkOrigin(tensor, whole, isOutput))
+    return error;
   for (const Place &place : tensor.places) {
     if (place.role >= program.roles.size())
       return makeError("role ", place.role, " of ", program.roles.size(), " (P25)");

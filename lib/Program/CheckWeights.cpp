@@ -150,9 +150,10 @@ Status Checker::checkLoad(size_t role, const Load &load) {
     return makeError("the slice in its layout is not ", format(type), " (P16)");
   if (type.element != whole.element && !(isFloat(type.element) && isFloat(whole.element)))
     return makeError(getWord(whole.element), " is not cast to ", getWord(type.element), " (P16)");
-  if (program.roles[role].buffers[load.target.buffer].kind != BufferKind::Weights || load.target.offset.column != -1)
+  BufferKind kind = program.roles[role].buffers[load.target.buffer].kind;
+  if ((kind != BufferKind::Weights && kind != BufferKind::State) || load.target.offset.column != -1)
     return makeError("goes to buffer ", load.target.buffer,
-                     ", expected one of weights, at the same place on all ranks (P16)");
+                     ", expected one of weights or of a state, at the same place on all ranks (P16)");
   return kGood;
 }
 

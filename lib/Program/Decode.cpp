@@ -182,6 +182,12 @@ void Decoder::get(Tensor &to, const file::Tensor &from) {
   to.terms = from.terms();
   get(to.places, from.places());
   get(to.value, from.value());
+  getWord(to.role, from.role(), file::StepRole::MAX, "role in a step");
+  if (const file::Origin *origin = from.origin()) {
+    get(to.origin.name, origin->name());
+    get(to.origin.starts, origin->starts());
+    get(to.origin.shape, origin->shape());
+  }
 }
 
 void Decoder::get(List &to, const file::List &from) {

@@ -75,6 +75,7 @@ private:
   Offset<file::Role> add(const Role &role);
   Offset<file::Dim> add(const Dim &dim);
   Offset<file::Place> add(const Place &place);
+  Offset<file::Origin> add(const Origin &origin);
   Offset<file::Tensor> add(const Tensor &tensor);
   Offset<file::List> add(const List &list);
   Offset<file::Variant> add(const Variant &variant);
@@ -267,10 +268,17 @@ Offset<file::Place> Encoder::add(const Place &place) {
                            place.present.empty() ? 0 : structs(place.present));
 }
 
+Offset<file::Origin> Encoder::add(const Origin &origin) {
+  auto name = text(origin.name);
+  return file::CreateOrigin(builder, name, origin.starts.empty() ? 0 : numbers(origin.starts),
+                            origin.shape.empty() ? 0 : numbers(origin.shape));
+}
+
 Offset<file::Tensor> Encoder::add(const Tensor &tensor) {
   return file::CreateTensor(builder, text(tensor.name), tensor.type, textOrNone(tensor.sharding),
                             word<file::Reduction>(tensor.reduction), tensor.terms, tables(tensor.places),
-                            tensor.value.empty() ? 0 : numbers(tensor.value));
+                            tensor.value.empty() ? 0 : numbers(tensor.value), word<file::StepRole>(tensor.role),
+                            tensor.origin.name.empty() ? 0 : add(tensor.origin));
 }
 
 Offset<file::List> Encoder::add(const List &list) {

@@ -47,6 +47,10 @@ const char *cleave::program::getWord(BufferKind kind) {
   return pick({"activations", "communication", "weights", "input", "output", "state"}, kind);
 }
 
+const char *cleave::program::getWord(StepRole role) {
+  return pick({"none", "batch", "parameter", "optimizer", "running", "count", "scale"}, role);
+}
+
 const char *cleave::program::getWord(Memory memory) { return pick({"device", "host"}, memory); }
 
 const char *cleave::program::getWord(Activation activation) {

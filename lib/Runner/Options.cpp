@@ -27,13 +27,20 @@ struct Row {
 } // namespace
 
 /// A path: anything but nothing.
-template <std::string RunOptions::*member> static Status setText(RunOptions &options, const std::string &value) {
+static Status takeText(std::string &text, const std::string &value) {
   if (value.empty())
     return makeError("is empty");
   if (std::string hint = cleave::program::hintAtHome(value); !hint.empty())
     return makeError("is '", value, "': ", hint);
-  options.*member = value;
+  text = value;
   return cleave::program::kGood;
+}
+
+template <std::string RunOptions::*member> static Status setText(RunOptions &options, const std::string &value) {
+  return takeText(options.*member, value);
+}
+template <std::string TrainOptions::*member> static Status setText(RunOptions &options, const std::string &value) {
+  return takeText(options.train.*member, value);
 }
 
 /// More than no time, and not for ever.
@@ -63,6 +70,34 @@ static Status setRepeat(RunOptions &options, const std::string &value) {
   return cleave::program::kGood;
 }
 
+/// One or more.
+template <uint64_t TrainOptions::*member> static Status setCount(RunOptions &options, const std::string &value) {
+  char *end = nullptr;
+  errno = 0;
+  unsigned long long number = std::strtoull(value.c_str(), &end, 10);
+  if (value.empty() || *end || errno || number == 0 || value.front() == '-')
+    return makeError("is '", value, "', expected a number of 1 or more");
+  options.train.*member = number;
+  return cleave::program::kGood;
+}
+
+/// Any number is a seed.
+static Status setSeed(RunOptions &options, const std::string &value) {
+  char *end = nullptr;
+  errno = 0;
+  options.train.seed = std::strtoull(value.c_str(), &end, 10);
+  return value.empty() || *end || errno || value.front() == '-'
+             ? Status(makeError("is '", value, "', expected a number of 0 or more"))
+             : cleave::program::kGood;
+}
+
+/// The words of docs/command-line.md.
+static Status setOrder(RunOptions &options, const std::string &value) {
+  options.train.isShuffled = value == "shuffled";
+  return options.train.isShuffled || value == "given" ? cleave::program::kGood
+                                                      : Status(makeError("is '", value, "', expected shuffled, given"));
+}
+
 /// Without it the environment says where ranks are.
 static Status setRanks(RunOptions &options, const std::string &value) {
   options.ranks = cleave::runtime::findRankKind(value);
@@ -79,6 +114,18 @@ static constexpr Row kRows[] = {
     {"--repeat", "N", "calls after the first one", setRepeat},
     {"--report", "FILE.json", "seconds of loading and of each call after the first, memory",
      setText<&RunOptions::report>},
+    {"--data", "PATH", "trains: .npz, or a folder of .npy or .npz, whose arrays are samples of the inputs",
+     setText<&TrainOptions::data>},
+    {"--steps", "N", "how many steps there are in the end", setCount<&TrainOptions::steps>},
+    {"--epochs", "N", "the same, in rounds through all samples", setCount<&TrainOptions::epochs>},
+    {"--order", "HOW", "of samples: shuffled (without it), given", setOrder},
+    {"--seed", "N", "of the order (0)", setSeed},
+    {"--save", "FILE", "a checkpoint in the end, .safetensors", setText<&TrainOptions::save>},
+    {"--save-every", "N", "and after so many steps", setCount<&TrainOptions::saveEvery>},
+    {"--keep", "N", "so many checkpoints, the older ones by their steps (1)", setCount<&TrainOptions::keep>},
+    {"--resume", "FILE", "goes on where that checkpoint was written, on any mesh", setText<&TrainOptions::resume>},
+    {"--weights-from", "FILE", "begins with the weights of a .safetensors file", setText<&TrainOptions::weightsFrom>},
+    {"--log", "FILE", "a line for each step, .jsonl or .csv", setText<&TrainOptions::log>},
     {"--local", nullptr, "starts a process for each rank on this machine", setFlag<&RunOptions::local, true>},
     {"--ranks", "WHERE", nullptr, setRanks},
     {"--rendezvous", "WHERE",
@@ -124,6 +171,24 @@ static const Row *findRow(const std::string &name) {
   return nullptr;
 }
 
+/// Options of a training that say nothing together, or nothing without data: a word that is passed over would be a night that is lost.
+static Status checkTraining(const RunOptions &options) {
+  const TrainOptions &train = options.train;
+  bool isAsked = train.steps || train.epochs || !train.save.empty() || !train.resume.empty() ||
+                 !train.weightsFrom.empty() || !train.log.empty();
+  if (train.data.empty())
+    return isAsked ? Status(makeError("there is nothing to train on: '--data' names it")) : cleave::program::kGood;
+  if ((train.steps != 0) == (train.epochs != 0))
+    return makeError("'--data' needs one of '--steps' and '--epochs'");
+  if (!train.resume.empty() && !train.weightsFrom.empty())
+    return makeError("'--resume' and '--weights-from' both say how to begin");
+  if (train.save.empty() && (train.saveEvery || train.keep > 1))
+    return makeError("'--save-every' and '--keep' need '--save'");
+  if (!options.inputs.empty() || !options.outputs.empty() || options.repeat)
+    return makeError("'--data' trains, and takes no '--inputs', '--outputs' or '--repeat'");
+  return cleave::program::kGood;
+}
+
 /// `--name value` and `--name=value` are one.
 Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &words) {
   RunOptions options;
@@ -155,6 +220,8 @@ Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &
   }
   if (options.program.empty())
     return makeError("no program given; --help says how");
+  if (Status error = checkTraining(options))
+    return *error;
   if (options.local && options.ranks)
     return makeError("'--local' starts its ranks itself, and '--ranks' says that somebody has");
   return options;

@@ -6,6 +6,7 @@
 #include "cleave/Runner/Runner.h"
 #include "Interrupt.h"
 #include "Local.h"
+#include "NumpyTypes.h"
 #include "cleave/Arrays/Npz.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
@@ -17,7 +18,6 @@
 #include "cleave/Runtime/Profile.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -30,24 +30,11 @@ namespace program = cleave::program;
 using cleave::arrays::NpyArray;
 using cleave::arrays::NpzArrays;
 using program::concat;
-using program::Element;
 using program::printable;
 
 //===----------------------------------------------------------------------===//
 // Arrays
 //===----------------------------------------------------------------------===//
-
-/// numpy's names, in the order of the enum.
-static constexpr const char *kDtypes[] = {"f2", "V2", "f4", "f8", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"};
-
-/// Precondition: `readNpz` knows the type. What numpy has no name for is bytes in programs.
-static Element getElement(const std::string &dtype) {
-  if (dtype == "V1")
-    return Element::UI8;
-  const auto *found = std::find(std::begin(kDtypes), std::end(kDtypes), dtype);
-  assert(found != std::end(kDtypes) && "no type of readNpz");
-  return Element(found - std::begin(kDtypes));
-}
 
 /// Arrays as the executor takes them; they stay where they are.
 static std::vector<Argument> makeArguments(const NpzArrays &arrays) {
@@ -98,6 +85,7 @@ private:
   int open();
   int readInputs();
   int call();
+  int train();
   int write();
   ExecutorStatus gather();
   std::string formatReport() const;
@@ -195,6 +183,20 @@ int Run::call() {
     if (std::optional<double> onDevice = executor->getDeviceSeconds())
       deviceSeconds.push_back(*onDevice);
   }
+  return kDone;
+}
+
+/// All steps. Rank 0 says what came of them.
+int Run::train() {
+  TrainSummary summary;
+  if (std::optional<TrainError> error = cleave::runner::train(*executor, options.train, summary))
+    return fail(error->code, error->message);
+  if (executor->getRank() != 0)
+    return kDone;
+  std::printf("%s\n", formatSummary(summary).c_str());
+  if (!options.train.save.empty())
+    std::printf("saved %s, step %llu\n", printable(options.train.save).c_str(),
+                static_cast<unsigned long long>(summary.lastStep));
   return kDone;
 }
 
@@ -297,14 +299,17 @@ int Run::write() {
 /// Signals are the executor's while it runs; before and behind it they end the process.
 int Run::run() {
   int code = open();
-  if (code == kDone)
+  bool trains = !options.train.data.empty();
+  if (code == kDone && !trains && options.inputs.empty() && isStep(executor->getProgram()))
+    code = fail(kBadInput, concat(printable(options.program), " is a training program: --data FILE"));
+  if (code == kDone && !trains)
     code = readInputs();
   if (code == kDone) {
     interrupt.watch(executor.get());
-    code = call();
+    code = trains ? train() : call();
     interrupt.watch(nullptr);
   }
-  if (code == kDone)
+  if (code == kDone && (!trains || options.profile || !options.trace.empty() || !options.report.empty()))
     code = write();
   code = finishOutput(code);
   // Who uses MPI must not end it after a failure, and a rank that hangs would never be joined.
@@ -332,8 +337,15 @@ static program::Status checkFiles(const RunOptions &options) {
                         [](std::string_view name) { return name.substr(0, 15) == "flight-recorder"; });
   if (constexpr std::string_view prefix = "file:"; options.rendezvous.substr(0, prefix.size()) == prefix)
     files.addOutput("--rendezvous", options.rendezvous.substr(prefix.size()));
+  files.addOutput("--log", options.train.log);
+  // A training may go on in the file that it began with: it is read whole before the first step, and replaced after it.
+  bool isOneFile = options.train.save == options.train.resume;
+  files.addOutput("--save", isOneFile ? "" : options.train.save);
   files.addStandardOutput();
   files.addInput("--inputs", options.inputs);
+  files.addInput("--data", options.train.data);
+  files.addInput("--weights-from", options.train.weightsFrom);
+  files.addInput("--resume", isOneFile ? "" : options.train.resume);
   files.addProgram(options.program, options.weights);
   return files.check();
 }

@@ -34,12 +34,12 @@ Executor::State::~State() {
 /// The file is mapped: of what may be large, its weights, each byte is read once, into where it is wanted.
 ExecutorStatus Executor::open(const std::string &path, const ExecutorOptions &options,
                               std::unique_ptr<Executor> &executor) {
-  FileBytes file;
-  if (program::Status error = file.map(path))
+  auto file = std::make_shared<FileBytes>();
+  if (program::Status error = file->map(path))
     return ExecutorError{ErrorKind::Program, error->message};
   size_t slash = path.rfind('/');
   std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  ExecutorStatus error = open(file.get(), folder, &file, options, executor);
+  ExecutorStatus error = open(file->get(), folder, file, options, executor);
   // What processes say is that of all of them, whose paths may differ.
   if (error && error->kind == ErrorKind::Program && !getTraits(options.ranks).areProcesses())
     error->message = concat("cannot run ", quote(path), ": ", error->message);
@@ -51,12 +51,12 @@ ExecutorStatus Executor::open(std::string_view bytes, const std::string &folder,
   return open(bytes, folder, nullptr, options, executor);
 }
 
-ExecutorStatus Executor::open(std::string_view bytes, const std::string &folder, const FileBytes *file,
+ExecutorStatus Executor::open(std::string_view bytes, const std::string &folder, std::shared_ptr<const FileBytes> file,
                               const ExecutorOptions &options, std::unique_ptr<Executor> &executor) {
   auto state = std::make_unique<State>();
   state->options = options;
   uint64_t began = getTicks();
-  if (ExecutorStatus error = state->open(bytes, folder, file))
+  if (ExecutorStatus error = state->open(bytes, folder, std::move(file)))
     return error;
   state->loadSeconds = double(getTicks() - began) * state->clock.getRate() * 1e-9;
   executor.reset(new Executor(std::move(state)));
@@ -72,9 +72,13 @@ ExecutorStatus Executor::run(const std::vector<Argument> &inputs, std::vector<Va
   return state->run(inputs, outputs, wanted);
 }
 
-void Executor::resetStates() {
-  for (LocalRank &rank : state->ranks)
-    rank.memory->clearStates();
+ExecutorStatus Executor::resetStates() { return state->resetStates(); }
+ExecutorStatus Executor::saveStates(const std::string &path, const std::map<std::string, std::string> &metadata) {
+  return state->saveStates(path, metadata);
+}
+ExecutorStatus Executor::loadStates(const std::string &path, bool onlyParameters,
+                                    std::map<std::string, std::string> *metadata) {
+  return state->loadStates(path, onlyParameters, metadata);
 }
 
 void Executor::fail(Cause cause, const std::string &detail) { state->fail(cause, detail); }

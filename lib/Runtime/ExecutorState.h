@@ -63,6 +63,14 @@ struct Gathered {
 void addUse(std::vector<LibraryUse> &all, const LibraryUse &use);
 void addUse(WindowUse &all, const WindowUse &use);
 
+/// A state that is written into a checkpoint: which input of the program it is, and where its elements lie in the file.
+struct SavedState {
+  uint32_t input = 0;
+  uint64_t offset = 0;
+  std::vector<int64_t> strides; ///< of the tensor that it is of, in elements
+  std::string tensor;           ///< which that is
+};
+
 struct Executor::State {
   ~State();
 
@@ -77,6 +85,11 @@ struct Executor::State {
   std::vector<LocalRank> ranks;
   std::unique_ptr<RankThreads> threads;
   std::optional<CrashHandlers> handlers;
+  /// Where weights are: what states begin as may be read again. The file of the program, where it is one, while there are such states.
+  std::string folder;
+  std::shared_ptr<const FileBytes> file;
+  /// Of programs without a file: what states begin as, of weights that stand in the program.
+  std::vector<std::string> keptWeights;
   /// Set at the first failure: ranks look at it before every command.
   std::atomic<bool> isStopped{false};
   /// A rank did not come back: nothing may be taken from under it.
@@ -107,13 +120,18 @@ struct Executor::State {
   std::vector<std::vector<std::vector<char>>> terms;
 
   // Open.cpp
-  ExecutorStatus open(std::string_view bytes, const std::string &folder, const FileBytes *file);
+  ExecutorStatus open(std::string_view bytes, const std::string &folder, std::shared_ptr<const FileBytes> file);
   // Run.cpp
   ExecutorStatus run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
                      const std::vector<std::string> &wanted);
   void fail(Cause cause, const std::string &detail);
   bool isHub() const { return ranks.front().rank == 0; }
   bool areProcesses() const { return getTraits(options.ranks).areProcesses(); }
+
+  // States.cpp
+  ExecutorStatus resetStates();
+  ExecutorStatus saveStates(const std::string &path, const std::map<std::string, std::string> &metadata);
+  ExecutorStatus loadStates(const std::string &path, bool onlyParameters, std::map<std::string, std::string> *metadata);
 
   // Together.cpp
   uint64_t findLargestMessage(const LocalRank &rank) const;
@@ -130,7 +148,13 @@ private:
   ExecutorStatus comparePrograms(std::string_view bytes);
   ExecutorStatus openDevices();
   ExecutorStatus makeDevices();
-  ExecutorStatus loadWeights(const std::string &folder, const FileBytes *file);
+  ExecutorStatus loadWeights();
+  program::Status checkWeights(WeightFiles &files, bool ofStates) const;
+  program::Status fillWeights(const WeightFiles &files, bool ofStates);
+  void keepBeginnings();
+  program::Status writeStates(int file, const std::vector<SavedState> &saved);
+  /// What rank 0 says, to all processes; the same text where there is one.
+  Status tellAll(std::string &text);
   ExecutorStatus checkExhausted() const;
   ExecutorStatus agree(ExecutorStatus status);
   ExecutorStatus bindRanks();

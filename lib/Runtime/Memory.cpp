@@ -35,6 +35,11 @@ Memory::Memory(const program::Program &program, const std::vector<std::pair<uint
   shareLoads();
 }
 
+// Such a load is done again when states are reset, and what it fills changes with each call.
+bool cleave::runtime::isOfState(const program::Program &program, uint32_t role, const program::Load &load) {
+  return program.roles[role].buffers[load.target.buffer].kind == BufferKind::State;
+}
+
 //===----------------------------------------------------------------------===//
 // Sharing
 //===----------------------------------------------------------------------===//
@@ -53,6 +58,9 @@ void Memory::shareLoads() {
           starts.push_back(program.evaluate(start, ranks[local].rank));
         for (const program::Number &present : loads[load].present)
           starts.push_back(program.evaluate(present, ranks[local].rank));
+        // What a state begins as is each rank's own.
+        if (isOfState(program, role, loads[load]))
+          starts.push_back(local);
         sharers[{&ranks[local].device, starts}].push_back(local);
       }
       for (const auto &[key, those] : sharers)
@@ -119,7 +127,9 @@ uint64_t Memory::countBytes(const Device &device) const {
     for (const program::Buffer &buffer : role.buffers)
       bytes += buffer.kind == BufferKind::Weights ? 0 : buffer.bytes;
     for (uint32_t load : getLoads(local))
-      bytes += program::getBytes(program.types[role.loads[load].target.type]);
+      bytes += isOfState(program, ranks[local].role, role.loads[load])
+                   ? 0
+                   : program::getBytes(program.types[role.loads[load].target.type]);
   }
   return bytes;
 }

@@ -16,6 +16,9 @@ namespace cleave::runtime {
 
 class Memory;
 
+/// Whether a load is of what a state begins as.
+bool isOfState(const program::Program &program, uint32_t role, const program::Load &load);
+
 /// The buffers of one rank.
 class RankMemory final : public Addresses {
 public:

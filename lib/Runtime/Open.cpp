@@ -26,7 +26,10 @@ using program::Result;
 static ExecutorStatus fail(ErrorKind kind, std::string message) { return ExecutorError{kind, std::move(message)}; }
 
 /// `file` is what `bytes` are mapped from, if they are.
-ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &folder, const FileBytes *file) {
+ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &programFolder,
+                                     std::shared_ptr<const FileBytes> programFile) {
+  folder = programFolder;
+  file = std::move(programFile);
   Result<program::Program> read = program::readProgram(bytes, program::Verify(options.verifies));
   if (!read)
     return ::fail(ErrorKind::Program, read.getError().message);
@@ -37,7 +40,7 @@ ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &
   if (!status)
     status = loadCode();
   if (!status)
-    status = loadWeights(folder, file);
+    status = loadWeights();
   if (!status)
     status = bindRanks();
   if (ExecutorStatus error = agree(std::move(status)))
@@ -46,8 +49,9 @@ ExecutorStatus Executor::State::open(std::string_view bytes, const std::string &
   for (program::Module &module : program.modules)
     for (program::Object &object : module.objects)
       object.code = {};
-  for (program::Weight &weight : program.weights)
-    weight.embedded = {};
+  keepBeginnings();
+  // Whoever listens does so while a program is opened.
+  options.onLoad = nullptr;
   if (options.catchesCrashes)
     handlers.emplace();
   return std::nullopt;
@@ -255,37 +259,46 @@ ExecutorStatus Executor::State::loadCode() {
 // Weights
 //===----------------------------------------------------------------------===//
 
-/// All weights are compared with what the program says before any memory is taken.
-ExecutorStatus Executor::State::loadWeights(const std::string &folder, const FileBytes *file) {
-  WeightFiles files(program, folder, options.weightsFolder, file, options.verifies);
+/// Weights that are loaded, those that states begin as or the others, are those that the program says.
+program::Status Executor::State::checkWeights(WeightFiles &files, bool ofStates) const {
   std::vector<bool> isChecked(program.weights.size());
   for (const LocalRank &rank : ranks)
     for (const program::Load &load : program.roles[rank.role].loads) {
-      if (isChecked[load.weight])
+      if (isChecked[load.weight] || isOfState(program, rank.role, load) != ofStates)
         continue;
       isChecked[load.weight] = true;
       if (program::Status error = files.check(program.weights[load.weight]))
-        return ::fail(ErrorKind::Weights, error->message);
+        return error;
     }
-  if (program::Status error = memory->allocate(options.memoryLimit))
-    return ::fail(ErrorKind::Memory, error->message);
+  return program::kGood;
+}
+
+/// All ranks of this process at once. Precondition: `checkWeights`.
+program::Status Executor::State::fillWeights(const WeightFiles &files, bool ofStates) {
   auto getBytes = [&](const program::Load &load) {
     return program::getBytes({program.types[load.target.type].element, load.shape, {}});
   };
+  auto getLoads = [&](size_t local) {
+    std::vector<const program::Load *> loads;
+    for (uint32_t number : memory->getLoads(local))
+      if (const program::Load &load = program.roles[ranks[local].role].loads[number];
+          isOfState(program, ranks[local].role, load) == ofStates)
+        loads.push_back(&load);
+    return loads;
+  };
   uint64_t loaded = 0, total = 0;
   for (size_t local = 0; local < ranks.size(); ++local)
-    for (uint32_t number : memory->getLoads(local))
-      total += getBytes(program.roles[ranks[local].role].loads[number]);
+    for (const program::Load *load : getLoads(local))
+      total += getBytes(*load);
   std::mutex mutex;
   std::vector<program::Status> errors(ranks.size());
   auto loadAll = [&](size_t local) {
     const LocalRank &rank = ranks[local];
     std::vector<Filling> fillings;
-    for (uint32_t number : memory->getLoads(local)) {
-      const program::Load &load = program.roles[rank.role].loads[number];
-      const program::Type &type = program.types[load.target.type];
+    for (const program::Load *load : getLoads(local)) {
+      const program::Type &type = program.types[load->target.type];
       fillings.push_back(
-          {&load, rank.memory->getTarget(load), program::getSpanBytes(type), program::getElementBytes(type.element)});
+          {load, rank.memory->getTarget(*load), program::getSpanBytes(type), program::getElementBytes(type.element)});
     }
     WeightFiles::Reader reader;
     auto read = [&](const program::Load &part, char *to) {
@@ -305,8 +318,53 @@ ExecutorStatus Executor::State::loadWeights(const std::string &folder, const Fil
   threads->run(loadAll, [] { return true; });
   for (const program::Status &error : errors)
     if (error)
+      return error;
+  return program::kGood;
+}
+
+/// All weights are compared with what the program says before any memory is taken.
+ExecutorStatus Executor::State::loadWeights() {
+  WeightFiles files(program, folder, options.weightsFolder, file.get(), options.verifies);
+  for (bool ofStates : {false, true})
+    if (program::Status error = checkWeights(files, ofStates))
+      return ::fail(ErrorKind::Weights, error->message);
+  if (program::Status error = memory->allocate(options.memoryLimit))
+    return ::fail(ErrorKind::Memory, error->message);
+  for (bool ofStates : {false, true})
+    if (program::Status error = fillWeights(files, ofStates))
       return ::fail(ErrorKind::Weights, error->message);
   return checkExhausted();
+}
+
+/// A weight that stands in a program in memory is a view of bytes that the caller may throw away, one in a mapped file a view of pages.
+/// What states begin as may be asked for again; where it stands in the program's own file, that stays open. Other weights in the
+/// program are not needed any more.
+void Executor::State::keepBeginnings() {
+  std::vector<bool> isKept(program.weights.size());
+  auto keep = [&](uint32_t weight) { isKept[weight] = !program.weights[weight].embedded.empty(); };
+  for (uint32_t role = 0; role < program.roles.size(); ++role)
+    for (const program::Load &load : program.roles[role].loads)
+      if (isOfState(program, role, load)) {
+        keep(load.weight);
+        for (uint32_t part : program.weights[load.weight].parts)
+          keep(part);
+      }
+  bool isAny = false;
+  for (size_t i = 0; i < program.weights.size(); ++i) {
+    program::Weight &weight = program.weights[i];
+    isAny |= isKept[i];
+    if (isKept[i] && !file)
+      keptWeights.emplace_back(weight.embedded);
+    else if (!isKept[i])
+      weight.embedded = {};
+  }
+  // In the end: texts move while there are more.
+  auto kept = keptWeights.begin();
+  for (size_t i = 0; i < program.weights.size() && !file; ++i)
+    if (isKept[i])
+      program.weights[i].embedded = *kept++;
+  if (!isAny)
+    file.reset();
 }
 
 //===----------------------------------------------------------------------===//

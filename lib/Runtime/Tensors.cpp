@@ -94,6 +94,14 @@ std::vector<TensorBox> cleave::runtime::findOutputs(const BindContext &context, 
   return boxes;
 }
 
+const program::Place *cleave::runtime::findOwnPlace(const program::Program &program, const Tensor &tensor,
+                                                    uint32_t rank) {
+  for (const auto &[key, holder] : findHolders(program, tensor))
+    if (holder.first == rank)
+      return holder.second;
+  return nullptr;
+}
+
 /// In the order of boxes, which is one on all ranks.
 std::vector<Piece> cleave::runtime::findGatherPieces(const program::Program &program, uint32_t variant, uint32_t output,
                                                      uint32_t term, uint32_t rank) {

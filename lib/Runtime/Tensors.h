@@ -26,6 +26,9 @@ std::vector<TensorBox> findInputs(const BindContext &context, uint32_t variant);
 /// Those that it hands out of the outputs: of ranks with copies only the first hands out.
 std::vector<TensorBox> findOutputs(const BindContext &context, uint32_t variant);
 
+/// The place by which `rank` hands out a box of `tensor`; null where it has none, or a copy of another rank's.
+const program::Place *findOwnPlace(const program::Program &program, const program::Tensor &tensor, uint32_t rank);
+
 /// What all ranks hand out of an output to rank 0, as the pieces that concern this rank; `term` is the term that they
 /// belong to.
 std::vector<Piece> findGatherPieces(const program::Program &program, uint32_t variant, uint32_t output, uint32_t term,

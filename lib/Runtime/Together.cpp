@@ -264,6 +264,19 @@ ExecutorStatus Executor::gatherResults() {
 }
 
 /// A few at a time, so that no message is longer than those of the program.
+/// A text of up to kErrorBytes.
+Status Executor::State::tellAll(std::string &text) {
+  if (!areProcesses())
+    return {};
+  Communicator &communicator = *ranks.front().communicator;
+  std::vector<char> own(kErrorBytes), all(kErrorBytes * size_t(communicator.getSize()));
+  text.copy(own.data(), kErrorBytes - 1);
+  Status status =
+      communicator.run(allGather(kWorld, ElementType::UI8, own.data(), all.data(), Tiling::contiguous(kErrorBytes)));
+  text = all.data();
+  return status;
+}
+
 ExecutorStatus Executor::takeLargest(std::vector<double> &values) {
   constexpr size_t most = kLeastMessage / sizeof(double);
   for (size_t at = 0; state->areProcesses() && at < values.size(); at += most) {

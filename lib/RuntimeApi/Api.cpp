@@ -252,10 +252,22 @@ cleave_status cleave_run(cleave_program *opened, const cleave_tensor *inputs, si
 cleave_status cleave_reset_states(cleave_program *opened) noexcept {
   if (!opened)
     return failForNull("program");
-  return use(opened, [](cleave_program &program) {
-    program.executor->resetStates();
-    return CLEAVE_OK;
-  });
+  return use(opened, [](cleave_program &program) { return finish(program.executor->resetStates()); });
+}
+
+/// What `act` does with the states and the file at `path`.
+template <typename Act> static cleave_status useFile(cleave_program *opened, const char *path, Act act) {
+  if (!opened || !path)
+    return failForNull(opened ? "path" : "program");
+  return use(opened, [&](cleave_program &program) { return finish(act(*program.executor)); });
+}
+
+cleave_status cleave_save(cleave_program *opened, const char *path) noexcept {
+  return useFile(opened, path, [&](Executor &executor) { return executor.saveStates(path); });
+}
+
+cleave_status cleave_load(cleave_program *opened, const char *path, int onlyParameters) noexcept {
+  return useFile(opened, path, [&](Executor &executor) { return executor.loadStates(path, onlyParameters != 0); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,6 +304,17 @@ cleave_status cleave_describe_output(const cleave_program *opened, size_t varian
   return describe(opened, variant, index, /*isInput=*/false, tensor);
 }
 
+// The first variant's: all variants have the same states.
+cleave_status cleave_describe_state(const cleave_program *opened, size_t index, cleave_tensor *tensor) noexcept {
+  std::shared_ptr<cleave_program> program = Handles::get().find(opened);
+  if (!opened || !program)
+    return opened ? failForClosed() : failForNull("program");
+  const std::vector<program::State> &states = program->executor->getProgram().variants.front().states;
+  if (index >= states.size())
+    return fail(CLEAVE_ERROR_ARGUMENTS, program::concat("state ", index, " of ", states.size()));
+  return describe(opened, 0, states[index].input, /*isInput=*/true, tensor);
+}
+
 /// What `ask` says of an open program; 0 of none.
 template <typename Ask> static auto askOf(const cleave_program *opened, Ask ask) -> decltype(ask(*opened->executor)) {
   std::shared_ptr<cleave_program> program = Handles::get().find(opened);
@@ -308,6 +331,10 @@ size_t cleave_input_count(const cleave_program *opened) noexcept {
 
 size_t cleave_output_count(const cleave_program *opened) noexcept {
   return askOf(opened, [](const Executor &executor) { return executor.getProgram().variants.front().outputs.size(); });
+}
+
+size_t cleave_state_count(const cleave_program *opened) noexcept {
+  return askOf(opened, [](const Executor &executor) { return executor.getProgram().variants.front().states.size(); });
 }
 
 uint32_t cleave_rank_count(const cleave_program *opened) noexcept {

@@ -6,7 +6,7 @@ EDGES = {
     "Program": "",
     "Arrays": "Program",
     "Cuda": "Program",
-    "Runtime": "Program Cuda",
+    "Runtime": "Program Arrays/Safetensors.h Cuda",
     "RuntimeApi": "Program Runtime",
     "Runner": "Program Arrays Runtime",
     "Emulation": "Cuda",
@@ -48,7 +48,7 @@ EDGES = {
                                "Dialect/Nn/Transforms Dialect/Spmd/Annotations",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Reference",
     "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Stages",
-    "Export": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
+    "Export": "Program Arrays/Safetensors.h Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
     "Pipelines": "Program Sharding Plan Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Stages "
                  "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",

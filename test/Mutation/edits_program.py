@@ -19,7 +19,7 @@ EDITS = [
          "P16: a slice may end behind its weight", [PROGRAM]),
     Edit("loads-on-each-other", WEIGHTS, "before.offset.base + int64_t(getSpanBytes(program.types[before.type])) > view.offset.base",
          "false", "P16: loads may share bytes", [PROGRAM]),
-    Edit("loads-into-activations", WEIGHTS, "program.roles[role].buffers[load.target.buffer].kind != BufferKind::Weights", "false",
+    Edit("loads-into-activations", WEIGHTS, "(kind != BufferKind::Weights && kind != BufferKind::State)", "false",
          "P16: weights may go anywhere", [PROGRAM]),
     Edit("any-stream", COMMANDS, "command.stream >= streams", "command.stream > streams", "P17: a stream that there is not", [PROGRAM]),
     Edit("recorded-twice", COMMANDS, "recorded[record->event]", "false", "P23: an event may be recorded twice", [PROGRAM],

@@ -32,7 +32,7 @@ EDITS = [
     Edit("shared-parameters-move", "lib/Solver/Candidates.cpp", "graph.node(node).kind == NodeKind::Hub && owned[node]",
          "false", "a parameter of several users moves at the price of anything else", ["lit:propagate-parameters"]),
     Edit("argument-is-no-parameter", "lib/Dialect/Spmd/Deciding/FunctionProblem.cpp",
-         "func.getArgAttr(argument.getArgNumber(), kParameterAttr)", "Attribute()", "an argument is never a parameter",
+         "isParameter(func, argument.getArgNumber())", "false", "an argument is never a parameter",
          ["lit:propagate-parameters"]),
     Edit("no-fallback-in-chains", "lib/Solver/Explain.cpp",
          "(next == node || (isLast && from != kNone)) && !(candidates.base(node, factor) & maskOf(atom))", "false",

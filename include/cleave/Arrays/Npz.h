@@ -59,6 +59,15 @@ program::Status checkNpz(const NpzArrays &arrays);
 program::Result<NpyArray> parseNpy(std::string_view bytes);
 std::string formatNpy(const NpyArray &array);
 
+/// An array where it lies in a .npy file's bytes, which must stay.
+struct NpyView {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  const char *data = nullptr;
+};
+/// As `parseNpy`, but elements are not looked at. An error where they are in Fortran order.
+program::Result<NpyView> viewNpy(std::string_view bytes);
+
 } // namespace cleave::arrays
 
 #endif // CLEAVE_ARRAYS_NPZ_H

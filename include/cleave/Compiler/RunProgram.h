@@ -17,7 +17,8 @@ runtime::ExecutorOptions getExecutorOptions(const CompileOptions &options);
 llvm::Expected<std::unique_ptr<runtime::Executor>> openProgram(const Assembly &assembly, llvm::StringRef folder,
                                                                const runtime::ExecutorOptions &options = {});
 
-/// Calls a program. `inputs` in its order; `outputs` are the types of all of its outputs, in order.
+/// Calls a program. `inputs` in its order, those of states empty that hold already what they begin as; `outputs` are the types of all of
+/// its outputs, in order.
 llvm::Expected<llvm::SmallVector<reference::Tensor>> runProgram(runtime::Executor &executor,
                                                                 llvm::ArrayRef<reference::Tensor> inputs,
                                                                 llvm::ArrayRef<mlir::RankedTensorType> outputs);

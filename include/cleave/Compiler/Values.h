@@ -33,8 +33,9 @@ llvm::Expected<std::map<std::string, reference::Tensor>> readSmallInputs(mlir::M
 /// otherwise.
 std::optional<reference::Tensor> getFixedValue(mlir::func::FuncOp func, unsigned index);
 
-/// The arguments of `func` out of an .npz file. Errors: an input is missing, has another shape, another type, or
-/// another value than the one that the model was imported for; a number is looked up, and there is no such place.
+/// The arguments of `func` out of an .npz file; states of a step that are not in it are what they begin as. Errors: an input is missing,
+/// has another shape, another type, or another value than the one that the model was imported for; a number is looked up, and there is
+/// no such place.
 llvm::Expected<llvm::SmallVector<reference::Tensor>> readInputs(mlir::func::FuncOp func, llvm::StringRef path);
 
 /// One warning for all arrays of an .npz file that belong to no argument: a name may be misspelt. An error for one of an input whose
@@ -56,7 +57,8 @@ InputRanges findRanges(mlir::func::FuncOp func);
 
 /// Random arguments: floats normal(0, 1 / fan-in), bool fair coins, integers. Deterministic in `seed`, the global types and
 /// `ranges`, which are those of the whole model: how it is cut, and how far it is, makes no difference.
-/// An argument that the model was imported for a value of has that value.
+/// An argument that the model was imported for a value of has that value, a state that begins as a parameter is that, and what else
+/// an optimizer keeps is not negative, as second moments are not.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed, const InputRanges &ranges);
 /// Of a function that is all of a model.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed);

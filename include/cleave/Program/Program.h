@@ -14,16 +14,15 @@
 #ifndef CLEAVE_PROGRAM_PROGRAM_H
 #define CLEAVE_PROGRAM_PROGRAM_H
 
-#include "cleave/Program/Command.h"
+#include "cleave/Program/Tensors.h"
 #include <cassert>
-#include <string>
 #include <string_view>
 
 namespace cleave::program {
 
-/// The newest version that this code reads; those that it writes where weights have parts, where there are loops, and
-/// where kernels report. Else it is 1.
-inline constexpr uint32_t kVersion = 4, kPartsVersion = 2, kLoopsVersion = 3, kReportsVersion = 4;
+/// The newest version that this code reads; those that it writes where weights have parts, where there are loops, where
+/// kernels report, and where states begin as weights. Else it is 1.
+inline constexpr uint32_t kVersion = 5, kPartsVersion = 2, kLoopsVersion = 3, kReportsVersion = 4, kBeginsVersion = 5;
 
 /// Named as everywhere in Cleave; an i1 takes a byte.
 enum class Element : uint8_t { F16, BF16, F32, F64, I1, I8, I16, I32, I64, UI8, UI16, UI32, UI64 };
@@ -134,7 +133,8 @@ struct Layout {
   uint32_t batch = 0, width = 0, interleave = 1;
 };
 
-/// Done once, before the first run: a box of a weight into a buffer. Floats may be cast to other floats.
+/// Done once, before the first run, and, where the buffer is a state's, when states are reset: a box of a weight into a buffer. Floats
+/// may be cast to other floats.
 struct Load {
   uint32_t weight = 0;
   std::vector<Number> starts;
@@ -164,39 +164,6 @@ struct Role {
 struct Dim {
   std::string name;
   int64_t size = 0;
-};
-
-/// What the ranks of a role hold of a tensor: a box that begins at `starts`, as large as the view's type.
-struct Place {
-  uint32_t role = 0;
-  View view;
-  std::vector<Number> starts;
-  Number term;                      ///< which term of a partial tensor
-  std::vector<Number> present = {}; ///< per dim, how much of the box there is; the rest is padding (empty: all)
-};
-
-/// An input or output by its ONNX name. Ranks with equal boxes and terms hold copies. A tensor in terms is what its
-/// terms combine to by `reduction`.
-struct Tensor {
-  std::string name;
-  uint32_t type = 0;    ///< whole
-  std::string sharding; ///< as plans write it, for people
-  Reduction reduction = Reduction::None;
-  uint32_t terms = 1;
-  std::vector<Place> places;
-  std::vector<uint8_t> value = {}; ///< of an input that the program depends on: its only elements (empty: any)
-};
-
-/// An output that is the next call's input, in the same bytes.
-struct State {
-  uint32_t input = 0, output = 0;
-};
-
-/// Numbers of an input that are indices: all are from `least` to `most`, or `node` (-1: none) cannot look them up.
-struct IndexRange {
-  uint32_t input = 0;
-  int32_t node = -1;
-  int64_t least = 0, most = 0;
 };
 
 struct List {

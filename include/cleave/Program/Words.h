@@ -29,6 +29,7 @@ const char *getWord(Format format);
 const char *getWord(Access access);
 const char *getWord(BufferKind kind);
 const char *getWord(Memory memory);
+const char *getWord(StepRole role);
 const char *getWord(Activation activation);
 /// What a command does: `launch`, `matmul`, `all_reduce`, `wait`, ...
 const char *getWord(const Action &action);

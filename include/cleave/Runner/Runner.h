@@ -1,12 +1,14 @@
 //===- Runner.h - what `cleave-run` does ------------------------*- C++ -*-===//
 //
-// Opens a program file, hands it the arrays of an .npz file, runs it, and writes what comes of it. No MLIR, no LLVM.
+// Opens a program file, hands it the arrays of an .npz file, runs it, and writes what comes of it; or, where it is a step, trains. No
+// MLIR, no LLVM.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_RUNNER_RUNNER_H
 #define CLEAVE_RUNNER_RUNNER_H
 
 #include "cleave/Program/Error.h"
+#include "cleave/Runner/Train.h"
 #include "cleave/Runtime/RankKind.h"
 #include <string>
 #include <vector>
@@ -35,6 +37,7 @@ struct RunOptions {
   double silence = 0;                     ///< seconds that a rank may be silent; 0: the runtime's own
   bool profile = false, nan = false, pin = true, graph = true;
   bool verify = true; ///< holds the program and its weights against their digests
+  TrainOptions train; ///< with data: trains
 };
 
 /// The command line, or what is wrong with it. Words that only print are not for this (`printsOnly`).

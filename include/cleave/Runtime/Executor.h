@@ -20,6 +20,7 @@
 
 #include "cleave/Program/Program.h"
 #include "cleave/Runtime/RankKind.h"
+#include <map>
 
 namespace cleave::runtime {
 
@@ -128,8 +129,15 @@ public:
   ExecutorStatus gatherResults();
   /// Of each value the largest that any process has, in all of them. All call it with as many.
   ExecutorStatus takeLargest(std::vector<double> &values);
-  /// Sets all states to zeros, as before the first call.
-  void resetStates();
+  /// Sets all states to what they begin as: zeros, or weights, which are read again.
+  ExecutorStatus resetStates();
+  /// Writes what the states of ranks are into one file (Arrays/Safetensors.h), each rank what it holds, with `metadata`; it appears
+  /// whole or not at all. Where ranks are processes all call it, and all see the file's folder.
+  ExecutorStatus saveStates(const std::string &path, const std::map<std::string, std::string> &metadata = {});
+  /// Reads states from such a file, whatever ranks and shardings it was written by: all that the program has, or parameters and
+  /// statistics alone, and all else is what it begins as. `metadata` of the file, if wanted. All processes call it.
+  ExecutorStatus loadStates(const std::string &path, bool onlyParameters = false,
+                            std::map<std::string, std::string> *metadata = nullptr);
   /// Fails all ranks, from any thread; whoever runs returns.
   void fail(Cause cause, const std::string &detail);
   /// Whether a rank has failed, and how. Any thread.
@@ -163,7 +171,7 @@ public:
   struct State;
 
 private:
-  static ExecutorStatus open(std::string_view bytes, const std::string &folder, const FileBytes *file,
+  static ExecutorStatus open(std::string_view bytes, const std::string &folder, std::shared_ptr<const FileBytes> file,
                              const ExecutorOptions &options, std::unique_ptr<Executor> &executor);
   explicit Executor(std::unique_ptr<State> state);
   std::unique_ptr<State> state;

@@ -52,6 +52,8 @@ public:
   int open(const std::string &path, bool hasName = false);
   /// To be written to.
   int getDescriptor() const { return descriptor; }
+  /// What it is called until it is published; empty where it is nameless.
+  const std::string &getName() const { return other; }
   /// All bytes are there and go to the disk; then it has its name, in place of an older file. 0, or why not: then the older
   /// one, or none, is there.
   int publish();

@@ -44,6 +44,9 @@ TEST(FileTest, KeepsWhatIsForPeopleAndDevices) {
   EXPECT_TRUE(program.weights[0].splat);
   EXPECT_EQ(program.variants[1].dims[0].name, "batch");
   EXPECT_EQ(program.variants[1].dims[0].size, 2);
+  EXPECT_EQ(program.variants[0].inputs[3].role, StepRole::Optimizer);
+  EXPECT_EQ(program.variants[0].inputs[3].origin.name, "all");
+  EXPECT_EQ(program.variants[0].inputs[2].role, StepRole::None);
   const Command &attention = program.variants[0].lists[0].commands[1];
   EXPECT_EQ(attention.stream, 1u);
   EXPECT_EQ(program.nodes[attention.node], "/attention");
@@ -163,10 +166,10 @@ TEST(FileTest, ReadsFilesWithoutASeal) {
 // P2
 TEST(FileTest, RefusesOtherVersions) {
   Program program = makeSingle();
-  program.version = 5;
-  EXPECT_EQ(refuse(program), "is of version 5, expected 1 to 4 (P2)");
+  program.version = 6;
+  EXPECT_EQ(refuse(program), "is of version 6, expected 1 to 5 (P2)");
   program.version = 0;
-  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 4 (P2)");
+  EXPECT_EQ(refuse(program), "is of version 0, expected 1 to 5 (P2)");
 }
 
 // P3

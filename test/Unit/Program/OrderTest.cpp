@@ -28,6 +28,15 @@ TEST(OrderTest, P25Tensors) {
   EXPECT_EQ(
       input([](Tensor &t, Program &) { t.places[0].present = {{4, -1}, {8, -1}}, t.places[0].starts[1].base = 1; }),
       "input \"x\": of dim 1 of f32[4, 8] from 9 on, 8 are present on rank 1 (P25)");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.origin = {"all", {0, 16}, {8, 32}}; }), "");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.origin = {"all", {0}, {8, 32}}; }),
+            "input \"x\": begins at 1 dims of 2, and is f32[8, 16] (P25)");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.origin = {"all", {0, 17}, {8, 32}}; }),
+            "input \"x\": dim 1 of f32[8, 16] from 17 does not lie in the 32 of \"all\" (P25)");
+  EXPECT_EQ(input([](Tensor &t, Program &) { t.origin = {"all", {0, -1}, {8, 32}}; }),
+            "input \"x\": dim 1 of f32[8, 16] from -1 does not lie in the 32 of \"all\" (P25)");
+  EXPECT_EQ(refuse(makeTensorParallel(), [](Program &p) { p.variants[0].outputs[0].role = StepRole::Batch; }),
+            "output \"y\": is an output, and has a role or an origin (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].term.base = 1; }),
             "input \"x\": a term that is not among 1 (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].view.buffer = 3; }),

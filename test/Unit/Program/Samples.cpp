@@ -231,6 +231,8 @@ Program cleave::program::makeCuda() {
     variant.outputs = {makeTensor("features", type, "", {{0, outImage, {{}, {}, {}, {}}, {}}}),
                        makeTensor("present", cache, "", {{0, inState, {{}, {}, {}, {}}, {}}})};
     variant.states = {{3, 1}};
+    variant.inputs[3].role = StepRole::Optimizer;
+    variant.inputs[3].origin = {"all", {0, 0, 0, 0}, program.types[cache].shape};
     variant.lists = {list};
     program.variants.push_back(variant);
   }

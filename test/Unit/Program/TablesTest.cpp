@@ -209,7 +209,7 @@ TEST(TablesTest, P16Loads) {
                      p.roles[0].buffers[3].bytes = 512;
                      p.roles[0].loads[0].target.buffer = 3;
                    }),
-            place + "goes to buffer 3, expected one of weights, at the same place on all ranks (P16)");
+            place + "goes to buffer 3, expected one of weights or of a state, at the same place on all ranks (P16)");
   EXPECT_EQ(refuse(makeTensorParallel(), [](Program &p) { p.types[4].element = Element::I32; }),
             place + "f32 is not cast to i32 (P16)");
   EXPECT_EQ(with([](Load &l) { l.target.offset.base = 576; }),

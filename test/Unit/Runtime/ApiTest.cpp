@@ -88,6 +88,36 @@ TEST(Api, KeepsAndResetsStates) {
   }
 }
 
+// States by name, into a file and back.
+TEST(Api, SavesAndLoadsStates) {
+  Opened opened(makeAccumulator());
+  Folder folder;
+  std::string path = folder.path + "/s.safetensors";
+  Shape shape = {2, 8};
+  std::vector<float> x = makeFloats(16, 1);
+  cleave_tensor input = makeTensor("x", shape, x), output = {}, state = {};
+  output.name = "y";
+  ASSERT_EQ(cleave_state_count(opened.program), 1u);
+  ASSERT_EQ(cleave_describe_state(opened.program, 0, &state), CLEAVE_OK);
+  EXPECT_STREQ(state.name, "past");
+  EXPECT_EQ(state.bytes, 64u);
+  EXPECT_EQ(cleave_describe_state(opened.program, 1, &state), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_STREQ(cleave_last_error(), "state 1 of 1");
+  ASSERT_EQ(cleave_run(opened.program, &input, 1, &output, 1), CLEAVE_OK);
+  ASSERT_EQ(cleave_save(opened.program, path.c_str()), CLEAVE_OK);
+  for (int times : {2, 3, 2}) {
+    if (times == 2)
+      ASSERT_EQ(cleave_load(opened.program, path.c_str(), 0), CLEAVE_OK);
+    ASSERT_EQ(cleave_run(opened.program, &input, 1, &output, 1), CLEAVE_OK);
+    EXPECT_EQ(static_cast<const float *>(output.data)[5], float(times) * x[5]);
+  }
+  EXPECT_EQ(cleave_load(opened.program, "/nowhere/s.safetensors", 0), CLEAVE_ERROR_WEIGHTS);
+  EXPECT_STREQ(cleave_last_error(), "cannot read /nowhere/s.safetensors: No such file or directory");
+  EXPECT_EQ(cleave_save(opened.program, nullptr), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_load(nullptr, path.c_str(), 0), CLEAVE_ERROR_ARGUMENTS);
+  EXPECT_EQ(cleave_state_count(nullptr), 0u);
+}
+
 // Nothing that a caller gets wrong ends the process, or the program.
 TEST(Api, RefusesWhatIsWrong) {
   cleave_program *program = nullptr;

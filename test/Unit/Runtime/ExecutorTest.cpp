@@ -130,7 +130,7 @@ TEST(Executor, KeepsStatesBetweenCalls) {
   Argument inX = makeArgument("x", {2, 8}, x), inPast = makeArgument("past", {2, 8}, past);
   expect({inX}, 1, false);
   expect({inX}, 2, false);
-  executor->resetStates();
+  ASSERT_EQ(getMessage(executor->resetStates()), "");
   expect({inX}, 1, false);
   expect({inX, inPast}, 1, true);
   expect({inX}, 2, true);

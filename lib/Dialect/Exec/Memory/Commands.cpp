@@ -17,6 +17,7 @@
 #include "Commands.h"
 
 #include "cleave/Dialect/Exec/Fusion/FusionCosts.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -391,10 +392,26 @@ LogicalResult CommandBuilder::emitInputs() {
   for (BlockArgument argument : func.getArguments()) {
     unsigned number = argument.getArgNumber();
     if (failed(emitBoundary<InputOp>(getView(argument), spmd::getArgumentName(func, number),
-                                     func.getArgAttrDict(number), argument.getLoc())))
+                                     func.getArgAttrDict(number), argument.getLoc())) ||
+        failed(emitBeginning(argument)))
       return failure();
   }
   return success();
+}
+
+/// Of a state that begins as a parameter: into where it lies between calls.
+LogicalResult CommandBuilder::emitBeginning(BlockArgument argument) {
+  Attribute begins = func.getArgAttr(argument.getArgNumber(), nn::kBeginsAttr);
+  if (!begins)
+    return success();
+  StringRef name = spmd::getArgumentName(func, argument.getArgNumber());
+  if (assignment.getStorage(assignment.getPlace(argument)).kind != BufferKind::State)
+    return func.emitOpError() << "has an argument '" << name << "' that begins as a parameter, and is not a state";
+  if (!assignment.getStrides(argument).empty())
+    return func.emitOpError() << "has a state '" << name << "' that grows: it begins as zeros, not as a parameter";
+  auto attr = func.getArgAttrOfType<TypeAttr>(argument.getArgNumber(), spmd::SpmdDialect::kGlobalTypeAttr);
+  auto global = cast<RankedTensorType>(attr ? attr.getValue() : argument.getType());
+  return weights.emitBeginning(builder, func, begins, global, getView(argument));
 }
 
 /// Outputs behind all commands.

@@ -44,6 +44,7 @@ private:
   llvm::LogicalResult emitMessages(MessageOp op, mlir::ValueRange values);
   llvm::LogicalResult emitReturn(mlir::func::ReturnOp op);
   llvm::LogicalResult emitInputs();
+  llvm::LogicalResult emitBeginning(mlir::BlockArgument argument);
   template <typename OpT>
   llvm::LogicalResult emitBoundary(mlir::Value view, llvm::StringRef name, mlir::DictionaryAttr attributes,
                                    mlir::Location loc);

@@ -12,6 +12,7 @@
 #include "Weights.h"
 
 #include "BufferAssignment.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -64,12 +65,16 @@ FailureOr<Weights::Box> Weights::getBox(nn::LoadOp op) {
   if (failed(loaded))
     return op.emitOpError() << "loads by " << *op.getSharding()
                             << ", which is not a sharding of it over the module's mesh";
-  Box box = getWhole(op.getParamAttr(), loaded->sizes);
-  for (auto [start, first] : llvm::zip_equal(box.starts, loaded->starts))
+  return getBox(op.getParamAttr(), *loaded);
+}
+
+Weights::Box Weights::getBox(FlatSymbolRefAttr param, const nn::LoadedBox &loaded) {
+  Box box = getWhole(param, loaded.sizes);
+  for (auto [start, first] : llvm::zip_equal(box.starts, loaded.starts))
     start = table.get(first);
-  for (unsigned dim = 0; loaded->sharding && dim < box.sizes.size(); ++dim)
-    if (spmd::DimShardingAttr axes = loaded->sharding.getDims()[dim]; !axes.getAxes().empty())
-      shard(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], loaded->sharding.getNumShards(dim)));
+  for (unsigned dim = 0; loaded.sharding && dim < box.sizes.size(); ++dim)
+    if (spmd::DimShardingAttr axes = loaded.sharding.getDims()[dim]; !axes.getAxes().empty())
+      shard(box, dim, axes.getAxes(), llvm::divideCeil(box.sizes[dim], loaded.sharding.getNumShards(dim)));
   return box;
 }
 
@@ -135,15 +140,32 @@ void Weights::emit(OpBuilder &at, FlatSymbolRefAttr buffer) {
         load.type.getRank() == 0 && load.box.sizes.size() == 1 ? ArrayRef(load.box.sizes) : load.type.getShape();
     auto view = ViewOp::create(at, load.loc, MemRefType::get(shape, load.type.getElementType()), buffer,
                                table.get(load.offset), /*whole=*/Value());
-    SmallVector<Attribute> starts(load.box.starts.begin(), load.box.starts.end());
-    auto op = LoadOp::create(at, load.loc, load.box.param, at.getArrayAttr(starts), load.box.sizes, view);
-    if (!load.box.present.empty())
-      op.setPresentAttr(at.getArrayAttr(SmallVector<Attribute>(load.box.present.begin(), load.box.present.end())));
-    if (const std::optional<Layout> &layout = load.box.layout) {
-      op.setOrder(layout->order);
-      op.setBatch(layout->batch);
-      op.setWidth(layout->width);
-      op.setInterleave(layout->interleave);
-    }
+    emitLoad(at, load.loc, load.box, view);
   }
+}
+
+/// `view` has the shape of the box in its layout.
+void Weights::emitLoad(OpBuilder &at, Location loc, const Box &box, Value view) {
+  SmallVector<Attribute> starts(box.starts.begin(), box.starts.end());
+  auto op = LoadOp::create(at, loc, box.param, at.getArrayAttr(starts), box.sizes, view);
+  if (!box.present.empty())
+    op.setPresentAttr(at.getArrayAttr(SmallVector<Attribute>(box.present.begin(), box.present.end())));
+  if (const std::optional<Layout> &layout = box.layout) {
+    op.setOrder(layout->order);
+    op.setBatch(layout->batch);
+    op.setWidth(layout->width);
+    op.setInterleave(layout->interleave);
+  }
+}
+
+/// A state is never shared or packed: its load is one of its own, of the shard that the argument is.
+LogicalResult Weights::emitBeginning(OpBuilder &at, func::FuncOp func, Attribute begins, RankedTensorType global,
+                                     Value view) {
+  FlatSymbolRefAttr name = nn::getBeginsParam(begins);
+  auto param = name ? symbols.lookup<nn::ParamOp>(name.getValue()) : nn::ParamOp();
+  FailureOr<nn::LoadedBox> loaded = nn::getBeginning(func, begins, param, global);
+  if (failed(loaded))
+    return failure();
+  emitLoad(at, func.getLoc(), getBox(name, *loaded), view);
+  return success();
 }

@@ -10,6 +10,8 @@
 #include "RankTable.h"
 
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Pieces.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
 namespace cleave::exec {
@@ -25,6 +27,9 @@ public:
   bool isEmpty() const { return loads.empty(); }
   /// Emits all loads.
   void emit(mlir::OpBuilder &builder, mlir::FlatSymbolRefAttr buffer);
+  /// Emits the load of what a state begins as (Begins.h), into its `view`. Fails with an error at `func`.
+  llvm::LogicalResult emitBeginning(mlir::OpBuilder &builder, mlir::func::FuncOp func, mlir::Attribute begins,
+                                    mlir::RankedTensorType global, mlir::Value view);
 
 private:
   struct Box {
@@ -44,6 +49,8 @@ private:
 
   mlir::FailureOr<Box> getBox(mlir::Value value);
   mlir::FailureOr<Box> getBox(nn::LoadOp op);
+  Box getBox(mlir::FlatSymbolRefAttr param, const nn::LoadedBox &loaded);
+  static void emitLoad(mlir::OpBuilder &builder, mlir::Location loc, const Box &box, mlir::Value view);
   /// Each rank along `axes` keeps a shard of `size` positions of a dim of the box, as far as they are there.
   void shard(Box &box, unsigned dim, llvm::ArrayRef<spmd::AxisAttr> axes, int64_t size);
   Box getWhole(mlir::FlatSymbolRefAttr param, llvm::ArrayRef<int64_t> shape);

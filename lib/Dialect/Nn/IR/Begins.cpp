@@ -1,6 +1,10 @@
 //===- Begins.cpp - states that begin as weights --------------------------===//
 //
-// Attributes of arguments are looked at where they are used: whoever wrote the function may have written anything.
+// Attributes of arguments are looked at where they are used: whoever wrote the function may have written anything. Each of them has a
+// short form, for all of a tensor, and a long one, for a part:
+//
+//   nn.begins   @w       {param = @w, starts = .., sizes = ..}     a box of a parameter
+//   nn.origin   "w"      {name = "w", starts = .., shape = ..}     a box, as large as the argument, of a tensor of a checkpoint
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Begins.h"
@@ -33,6 +37,7 @@ static std::optional<ArrayRef<int64_t>> getNumbers(DictionaryAttr parts, StringR
   return numbers.asArrayRef();
 }
 
+/// Whether the box lies in a tensor of those extents; no sum overflows.
 static bool isInside(ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> whole) {
   return llvm::all_of(llvm::zip_equal(starts, sizes, whole), [](auto each) {
     auto [start, size, extent] = each;
@@ -52,7 +57,7 @@ FailureOr<LoadedBox> cleave::nn::getBeginning(Operation *op, Attribute begins, P
   if (auto parts = dyn_cast<DictionaryAttr>(begins)) {
     auto starts = getNumbers(parts, "starts", type.getRank()), sizes = getNumbers(parts, "sizes", type.getRank());
     if (!starts || !sizes || !isInside(*starts, *sizes, type.getShape()))
-      return fail() << ", which is no part of " << type;
+      return fail() << ", which is not a part of " << type;
     box.starts.assign(starts->begin(), starts->end());
     box.sizes.assign(sizes->begin(), sizes->end());
   }
@@ -64,6 +69,7 @@ FailureOr<LoadedBox> cleave::nn::getBeginning(Operation *op, Attribute begins, P
   return box;
 }
 
+/// A name alone is all of that tensor.
 FailureOr<Origin> cleave::nn::readOrigin(Operation *op, Attribute origin, RankedTensorType whole) {
   if (auto name = dyn_cast<StringAttr>(origin))
     return Origin{name.getValue(), SmallVector<int64_t>(whole.getRank(), 0), SmallVector<int64_t>(whole.getShape())};
@@ -76,6 +82,7 @@ FailureOr<Origin> cleave::nn::readOrigin(Operation *op, Attribute origin, Ranked
   return Origin{name.getValue(), SmallVector<int64_t>(*starts), SmallVector<int64_t>(*shape)};
 }
 
+/// Before anything is sharded, so that types are complete ones.
 LogicalResult cleave::nn::verifyBeginnings(func::FuncOp func) {
   SymbolTable symbols(func->getParentOfType<ModuleOp>());
   for (BlockArgument argument : func.getArguments()) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Patterns/Matching.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
@@ -41,7 +42,7 @@ private:
   LogicalResult check(func::FuncOp func) {
     if (!func.getBody().hasOneBlock())
       return func.emitOpError() << "has control flow";
-    return check(func.getBody().front());
+    return failure(failed(verifyBeginnings(func)) || failed(check(func.getBody().front())));
   }
 
   /// Each argument has a role, and each parameter and state of the optimizer one next value, which `getStates` looks at.

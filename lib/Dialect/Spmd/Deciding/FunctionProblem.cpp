@@ -17,6 +17,7 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Solver/SearchMemory.h"
 
 #include <map>
@@ -73,7 +74,7 @@ LogicalResult FunctionProblem::build() {
   for (BlockArgument argument : body.getArguments()) {
     if (failed(addValue(argument)))
       return failure();
-    if (func.getArgAttr(argument.getArgNumber(), kParameterAttr))
+    if (isParameter(func, argument.getArgNumber()))
       setParameter(getId(argument));
     if (auto even = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kEvenAttr))
       problem.keepInputEven(getId(argument), static_cast<int32_t>(even.getInt()));

@@ -100,3 +100,28 @@ func.func @swapped(%a: tensor<8xf32> {nn.name = "a"}, %b: tensor<8xf32> {nn.name
     -> (tensor<8xf32> {spmd.state = "a"}, tensor<8xf32> {spmd.state = "b"}) {
   return %b, %a : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// A state that begins as a part of a fused weight is loaded into its own bytes, each rank its rows of that part; where rows do not divide,
+// what there is of them.
+// CHECK-LABEL: @begins
+// CHECK: %[[K:.*]] = exec.view @state_0[0] : memref<2x2xf32>
+// CHECK: exec.input "k" in %[[K]] : memref<2x2xf32> of tensor<4x2xf32, #{{.*}}> starts ["x * 2", 0] {nn.begins = {param = @qkv,
+// CHECK: exec.load @qkv starts ["x * 2", 2] sizes [2, 2] into %[[K]] : memref<2x2xf32>
+// CHECK: %[[B:.*]] = exec.view @state_1[0] : memref<2xf32>
+// CHECK: exec.load @b starts ["x * 2 up to 3"] sizes [2] present ["3 - (x * 2) up to 2"] into %[[B]] : memref<2xf32>
+#mesh = #spmd.mesh<["x"=2]>
+#rows = #spmd.sharding<#mesh, [{"x"}, {}]>
+#row = #spmd.sharding<#mesh, [{"x"}], uneven>
+module attributes {spmd.mesh = #mesh} {
+  nn.param @qkv : tensor<4x6xf32> = dense<1.0> : tensor<4x6xf32>
+  nn.param @b : tensor<3xbf16> = dense<1.0> : tensor<3xbf16>
+  func.func @begins(%k: tensor<2x2xf32> {nn.name = "k", spmd.global = tensor<4x2xf32, #rows>,
+                                         nn.begins = {param = @qkv, starts = array<i64: 0, 2>, sizes = array<i64: 4, 2>}},
+                    %b: tensor<2xf32> {nn.name = "b", spmd.global = tensor<3xf32, #row>, nn.begins = @b})
+      -> (tensor<2x2xf32> {spmd.state = "k", spmd.global = tensor<4x2xf32, #rows>},
+          tensor<2xf32> {spmd.state = "b", spmd.global = tensor<3xf32, #row>}) {
+    return %k, %b : tensor<2x2xf32>, tensor<2xf32>
+  }
+}

@@ -1,0 +1,27 @@
+//===- Trained.h - trained weights back into a model ------------*- C++ -*-===//
+#ifndef CLEAVE_EXPORT_ONNX_TRAINED_H
+#define CLEAVE_EXPORT_ONNX_TRAINED_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace cleave::onnx {
+
+/// What went where.
+struct TrainedWeights {
+  std::vector<std::string> replaced; ///< initializers, in the order of the model
+  std::vector<std::string>
+      others; ///< tensors of the checkpoint that are no weight of the model: what an optimizer keeps
+};
+
+/// Writes the ONNX model at `model` to `out` with the weights of the checkpoint (safetensors) at `checkpoint`: each initializer that has
+/// the name of a tensor there gets its elements, rounded to the initializer's type, floats to floats. All else of the file stays as it is,
+/// byte by byte. Elements that lie in files beside the model go to `out`.data. Errors: a file cannot be read or written, a shape or
+/// an element type is another one, no initializer has a tensor.
+llvm::Expected<TrainedWeights> exportTrained(llvm::StringRef model, llvm::StringRef checkpoint, llvm::StringRef out);
+
+} // namespace cleave::onnx
+
+#endif // CLEAVE_EXPORT_ONNX_TRAINED_H

@@ -1,0 +1,286 @@
+//===- Trained.cpp - trained weights back into a model --------------------===//
+//
+// The model's file is copied field by field, as it was read; only initializers that have been trained are written anew:
+//
+//   model ─▶ graph ─▶ initializer "w"    name, dims, type stay; raw_data = elements of "w" in the checkpoint, in that type
+//
+// Nothing of the model is computed, and no name is looked up in a graph: a weight that an importer has taken apart (a fused one) is
+// whole in the checkpoint, by its origin, and so is found under the name that it has in the file.
+//
+// Where elements lay beside the model, those that stay and those that are new lie in one file beside the new one: the old files
+// belong to the old model, which may be somewhere else.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Export/Onnx/Trained.h"
+
+#include "cleave/Arrays/Safetensors.h"
+#include "cleave/Onnx/TensorData.h"
+#include "cleave/Onnx/WireReader.h"
+#include "cleave/Onnx/WireWriter.h"
+#include "cleave/Program/Operands.h"
+#include "cleave/Program/Words.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/Path.h"
+
+using namespace cleave;
+using namespace cleave::onnx;
+using llvm::APFloat;
+using llvm::StringRef;
+using program::Element;
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+/// The element type of programs that an ONNX type is; nothing of those that are not trained.
+static std::optional<Element> getFloat(int32_t dataType) {
+  switch (dataType) {
+  case FLOAT16:
+    return Element::F16;
+  case BFLOAT16:
+    return Element::BF16;
+  case FLOAT:
+    return Element::F32;
+  case DOUBLE:
+    return Element::F64;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Of a float.
+static const llvm::fltSemantics &getSemantics(Element element) {
+  switch (element) {
+  case Element::F16:
+    return APFloat::IEEEhalf();
+  case Element::BF16:
+    return APFloat::BFloat();
+  case Element::F32:
+    return APFloat::IEEEsingle();
+  default:
+    return APFloat::IEEEdouble();
+  }
+}
+
+/// One float after the other, each rounded once, to even.
+static std::string castFloats(StringRef bytes, Element from, Element to) {
+  if (from == to)
+    return bytes.str();
+  unsigned size = program::getElementBytes(from), width = program::getElementBytes(to);
+  std::string result(bytes.size() / size * width, '\0');
+  for (size_t i = 0; i * size < bytes.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * size, size);
+    APFloat number(getSemantics(from), llvm::APInt(size * 8, bits));
+    bool losesInfo;
+    number.convert(getSemantics(to), APFloat::rmNearestTiesToEven, &losesInfo);
+    bits = number.bitcastToAPInt().getZExtValue();
+    std::memcpy(result.data() + i * width, &bits, width);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Replacer {
+public:
+  Replacer(ModelFile &model, const arrays::Safetensors &contents, StringRef bytes, StringRef data)
+      : model(model), contents(contents), bytes(bytes), data(data), tensors(model),
+        wire(model.file->getBytes(), ReadLimits()) {}
+
+  /// The new model; what is to lie beside it is in `getBeside`.
+  llvm::Expected<WireMessage> run();
+  llvm::ArrayRef<std::string> getBeside() const { return beside; }
+  TrainedWeights takeWeights();
+
+private:
+  bool addGraph(StringRef graph, WireMessage &out);
+  bool addInitializer(StringRef tensor, const TensorProto &read, WireMessage &out);
+  llvm::Expected<std::optional<std::string>> findTrained(const TensorProto &tensor);
+  void addBeside(std::string elements, WireMessage &out);
+  bool fail(llvm::Error error) {
+    failed = std::move(error);
+    return false;
+  }
+
+  ModelFile &model;
+  const arrays::Safetensors &contents;
+  StringRef bytes; ///< of the checkpoint
+  StringRef data;  ///< what the file beside the new model is called
+  TensorReader tensors;
+  WireReader wire;
+  TrainedWeights weights;
+  std::vector<std::string> beside;
+  uint64_t besideBytes = 0;
+  size_t next = 0; ///< initializer
+  llvm::Error failed = llvm::Error::success();
+};
+} // namespace
+
+/// Its elements in the checkpoint; nothing where that has none of its name.
+llvm::Expected<std::optional<std::string>> Replacer::findTrained(const TensorProto &tensor) {
+  const arrays::SafeTensor *found = contents.find({tensor.name.data(), tensor.name.size()});
+  if (!found)
+    return std::nullopt;
+  std::optional<Element> element = getFloat(tensor.dataType);
+  if (!element || found->element > Element::F64 || found->shape != tensor.dims) {
+    std::string shape = format(program::Type{Element::F32, tensor.dims, {}});
+    return makeError("{0} is {1}, the model has {2}{3}", quote(tensor.name),
+                     format(program::Type{found->element, found->shape, {}}), getDataTypeName(tensor.dataType),
+                     StringRef(shape).drop_front(3));
+  }
+  weights.replaced.push_back(tensor.name.str());
+  return castFloats(bytes.substr(found->offset, found->bytes), found->element, *element);
+}
+
+/// Where external elements lie is said in strings.
+void Replacer::addBeside(std::string elements, WireMessage &out) {
+  auto add = [&](StringRef key, StringRef value) {
+    WireMessage entry;
+    entry.text(1, key);
+    entry.text(2, value);
+    out.message(13, std::move(entry));
+  };
+  add("location", data);
+  add("offset", std::to_string(besideBytes));
+  add("length", std::to_string(elements.size()));
+  out.integer(14, 1);
+  besideBytes += elements.size();
+  beside.push_back(std::move(elements));
+}
+
+/// A tensor without its elements, and then these.
+bool Replacer::addInitializer(StringRef tensor, const TensorProto &read, WireMessage &out) {
+  llvm::Expected<std::optional<std::string>> trained = findTrained(read);
+  if (!trained)
+    return fail(trained.takeError());
+  if (!*trained && read.isExternal) {
+    llvm::Expected<TensorData> old = tensors.read(read);
+    if (!old)
+      return fail(old.takeError());
+    *trained = std::string(old->bytes.data(), old->bytes.size());
+  }
+  bool isKept = !*trained;
+  constexpr uint32_t elementFields[] = {4, 5, 6, 7, 9, 10, 11, 13, 14};
+  bool isGood = wire.fields(tensor, [&](const WireField &field) {
+    if (isKept || !llvm::is_contained(elementFields, field.number))
+      out.copy(field);
+    return true;
+  });
+  if (isKept)
+    return isGood;
+  if (read.isExternal)
+    addBeside(std::move(**trained), out);
+  else
+    out.text(9, **trained);
+  return isGood;
+}
+
+/// Initializers come in the order in which they have been read: `next` is the one that the field is.
+bool Replacer::addGraph(StringRef graph, WireMessage &out) {
+  return wire.fields(graph, [&](const WireField &field) {
+    if (field.number != 5) {
+      out.copy(field);
+      return true;
+    }
+    WireMessage tensor;
+    const TensorProto &read = model.model.graph.initializer[next++];
+    if (!wire.message(field, "initializer", -1, [&](StringRef inner) { return addInitializer(inner, read, tensor); }))
+      return false;
+    out.message(5, std::move(tensor));
+    return true;
+  });
+}
+
+/// Pieces of the new file are pieces of the old one where nothing has changed: a model of gigabytes is written without being held.
+llvm::Expected<WireMessage> Replacer::run() {
+  WireMessage out;
+  bool isGood = wire.fields(model.file->getBytes(), [&](const WireField &field) {
+    if (field.number != 7) {
+      out.copy(field);
+      return true;
+    }
+    WireMessage graph;
+    if (!wire.message(field, "graph", -1, [&](StringRef inner) { return addGraph(inner, graph); }))
+      return false;
+    out.message(7, std::move(graph));
+    return true;
+  });
+  if (failed)
+    return std::move(failed);
+  if (!isGood)
+    return makeError("{0}", wire.getError());
+  return out;
+}
+
+/// Who trained more than the model has (an optimizer's states) is told what stayed behind, so that a weight of another name is noticed.
+TrainedWeights Replacer::takeWeights() {
+  llvm::StringSet<> replaced;
+  for (const std::string &name : weights.replaced)
+    replaced.insert(name);
+  for (const arrays::SafeTensor &tensor : contents.tensors)
+    if (!replaced.contains(tensor.name))
+      weights.others.push_back(tensor.name);
+  return std::move(weights);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// The checkpoint is mapped: of its elements those of one tensor are taken at a time.
+static llvm::Expected<arrays::Safetensors> readContents(const MappedFile &file) {
+  StringRef bytes = file.getBytes();
+  program::Result<arrays::Safetensors> read = arrays::readSafetensors(
+      [&](uint64_t offset, char *to, size_t count) -> program::Status {
+        std::memcpy(to, bytes.data() + offset, count);
+        return program::kGood;
+      },
+      bytes.size());
+  if (!read)
+    return makeError("{0}: {1}", file.getPath(), read.getError().message);
+  return std::move(*read);
+}
+
+llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, StringRef checkpoint, StringRef out) {
+  llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(model);
+  if (!read)
+    return addContext((model + ": ").str(), read.takeError());
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(checkpoint);
+  if (!file)
+    return file.takeError();
+  llvm::Expected<arrays::Safetensors> contents = readContents(**file);
+  if (!contents)
+    return contents.takeError();
+  std::string data = (out + ".data").str();
+  Replacer replacer(**read, *contents, (*file)->getBytes(), llvm::sys::path::filename(data));
+  llvm::Expected<WireMessage> message = replacer.run();
+  if (!message)
+    return addContext((checkpoint + ": ").str(), message.takeError());
+  TrainedWeights weights = replacer.takeWeights();
+  if (weights.replaced.empty())
+    return makeError("{0}: has none of the weights of {1}", checkpoint, model);
+  auto writeBeside = [&](llvm::raw_ostream &os) {
+    for (const std::string &elements : replacer.getBeside())
+      os << elements;
+    return llvm::Error::success();
+  };
+  // What a model refers to is there before it is.
+  if (!replacer.getBeside().empty())
+    if (llvm::Error error = writeFileAtomically(data, writeBeside))
+      return std::move(error);
+  auto writeModel = [&](llvm::raw_ostream &os) {
+    message->write(os);
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = writeFileAtomically(out, writeModel))
+    return std::move(error);
+  return weights;
+}

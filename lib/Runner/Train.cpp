@@ -1,0 +1,251 @@
+//===- Train.cpp - steps again and again ----------------------------------===//
+//
+//   begin: weights of the model, or of a file; where a training goes on, its states, its step, its order
+//   step n: samples n * batch .. of the epoch's order ─▶ run ─▶ loss, log, now and then a checkpoint
+//
+// Which samples a step sees follows from its number alone, so that who goes on sees those that would have come. Samples that are left
+// at the end of an epoch and are fewer than a batch are passed over.
+//
+// Where ranks are processes all of them run this loop over the same data. Rank 0 alone has outputs: what it finds in them, or cannot
+// write, it tells the others as a failure of a rank, which their next call returns. Saving and loading are done by all at one step.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Runner/Train.h"
+#include "Checkpoints.h"
+#include "DataSet.h"
+#include "SampleOrder.h"
+#include "TrainLog.h"
+#include "cleave/Program/Operands.h"
+#include "cleave/Program/Words.h"
+#include "cleave/Runner/Progress.h"
+#include "cleave/Runner/Runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+using namespace cleave::runner;
+using namespace cleave::runtime;
+namespace program = cleave::program;
+using program::concat;
+using program::Element;
+using program::printable;
+using program::StepRole;
+
+using Failed = std::optional<TrainError>;
+
+static Failed fail(std::string message) { return TrainError{kBadInput, std::move(message)}; }
+static Failed fail(const ExecutorStatus &error) {
+  return TrainError{error->kind == ErrorKind::Ranks ? kRunFault : kBadInput, error->message};
+}
+
+//===----------------------------------------------------------------------===//
+// What a step gives
+//===----------------------------------------------------------------------===//
+
+/// A float that stays with nobody.
+static bool isNumber(const program::Program &program, const program::Variant &variant, uint32_t output) {
+  const program::Type &type = program.types[variant.outputs[output].type];
+  bool isState = std::any_of(variant.states.begin(), variant.states.end(),
+                             [&](const program::State &state) { return state.output == output; });
+  return !isState && program::getBytes(type) == program::getElementBytes(type.element) &&
+         (type.element == Element::F32 || type.element == Element::F64);
+}
+
+/// The numbers that are told of each step, so far as the program gives them.
+static std::vector<std::string> listNumbers(const program::Program &program) {
+  std::vector<std::string> names;
+  const program::Variant &variant = program.variants.front();
+  for (uint32_t i = 0; i < variant.outputs.size(); ++i)
+    for (const char *name : {"loss", "norm", "rate", "scale"})
+      if (variant.outputs[i].name == name && isNumber(program, variant, i))
+        names.emplace_back(name);
+  return names;
+}
+
+bool cleave::runner::isStep(const program::Program &program) {
+  const program::Variant &variant = program.variants.front();
+  std::vector<std::string> numbers = listNumbers(program);
+  return std::find(numbers.begin(), numbers.end(), "loss") != numbers.end() &&
+         std::any_of(variant.states.begin(), variant.states.end(), [&](const program::State &state) {
+           return variant.inputs[state.input].role == StepRole::Parameter;
+         });
+}
+
+/// Of rank 0, which alone has outputs; nothing of what the program does not give.
+static std::optional<double> getNumber(const std::vector<Value> &outputs, const char *name) {
+  for (const Value &value : outputs)
+    if (value.name == name) {
+      double number = 0;
+      float narrow = 0;
+      std::memcpy(value.type == Element::F64 ? static_cast<void *>(&number) : &narrow, value.data.data(),
+                  value.data.size());
+      return value.type == Element::F64 ? number : double(narrow);
+    }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Training {
+public:
+  Training(Executor &executor, const TrainOptions &options, DataSet data, TrainSummary &summary)
+      : executor(executor), options(options), data(std::move(data)), summary(summary),
+        checkpoints(executor, options.save, options.keep), numbers(listNumbers(executor.getProgram())) {}
+
+  Failed run();
+
+private:
+  Failed begin();
+  Failed step();
+  Failed look(double seconds);
+  Failed save();
+  uint64_t countBatches() const { return data.countSamples() / data.getBatch(); }
+  std::string describe() const;
+
+  Executor &executor;
+  const TrainOptions &options;
+  DataSet data;
+  TrainSummary &summary;
+  Checkpoints checkpoints;
+  const std::vector<std::string> numbers;
+  Progression progression;
+  uint64_t last = 0, savedStep = 0, badSteps = 0;
+  TrainLog log;
+  Progress progress;
+  std::vector<Value> outputs;
+};
+} // namespace
+
+/// What states are at the beginning, and how far that is.
+Failed Training::begin() {
+  progression.isShuffled = options.isShuffled;
+  progression.seed = options.seed.value_or(0);
+  const std::string &from = options.resume.empty() ? options.weightsFrom : options.resume;
+  std::map<std::string, std::string> metadata;
+  if (!from.empty())
+    if (ExecutorStatus error = executor.loadStates(from, options.resume.empty(), &metadata))
+      return fail(error);
+  if (!options.resume.empty()) {
+    std::optional<Progression> before = readProgression(metadata);
+    if (!before)
+      return fail(concat(printable(from), ": does not say how many steps it has behind it: --weights-from takes its "
+                                          "weights"));
+    progression.step = savedStep = before->step;
+    progression.seed = options.seed.value_or(before->seed);
+    progression.isShuffled = before->isShuffled;
+  }
+  last = options.steps ? options.steps : options.epochs * countBatches();
+  if (executor.getRank() != 0)
+    return std::nullopt;
+  program::Status error = log.open(options.log, !options.resume.empty());
+  return error ? fail(error->message) : std::nullopt;
+}
+
+/// `step 7 of 100, loss 0.693, 3.2 ms a step, 2500 samples/s, 1 s left`
+std::string Training::describe() const {
+  char text[160];
+  double each = summary.seconds / double(std::max<uint64_t>(summary.steps, 1));
+  std::snprintf(text, sizeof(text), "step %llu of %llu, loss %.4g, %.3g ms a step, %.4g samples/s, %.0f s left",
+                static_cast<unsigned long long>(progression.step), static_cast<unsigned long long>(last),
+                summary.lastLoss, each * 1e3, double(data.getBatch()) / each, each * double(last - progression.step));
+  return text;
+}
+
+/// A loss that is no number ends a training at once: whatever is made of it is none either. Where gradients are scaled a step may fail,
+/// and changes nothing; many in a row do not.
+Failed Training::look(double seconds) {
+  constexpr uint64_t mostBadSteps = 100;
+  StepLine line;
+  line.step = progression.step;
+  line.epoch = (progression.step - 1) / countBatches();
+  line.loss = getNumber(outputs, "loss");
+  line.norm = getNumber(outputs, "norm");
+  line.rate = getNumber(outputs, "rate");
+  line.scale = getNumber(outputs, "scale");
+  line.seconds = seconds;
+  line.samples = progression.step * data.getBatch();
+  summary.firstLoss = summary.steps == 1 ? *line.loss : summary.firstLoss;
+  summary.lastLoss = *line.loss;
+  badSteps = std::isfinite(*line.loss) ? 0 : badSteps + 1;
+  if (badSteps > (line.scale ? mostBadSteps : 0)) {
+    std::string message = concat("loss is ", std::isnan(*line.loss) ? "NaN" : "infinite", " at step ", line.step,
+                                 "; no state is saved; --find-nan names the command");
+    executor.fail(Cause::Aborted, message);
+    return TrainError{kRunFault, "rank 0: " + message};
+  }
+  progress.say(describe());
+  program::Status error = log.write(line);
+  if (!error)
+    return std::nullopt;
+  executor.fail(Cause::Aborted, error->message);
+  return fail(error->message);
+}
+
+/// The order of an epoch is made anew at each step: it is a few numbers, and so a step needs to know nothing of those before it.
+Failed Training::step() {
+  uint64_t batches = countBatches(), size = data.getBatch();
+  SampleOrder order(data.countSamples(), progression.isShuffled, progression.seed, progression.step / batches);
+  std::vector<uint64_t> which;
+  for (uint64_t i = 0; i < size; ++i)
+    which.push_back(order.at(progression.step % batches * size + i));
+  auto began = std::chrono::steady_clock::now();
+  program::Result<std::vector<Argument>> batch = data.read(which);
+  if (!batch) {
+    executor.fail(Cause::Aborted, batch.getError().message);
+    return fail(batch.getError().message);
+  }
+  if (ExecutorStatus error = executor.run(*batch, outputs, numbers))
+    return fail(error);
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  ++progression.step;
+  ++summary.steps;
+  summary.lastStep = progression.step;
+  summary.samples += size;
+  summary.seconds += took.count();
+  return executor.getRank() == 0 ? look(took.count()) : std::nullopt;
+}
+
+/// All ranks, at the same step.
+Failed Training::save() {
+  savedStep = progression.step;
+  ExecutorStatus error = checkpoints.save(progression);
+  return error ? fail(error) : std::nullopt;
+}
+
+/// A checkpoint at the end, too, unless the last step has just been saved; without any step what it began with is saved.
+Failed Training::run() {
+  Failed failed = begin();
+  while (!failed && progression.step < last) {
+    failed = step();
+    bool isTime = options.saveEvery && progression.step % options.saveEvery == 0;
+    if (!failed && !options.save.empty() && isTime)
+      failed = save();
+  }
+  if (!failed && !options.save.empty() && (savedStep != progression.step || summary.steps == 0))
+    failed = save();
+  return failed;
+}
+
+Failed cleave::runner::train(Executor &executor, const TrainOptions &options, TrainSummary &summary) {
+  if (!isStep(executor.getProgram()))
+    return fail("the program is not a step of training: it has no output 'loss', or no parameters that change");
+  program::Result<DataSet> data = DataSet::open(options.data, executor.getProgram());
+  if (data)
+    return Training(executor, options, std::move(*data), summary).run();
+  executor.fail(Cause::Aborted, data.getError().message);
+  return fail(data.getError().message);
+}
+
+std::string cleave::runner::formatSummary(const TrainSummary &summary) {
+  char text[160];
+  double each = summary.seconds / double(std::max<uint64_t>(summary.steps, 1));
+  std::snprintf(text, sizeof(text), "%llu steps, loss %.6g to %.6g, %.3g ms a step, %.4g samples/s",
+                static_cast<unsigned long long>(summary.steps), summary.firstLoss, summary.lastLoss, each * 1e3,
+                summary.seconds > 0 ? double(summary.samples) / summary.seconds : 0.0);
+  return text;
+}
