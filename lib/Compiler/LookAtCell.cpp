@@ -10,6 +10,7 @@
 #include "PlanFinder.h"
 
 #include "cleave/Plan/FormatPlan.h"
+#include "cleave/Search/MainPath.h"
 
 #include <cmath>
 
@@ -18,19 +19,6 @@ using namespace cleave;
 using namespace cleave::spmd;
 
 static constexpr double kNever = std::numeric_limits<double>::infinity();
-
-/// Stages are far from each other: their axis is the major one.
-Plan Compilation::PlanFinder::makeGiven(const Candidate &candidate) const {
-  Plan plan = given;
-  plan.mesh = candidate.mesh;
-  if (!candidate.stages.isPipeline())
-    return plan;
-  plan.pipeline.emplace();
-  plan.pipeline->axis = "stage";
-  plan.pipeline->microbatches = candidate.stages.microbatches;
-  plan.mesh.insert(plan.mesh.begin(), {plan.pipeline->axis, candidate.stages.stages, {}});
-  return plan;
-}
 
 /// A step is a call: its states come back in the next one.
 double Compilation::PlanFinder::getMeasure(const PlanCell &cell) const {
@@ -64,8 +52,9 @@ int64_t Compilation::PlanFinder::getLimit(const StageCell &stages) const {
 bool Compilation::PlanFinder::isBeyond(const StageCell &stages, double ns) const {
   if (!stages.isPipeline() || request.takesLeast || request.wantsFront || !std::isfinite(ns))
     return false;
-  double least = request.objective == PlanObjective::Throughput ? stages.boundSpan(ns) : stages.boundCall(ns);
-  return least >= best || (request.withinNs > 0 && stages.boundCall(ns) > request.withinNs);
+  double call = stages.boundCall(ns, shareBeside);
+  double least = request.objective == PlanObjective::Throughput ? stages.boundSpan(ns) : call;
+  return least >= best || (request.withinNs > 0 && call > request.withinNs);
 }
 
 /// By whatever objective `chooseObjective` would take: it looks at all where no axis is free. That saves little, so what takes far more
@@ -191,7 +180,7 @@ void Compilation::PlanFinder::followFront(Look &look) {
 
 PlanCell Compilation::PlanFinder::makeImpossible(const Candidate &candidate, std::string reason) const {
   PlanCell cell;
-  cell.mesh = formatMesh(makeGiven(candidate).mesh);
+  cell.mesh = formatMesh(makeCellPlan(given, candidate.stages, candidate.mesh).mesh);
   cell.stages = candidate.stages;
   cell.verdict = PlanCell::Verdict::Impossible;
   cell.reason = std::move(reason);
@@ -200,13 +189,14 @@ PlanCell Compilation::PlanFinder::makeImpossible(const Candidate &candidate, std
 
 /// A cell without a problem keeps the first reason that the phases gave.
 Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &candidate) {
-  Plan plan = makeGiven(candidate);
+  Plan plan = makeCellPlan(given, candidate.stages, candidate.mesh);
   std::string reason;
   std::unique_ptr<MeshProblem> problem =
       state.makeProblem(plan, state.searchBy(plan), /*storesParameters=*/true, &reason);
   Tried best{makeImpossible(candidate, std::move(reason)), nullptr};
   if (!problem)
     return best;
+  shareBeside = findShareBeside(problem->getProblem());
   CellPlan cell(std::move(problem), names);
   Look look{candidate, std::move(plan), cell, best};
   const CellAnswer *met = searchCell(look);

@@ -26,6 +26,17 @@ ModelNames cleave::listNames(ModuleOp module) {
   return names;
 }
 
+Plan cleave::makeCellPlan(Plan given, const StageCell &stages, std::vector<MeshAxis> mesh) {
+  given.mesh = std::move(mesh);
+  if (!stages.isPipeline())
+    return given;
+  given.pipeline.emplace();
+  given.pipeline->axis = "stage";
+  given.pipeline->microbatches = stages.microbatches;
+  given.mesh.insert(given.mesh.begin(), {given.pipeline->axis, stages.stages, {}});
+  return given;
+}
+
 ShardOptions Compilation::State::searchBy(const Plan &plan) const {
   ShardOptions sharding = options.sharding;
   sharding.optimize = Optimize::Time;

@@ -7,6 +7,7 @@
 #include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Search/PlanRules.h"
+#include "cleave/Search/StageCells.h"
 
 namespace cleave {
 
@@ -20,6 +21,9 @@ struct MeshProblem {
 
   const spmd::Problem &getProblem() const { return source->getProblem(); }
 };
+
+/// The plan of a cell: `given` on a mesh, of which each stage has one. Stages are far from each other: their axis is the major one.
+spmd::Plan makeCellPlan(spmd::Plan given, const spmd::StageCell &stages, std::vector<spmd::MeshAxis> mesh);
 
 /// All names by which plans address values of a model as it was loaded. Annotation merges some of these values, but keeps apart what a rule
 /// names: a rule that is made later must not pick them.

@@ -73,7 +73,6 @@ private:
   bool fitsMemory(int64_t peakBytes, bool fitsDevices) const;
   bool fits(const PlanCell &cell) const;
   int64_t getLimit(const spmd::StageCell &stages) const;
-  spmd::Plan makeGiven(const Candidate &candidate) const;
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
 
   State &state;
@@ -89,6 +88,8 @@ private:
   /// The least measure of an answer, and of all that was met the least memory and time of a call.
   double best = std::numeric_limits<double>::infinity(), leastNs = std::numeric_limits<double>::infinity();
   int64_t leastBytes = std::numeric_limits<int64_t>::max();
+  /// See `findShareBeside`; until it is known, all could be.
+  double shareBeside = 1;
   FoundPlan answer;
 };
 

@@ -89,6 +89,16 @@ static std::optional<Report> makeReportOf(ModuleOp module, StringRef model, cons
   return std::nullopt;
 }
 
+/// Nothing of one stage.
+static std::optional<StagesTime> readStages(const Report &report) {
+  const llvm::json::Object *schedule = report.pipeline ? report.pipeline->getObject("schedule") : nullptr;
+  if (!schedule)
+    return std::nullopt;
+  auto read = [](const llvm::json::Object &from, StringRef key) { return from.getNumber(key).value_or(0); };
+  return StagesTime{read(*schedule, "makespan_ns"), read(*schedule, "bound_ns"),
+                    read(*report.pipeline, "bottleneck_ns"), read(*report.pipeline, "bound_ns")};
+}
+
 Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr<const spmd::Plan> &candidate,
                                                            const ShardOptions &sharding, Trial trial) {
   const Prediction impossible{std::numeric_limits<double>::infinity()};
@@ -112,5 +122,6 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
           report->getWireBytes(),
           report->time->getSpanNs(),
           report->parameterBytesPerRank,
-          !report->memory || report->memory->excess.empty()};
+          !report->memory || report->memory->excess.empty(),
+          readStages(*report)};
 }

@@ -72,6 +72,7 @@ struct Compilation::State {
     double spanNs = 0;     ///< of a call where calls follow each other
     int64_t parameterBytes = 0;
     bool fitsDevices = true; ///< no rank takes more than its device has, as far as that is known
+    std::optional<StagesTime> stages = std::nullopt;
   };
   /// By time: decides as another objective does where a rank then takes less.
   void chooseObjective();

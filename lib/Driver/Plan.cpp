@@ -110,7 +110,7 @@ static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &foun
   if (size_t written = options.writesToOutput() ? 0 : listWritten(options, found).size())
     os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output << '\n';
   if (proof)
-    os << "proved: " << proof->format() << '\n';
+    printProof(os, "proved: ", *proof);
   if (std::optional<std::string> pins = options.pins.empty() ? std::nullopt : describePins(session, found))
     os << *pins << '\n';
 }

@@ -22,6 +22,12 @@ std::optional<PlanProof> cleave::driver::writeCertificate(Session &session, cons
   return proof;
 }
 
+void cleave::driver::printProof(llvm::raw_ostream &os, llvm::StringRef front, const PlanProof &proof) {
+  os << front << proof.format() << '\n';
+  if (proof.stages)
+    os << front << proof.stages->format() << '\n';
+}
+
 /// Sizes of dims are the proof's, which is read before the model for that.
 ExitCode cleave::driver::verifyCertificate(Session &session) {
   Options options = session.getOptions();
@@ -44,7 +50,7 @@ ExitCode cleave::driver::verifyCertificate(Session &session) {
   if (!proof->mistakes.empty())
     return checking.getExitCode();
   if (!options.quiet)
-    llvm::outs() << options.verify << " holds: " << proof->format() << '\n';
+    printProof(llvm::outs(), options.verify + " holds: ", *proof);
   return kDone;
 }
 
@@ -57,4 +63,14 @@ void cleave::driver::addProof(llvm::json::Object &best, const PlanProof *proof) 
   best["bound"] = proof->boundNs * 1e-9;
   best["gap"] = proof->gap;
   best["space"] = proof->space;
+  if (!proof->stages)
+    return;
+  const StagesProof &stages = *proof->stages;
+  best["proved_stages"] = llvm::json::Object{{"solver_seconds", stages.ns * 1e-9},
+                                             {"bound", stages.boundNs * 1e-9},
+                                             {"gap", stages.gap},
+                                             {"modeled_seconds", stages.time.ns * 1e-9},
+                                             {"order_bound", stages.time.orderBoundNs * 1e-9},
+                                             {"slowest_seconds", stages.time.slowestNs * 1e-9},
+                                             {"split_bound", stages.time.splitBoundNs * 1e-9}};
 }

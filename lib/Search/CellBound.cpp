@@ -6,7 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/Certificate.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
+#include <limits>
 
 using namespace cleave::spmd;
 using namespace llvm;
@@ -22,6 +25,13 @@ constexpr unsigned kBisections = 10, kPassesAtFirst = 60;
 constexpr unsigned kRounds = 60, kPassesOfRound = 10;
 constexpr int64_t kMargin = 1000;
 } // namespace
+
+/// More than there is counts as no limit would, at a price.
+int64_t cleave::spmd::limitBytes(const Certificate &certificate, const StageCell &stages) {
+  int64_t bytes = 0;
+  bool isMore = llvm::MulOverflow(certificate.memoryBytes, stages.stages, bytes);
+  return isMore ? std::numeric_limits<int64_t>::max() : bytes;
+}
 
 __int128 cleave::spmd::limitUnits(MemoryPrice price, int64_t mostBytes) {
   return (__int128(price.numerator) * mostBytes + ((__int128(1) << MemoryPrice::kShift) - 1)) >> MemoryPrice::kShift;

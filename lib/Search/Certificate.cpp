@@ -20,6 +20,9 @@ using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
+/// Of the file: before 2 there were no stages.
+static constexpr int64_t kVersion = 2;
+
 //===----------------------------------------------------------------------===//
 // Packing
 //===----------------------------------------------------------------------===//
@@ -121,8 +124,12 @@ static std::optional<std::vector<uint16_t>> unpackOptions(StringRef text) {
 // Writing
 //===----------------------------------------------------------------------===//
 
+static json::Value toJson(const CountRange &range) { return json::Array{range.least, range.most}; }
+
 static json::Value toJson(const CertifiedCell &cell) {
-  return json::Object{{"mesh", json::Array(cell.mesh)},
+  return json::Object{{"stages", cell.of.stages.stages},
+                      {"microbatches", cell.of.stages.microbatches},
+                      {"mesh", json::Array(cell.of.mesh)},
                       {"price", cell.price.numerator},
                       {"messages", cell.messages},
                       {"bound", cell.bound},
@@ -141,17 +148,18 @@ std::string cleave::spmd::formatCertificate(const Certificate &certificate) {
     cells.push_back(toJson(cell));
   for (const Messages &list : certificate.messages)
     messages.push_back(pack(list));
-  json::Object plan{{"text", certificate.plan},
-                    {"cell", certificate.planCell},
-                    {"options", options.finish()},
-                    {"units", certificate.units},
-                    {"stored", certificate.storedBytes}};
-  json::Object all{{"version", 1},
+  json::Object plan{{"text", certificate.plan},          {"cell", certificate.planCell},
+                    {"options", options.finish()},       {"units", certificate.units},
+                    {"stored", certificate.storedBytes}, {"predicted_ns", certificate.predictedNs}};
+  json::Object all{{"version", kVersion},
                    {"kind", "certificate"},
                    {"model", certificate.model},
                    {"cluster", certificate.cluster},
                    {"dims", std::move(dims)},
                    {"devices", certificate.devices},
+                   {"stages", toJson(certificate.stages)},
+                   {"microbatches", toJson(certificate.microbatches)},
+                   {"of_many", certificate.isOfMany},
                    {"memory_limit", certificate.memoryBytes},
                    {"plan", std::move(plan)},
                    {"cells", std::move(cells)},
@@ -166,14 +174,28 @@ std::string cleave::spmd::formatCertificate(const Certificate &certificate) {
 static bool fromJson(const json::Value &value, CertifiedCell &cell, json::Path path) {
   json::ObjectMapper map(value, path);
   std::string tables;
-  return map && map.map("mesh", cell.mesh) && map.map("price", cell.price.numerator) &&
+  StageCell &stages = cell.of.stages;
+  return map && map.map("stages", stages.stages) && map.map("microbatches", stages.microbatches) &&
+         map.map("mesh", cell.of.mesh) && map.map("price", cell.price.numerator) &&
          map.map("messages", cell.messages) && map.map("bound", cell.bound) && map.map("tables", tables) &&
          (!StringRef(tables).getAsInteger(16, cell.tables) ||
           (path.field("tables").report("expected a digest"), false));
 }
 
 namespace cleave::spmd {
-/// Found by `llvm::json`, which maps lists of them.
+/// Numbers are counted from 1.
+static bool fromJson(const json::Value &value, CountRange &range, json::Path path) {
+  std::vector<int64_t> ends;
+  if (!json::fromJSON(value, ends, path))
+    return false;
+  if (ends.size() != 2 || ends[0] < 1 || ends[1] < ends[0]) {
+    path.report("expected the least and the most of a count");
+    return false;
+  }
+  range = {ends[0], ends[1]};
+  return true;
+}
+
 static bool fromJson(const json::Value &value, std::vector<CertifiedCell> &cells, json::Path path) {
   const json::Array *list = value.getAsArray();
   if (!list) {
@@ -193,24 +215,32 @@ static bool fromJson(const json::Value &value, Certificate &certificate, json::P
   std::vector<std::string> messages;
   if (!map || !map.map("version", version) || !map.map("kind", kind))
     return false;
-  if (kind != "certificate" || version != 1) {
-    path.report("expected a certificate of version 1");
+  if (kind != "certificate" || version != kVersion) {
+    path.report("expected a certificate of version 2");
     return false;
   }
   const json::Object &object = *value.getAsObject();
   const json::Value *plan = object.get("plan"), *cells = object.get("cells");
+  const json::Value *stages = object.get("stages"), *microbatches = object.get("microbatches");
   if (!map.map("model", certificate.model) || !map.map("cluster", certificate.cluster) ||
       !map.map("dims", certificate.dims) || !map.map("devices", certificate.devices) ||
-      !map.map("memory_limit", certificate.memoryBytes) || !map.map("messages", messages))
+      !map.map("memory_limit", certificate.memoryBytes) || !map.map("of_many", certificate.isOfMany) ||
+      !map.map("messages", messages))
     return false;
-  if (!plan || !cells) {
-    path.field(plan ? "cells" : "plan").report("missing value");
+  for (auto [key, field] :
+       {std::pair(plan, "plan"), {cells, "cells"}, {stages, "stages"}, {microbatches, "microbatches"}})
+    if (!key) {
+      path.field(field).report("missing value");
+      return false;
+    }
+  if (!fromJson(*stages, certificate.stages, path.field("stages")) ||
+      !fromJson(*microbatches, certificate.microbatches, path.field("microbatches")))
     return false;
-  }
   json::ObjectMapper ofPlan(*plan, path.field("plan"));
   if (!ofPlan || !ofPlan.map("text", certificate.plan) || !ofPlan.map("cell", certificate.planCell) ||
       !ofPlan.map("options", options) || !ofPlan.map("units", certificate.units) ||
-      !ofPlan.map("stored", certificate.storedBytes) || !fromJson(*cells, certificate.cells, path.field("cells")))
+      !ofPlan.map("stored", certificate.storedBytes) || !ofPlan.map("predicted_ns", certificate.predictedNs) ||
+      !fromJson(*cells, certificate.cells, path.field("cells")))
     return false;
   std::optional<std::vector<uint16_t>> unpacked = unpackOptions(options);
   if (!unpacked) {

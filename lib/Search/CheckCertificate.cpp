@@ -3,14 +3,18 @@
 // What a message moves to a node it takes from the edge: sums of all tables stay what they are, so that what least cells add up to is
 // below every decision, whatever the messages are. Sums are of 128 bits: no numbers in a file make them overflow.
 //
-//   per mesh   tables from the model ─▶ messages move ─▶ least cells ─▶ their sum, less the price of the limit  =  what is claimed
+//   per cell   tables from the model ─▶ messages move ─▶ least cells ─▶ their sum, less the price of the limit  =  what is claimed
 //   its plan   options ─▶ cells of the same tables ─▶ their sum  =  what is claimed
-//   the space  every mesh is there, once
+//   the space  every cell that has a program is there, once
+//
+// Of a pipeline the tables are those of a microbatch, and the limit is that of all stages together: what they store adds up to at least what
+// the microbatch's program does.
 //
 // A certificate that claims too little is refused as well: then something in it is not what was written.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/CheckCertificate.h"
+#include "cleave/Search/MainPath.h"
 #include "cleave/Solver/JointTables.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -25,12 +29,11 @@ using Wide = __int128;
 
 class Checker {
 public:
-  Checker(const Certificate &certificate, ArrayRef<std::vector<int64_t>> space)
-      : certificate(certificate), space(space) {}
+  Checker(const Certificate &certificate, ArrayRef<SpaceCell> space) : certificate(certificate), space(space) {}
 
-  void checkSpace();
-  void checkCell(size_t number, const JointTables &tables, double perNs);
-  void checkPlan(const JointTables &tables, double perNs);
+  void checkSpace(ProblemOfCell makeProblem);
+  void checkCell(size_t number, const JointTables &tables, const Problem &problem, double perNs);
+  void checkPlan(const JointTables &tables, const Problem &problem, double perNs);
   template <typename... Args> void note(const char *format, Args &&...args) {
     proof.mistakes.push_back(formatv(format, std::forward<Args>(args)...));
   }
@@ -42,25 +45,30 @@ private:
   Wide sumLeast(const JointTables &tables, MemoryPrice price, const Messages &messages) const;
 
   const Certificate &certificate;
-  ArrayRef<std::vector<int64_t>> space;
+  ArrayRef<SpaceCell> space;
 };
 } // namespace
 
-static std::string formatSizes(ArrayRef<int64_t> sizes) {
-  return formatv("{0:$[x]}", make_range(sizes.begin(), sizes.end()));
+/// `mesh 2x2`, `2 stages, 4 microbatches, mesh 2`.
+static std::string format(const SpaceCell &cell) {
+  std::string mesh = formatv("mesh {0:$[x]}", make_range(cell.mesh.begin(), cell.mesh.end()));
+  if (cell.stages == StageCell())
+    return mesh;
+  return formatv("{0} stages, {1} microbatches, {2}", cell.stages.stages, cell.stages.microbatches, mesh);
 }
 
-/// Every mesh of the space once, and no other.
-void Checker::checkSpace() {
-  for (const std::vector<int64_t> &mesh : space)
-    if (none_of(certificate.cells, [&](const CertifiedCell &cell) { return cell.mesh == mesh; }))
-      note("mesh {0} is missing: nothing is proved of it", formatSizes(mesh));
+/// Every cell of the space that has a program once, and no other.
+void Checker::checkSpace(ProblemOfCell makeProblem) {
+  for (const SpaceCell &wanted : space)
+    if (none_of(certificate.cells, [&](const CertifiedCell &cell) { return cell.of == wanted; }) &&
+        makeProblem(wanted, [](const Problem &, const SolverOptions &) {}))
+      note("{0} is missing: nothing is proved of it", format(wanted));
   for (auto [number, cell] : enumerate(certificate.cells)) {
-    if (!is_contained(space, cell.mesh))
-      note("mesh {0} is none of {1} devices", formatSizes(cell.mesh), certificate.devices);
+    if (!is_contained(space, cell.of))
+      note("{0} is none of {1} devices", format(cell.of), certificate.devices);
     if (any_of(ArrayRef(certificate.cells).take_front(number),
-               [&, &mesh = cell.mesh](const CertifiedCell &other) { return other.mesh == mesh; }))
-      note("mesh {0} is there twice", formatSizes(cell.mesh));
+               [&, &of = cell.of](const CertifiedCell &other) { return other.of == of; }))
+      note("{0} is there twice", format(cell.of));
   }
 }
 
@@ -113,65 +121,74 @@ Wide Checker::sumLeast(const JointTables &tables, MemoryPrice price, const Messa
 
 /// With x any decision that fits, what it takes is no less than its sum with the price of what it stores, less that of the limit: the price
 /// of what fits is no more. Parameters whose storage is not decided cost their price in any case.
-void Checker::checkCell(size_t number, const JointTables &tables, double perNs) {
+void Checker::checkCell(size_t number, const JointTables &tables, const Problem &problem, double perNs) {
   const CertifiedCell &cell = certificate.cells[number];
-  std::string mesh = formatSizes(cell.mesh);
-  double ns = static_cast<double>(cell.bound) / perNs;
-  proof.boundNs = number == 0 ? ns : std::min(proof.boundNs, ns);
+  std::string name = format(cell.of);
+  double ns = static_cast<double>(cell.bound) / perNs, least = boundMeasure(certificate, cell.of.stages, problem, ns);
+  proof.boundNs = number == 0 ? least : std::min(proof.boundNs, least);
+  if (number == certificate.planCell)
+    proof.ownBoundNs = ns;
   proof.numRelaxed += tables.getNumRelaxed();
   proof.numDropped += tables.getNumDropped();
   if (cell.tables != tables.getDigest())
-    note("mesh {0}: its tables are others, so the certificate is of another model, machine or version", mesh);
+    note("{0}: its tables are others, so the certificate is of another model, machine or version", name);
   // A price below 0, or one without a limit, would prove nothing of times.
   if (cell.price.numerator < 0 || certificate.memoryBytes < 0 ||
       (cell.price.numerator > 0 && certificate.memoryBytes == 0))
-    return note("mesh {0}: memory cannot have the price {1} here", mesh, cell.price.numerator);
+    return note("{0}: memory cannot have the price {1} here", name, cell.price.numerator);
   if (cell.messages >= certificate.messages.size() || !fits(tables, certificate.messages[cell.messages]))
-    return note("mesh {0}: its messages are not for its tables", mesh);
+    return note("{0}: its messages are not for its tables", name);
   Wide bound = sumLeast(tables, cell.price, certificate.messages[cell.messages]) + tables.getConstant() +
-               cell.price.of(tables.getFixedBytes()) - limitUnits(cell.price, certificate.memoryBytes);
+               cell.price.of(tables.getFixedBytes()) - limitUnits(cell.price, limitBytes(certificate, cell.of.stages));
   if (bound != cell.bound)
-    note("mesh {0}: its bound is said to be {1} units, and its messages prove {2}", mesh, cell.bound,
+    note("{0}: its bound is said to be {1} units, and its messages prove {2}", name, cell.bound,
          static_cast<int64_t>(std::clamp<Wide>(bound, -kForbiddenCell, kForbiddenCell)));
 }
 
 /// The cost of a decision is looked up cell by cell.
-void Checker::checkPlan(const JointTables &tables, double perNs) {
+void Checker::checkPlan(const JointTables &tables, const Problem &problem, double perNs) {
+  const StageCell &stages = certificate.cells[certificate.planCell].of.stages;
   proof.ns = static_cast<double>(certificate.units) / perNs;
+  proof.measureNs = boundMeasure(certificate, stages, problem, proof.ns);
   std::optional<int64_t> units = tables.costOf(certificate.options);
   if (!units)
     return note("the options of the plan are no decision on its mesh");
   if (*units != certificate.units)
     note("the plan is said to cost {0} units, and costs {1}", certificate.units, *units);
-  int64_t bytes = tables.countStored(certificate.options);
+  int64_t bytes = tables.countStored(certificate.options), limit = limitBytes(certificate, stages);
   if (bytes != certificate.storedBytes)
     note("the plan is said to store {0} bytes, and stores {1}", certificate.storedBytes, bytes);
-  if (certificate.memoryBytes != 0 && bytes > certificate.memoryBytes)
-    note("the plan stores {0} bytes, {1} are allowed", bytes, certificate.memoryBytes);
+  if (limit != 0 && bytes > limit)
+    note("the plan stores {0} bytes, {1} are allowed", bytes, limit);
 }
 
-Proof cleave::spmd::checkCertificate(const Certificate &certificate, ArrayRef<std::vector<int64_t>> space,
-                                     ProblemOfMesh makeProblem) {
+double cleave::spmd::boundMeasure(const Certificate &certificate, const StageCell &stages, const Problem &problem,
+                                  double ns) {
+  return certificate.isOfMany ? stages.boundSpan(ns) : stages.boundCall(ns, findShareBeside(problem));
+}
+
+Proof cleave::spmd::checkCertificate(const Certificate &certificate, ArrayRef<SpaceCell> space,
+                                     ProblemOfCell makeProblem) {
   Checker checker(certificate, space);
-  // One mesh after the other: tables are large, and no two are needed at once.
-  checker.checkSpace();
+  // One cell after the other: tables are large, and no two are needed at once.
+  checker.checkSpace(makeProblem);
   if (certificate.planCell >= certificate.cells.size())
     checker.note("the plan has no mesh of the certificate");
   for (auto [number, cell] : enumerate(certificate.cells)) {
     bool isPlans = number == certificate.planCell, hasProblem = false;
-    if (is_contained(space, cell.mesh))
-      hasProblem = makeProblem(cell.mesh, [&, number = number](const Problem &problem, const SolverOptions &options) {
+    if (is_contained(space, cell.of))
+      hasProblem = makeProblem(cell.of, [&, number = number](const Problem &problem, const SolverOptions &options) {
         if (std::unique_ptr<JointTables> tables = JointTables::create(problem, options)) {
-          checker.checkCell(number, *tables, options.costs.perNs);
+          checker.checkCell(number, *tables, problem, options.costs.perNs);
           if (isPlans)
-            checker.checkPlan(*tables, options.costs.perNs);
+            checker.checkPlan(*tables, problem, options.costs.perNs);
         }
       });
     if (!hasProblem)
-      checker.note("mesh {0}: there is no such problem", formatSizes(cell.mesh));
+      checker.note("{0}: there is no such problem", format(cell.of));
   }
   Proof &proof = checker.proof;
-  if (proof.mistakes.empty() && proof.ns < proof.boundNs * (1 - 1e-12))
+  if (proof.mistakes.empty() && proof.ns < proof.ownBoundNs * (1 - 1e-12))
     checker.note("the plan is below its own bound");
   return std::move(checker.proof);
 }

@@ -4,7 +4,7 @@
 //   std::optional<cleave::PlanProof> proof = cleave::certifyPlan(compilation, *found, request);
 //   writeFile("c.json", proof->certificate);
 //
-// What is proved is of the costs of the solver, and of plans with one stage (docs/finding-plans.md).
+// What is proved is of the costs of the solver (docs/finding-plans.md).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_COMPILER_CERTIFYPLAN_H
@@ -14,13 +14,26 @@
 
 namespace cleave {
 
+/// What is known of a plan with stages on the way from what a microbatch takes to what a call does.
+struct StagesProof {
+  /// One microbatch in all stages together by the costs of the solver; what no decision of as many stages and microbatches and the same mesh
+  /// is below; and how far the plan's is above that.
+  double ns = 0, boundNs = 0, gap = 0;
+  /// What is to be least, as predicted.
+  double predictedNs = 0;
+  StagesTime time;
+
+  /// `a microbatch in all stages together 93.69 us by the solver's costs, bound ..`.
+  std::string format() const;
+};
+
 struct PlanProof {
   /// What does not hold, a sentence each; empty: all does.
   std::vector<std::string> mistakes;
-  /// What the plan takes by the costs of the solver, launches that there are in any case included; and what no plan of the space is below.
-  double ns = 0, boundNs = 0;
-  /// How far the plan is above the bound, at most.
-  double gap = 0;
+  /// What the plan takes by the costs of the solver, launches that there are in any case included, idle time and messages of stages not; what no
+  /// plan of the space is below; and how far the plan is above that, at most.
+  double ns = 0, boundNs = 0, gap = 0;
+  std::optional<StagesProof> stages;
   /// `4 meshes of 8 devices, of up to 3 axes, 1 stage`.
   std::string space;
   /// What counts less than it costs, as it would be too much to tabulate; empty: nothing.

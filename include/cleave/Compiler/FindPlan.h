@@ -46,6 +46,14 @@ struct PlanRequest {
   bool wantsFront = false;
 };
 
+/// Stages as they were cut, by the times that cuts and schedules are made of: nanoseconds.
+struct StagesTime {
+  /// All microbatches by the schedule, and what no order of the same work is below.
+  double ns = 0, orderBoundNs = 0;
+  /// The slowest stage or link, and what no cuts of the program into as many are below.
+  double slowestNs = 0, splitBoundNs = 0;
+};
+
 /// What was looked at: stages, microbatches and a mesh.
 struct PlanCell {
   enum class Verdict {

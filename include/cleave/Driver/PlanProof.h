@@ -11,6 +11,9 @@ namespace cleave::driver {
 /// Proves how far the plan is from the best, and writes that to the file of `--certificate`. Nothing after an error.
 std::optional<PlanProof> writeCertificate(Session &session, const FoundPlan &found);
 
+/// What is proved, each line behind `front`; of stages there is one more.
+void printProof(llvm::raw_ostream &os, llvm::StringRef front, const PlanProof &proof);
+
 /// `--verify`: one line where the certificate holds; where it does not, errors with what does not.
 ExitCode verifyCertificate(Session &session);
 

@@ -1,6 +1,6 @@
 //===- CheckCertificate.h - does a proof hold? ------------------*- C++ -*-===//
 //
-// Makes the tables of each mesh anew, lets the messages of the certificate move what they say, adds up what is least, and compares. It
+// Makes the tables of each cell anew, lets the messages of the certificate move what they say, adds up what is least, and compares. It
 // shares the tables with the solver, and nothing of the search or of what finds messages: a mistake there makes a certificate that
 // does not hold.
 //
@@ -12,26 +12,34 @@
 
 namespace cleave::spmd {
 
-/// Calls back with the problem of a mesh of these sizes, and what deciding it costs; false, and not called, where there is none.
+/// Calls back with the problem of a cell, and what deciding it costs; false, and not called, where the model has no such program.
 using VisitProblem = llvm::function_ref<void(const Problem &, const SolverOptions &)>;
-using ProblemOfMesh = llvm::function_ref<bool(llvm::ArrayRef<int64_t> mesh, VisitProblem visit)>;
+using ProblemOfCell = llvm::function_ref<bool(const SpaceCell &cell, VisitProblem visit)>;
 
 /// What a certificate comes to.
 struct Proof {
   /// What does not hold, one sentence each; empty: it holds.
   std::vector<std::string> mistakes;
-  /// Of the plan, and the least bound of all meshes.
-  double ns = 0, boundNs = 0;
+  /// Of the plan by the solver's costs, and the bound of its own cell: of one microbatch.
+  double ns = 0, ownBoundNs = 0;
+  /// What is to be least, where no stage had to wait but for the first microbatch: of the plan, and the least of all cells.
+  double measureNs = 0, boundNs = 0;
   /// Ops for which one option stands for all, edges that count nothing, of the meshes together (`JointTables`).
   unsigned numRelaxed = 0, numDropped = 0;
 
-  /// How far the plan is above the bound, at most.
-  double getGap() const { return boundNs > 0 ? std::max(ns / boundNs - 1, 0.0) : 0; }
+  /// How far the plan is above the bound, at most; and how far its decision is above that of its cell.
+  double getGap() const { return findGap(measureNs, boundNs); }
+  double getOwnGap() const { return findGap(ns, ownBoundNs); }
+
+private:
+  static double findGap(double ns, double boundNs) { return boundNs > 0 ? std::max(ns / boundNs - 1, 0.0) : 0; }
 };
 
-/// `space`: the meshes of which all must be there. `makeProblem` is asked for one at a time.
-Proof checkCertificate(const Certificate &certificate, llvm::ArrayRef<std::vector<int64_t>> space,
-                       ProblemOfMesh makeProblem);
+/// `space`: the cells, of which all that have a program must be there. `makeProblem` is asked for one at a time.
+Proof checkCertificate(const Certificate &certificate, llvm::ArrayRef<SpaceCell> space, ProblemOfCell makeProblem);
+
+/// What is to be least takes at least that, where a microbatch of the cell takes `ns`.
+double boundMeasure(const Certificate &certificate, const StageCell &stages, const Problem &problem, double ns);
 
 } // namespace cleave::spmd
 

@@ -6,7 +6,9 @@
 //   a call        takes at least  T (1 + (m - 1) / p)    the first microbatch goes through all stages, the slowest of which, at least
 //   calls follow  by at least     T m / p                the mean, does each other one
 //
-// Messages and idle time count nothing.
+// Messages and idle time count nothing. The first is of pipelines each of whose stages has some of the model's main path (MainPath.h), so that it
+// waits for the one before it. Where as much as half a stage's work lies beside that path, a call is only known to take what calls follow
+// each other by.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SEARCH_STAGECELLS_H
@@ -28,8 +30,11 @@ struct StageCell {
   int64_t stages = 1, microbatches = 1;
 
   bool isPipeline() const { return stages > 1; }
-  /// What a call takes at least, and how soon calls follow each other, where one microbatch takes `ns` on the devices of a stage.
-  double boundCall(double ns) const {
+  /// What a call takes at least, and how soon calls follow each other, where one microbatch takes `ns` on the devices of a stage, and such a
+  /// share of the work lies beside the main path (`findShareBeside`).
+  double boundCall(double ns, double shareBeside) const {
+    if (2 * shareBeside * static_cast<double>(stages) > 1)
+      return boundSpan(ns);
     return ns * (1 + static_cast<double>(microbatches - 1) / static_cast<double>(stages));
   }
   double boundSpan(double ns) const { return ns * static_cast<double>(microbatches) / static_cast<double>(stages); }

@@ -1,7 +1,7 @@
 //===- CertificateTest.cpp - proofs, and proofs that are none -------------===//
 //
-// A small model is certified on both meshes of 4 devices, with a limit of memory and without one. Then the certificate is changed, one thing at
-// a time, and has to be refused.
+// A small model is certified on both meshes of 4 devices and in two stages, with a limit of memory and without one. Then the certificate is
+// changed, one thing at a time, and has to be refused.
 //
 //===----------------------------------------------------------------------===//
 #include "../Solver/GraphBuilder.h"
@@ -14,12 +14,15 @@ using namespace cleave::spmd;
 
 namespace {
 
-const std::vector<std::vector<int64_t>> kSpace = {{4}, {2, 2}};
+const std::vector<SpaceCell> kSpace = {{{1, 1}, {4}}, {{1, 1}, {2, 2}}, {{2, 4}, {2}}};
+/// The cell that a plan is of where nothing else is said.
+constexpr size_t kWhole = 1, kStaged = 2;
 
-/// Three products of [4096, 1024] and a norm, their weights stored as is best.
+/// Three products of [4096, 1024] and a norm, their weights stored as is best; of a microbatch.
 struct Model {
-  explicit Model(llvm::ArrayRef<int64_t> mesh) : graph(mesh) {
-    ValueId value = graph.input({4096, 1024});
+  explicit Model(const SpaceCell &cell) : graph(cell.mesh) {
+    llvm::ArrayRef<int64_t> mesh = cell.mesh;
+    ValueId value = graph.input({4096 / cell.stages.microbatches, 1024});
     for (int layer = 0; layer < 3; ++layer) {
       ValueId weight = graph.parameter({1024, 1024});
       graph.problem.decideStorage(weight);
@@ -41,40 +44,45 @@ struct Model {
 
 constexpr int64_t kWeight = int64_t(1024) * 1024 * 4;
 
-bool makeModel(llvm::ArrayRef<int64_t> mesh, VisitProblem visit) {
-  Model model(mesh);
+bool makeModel(const SpaceCell &cell, VisitProblem visit) {
+  Model model(cell);
   visit(model.graph.problem, model.options);
   return true;
 }
 
 Proof check(const Certificate &certificate) { return checkCertificate(certificate, kSpace, makeModel); }
 
-/// Of what the solver decides at a price of memory that keeps the limit.
-Certificate certify(int64_t memoryBytes) {
+/// Of what the solver decides for the cell `own` at a price of memory that keeps the limit.
+Certificate certify(int64_t memoryBytes, size_t own = 0) {
   Certificate made;
   made.model = "three layers";
   made.cluster = "default";
   made.dims = {{"batch", 4}};
   made.devices = 4;
+  made.stages = {1, 2};
+  made.microbatches = {4, 4};
+  made.planCell = own;
   made.memoryBytes = memoryBytes;
   made.plan = "mesh: {x: 4}\n";
-  for (const std::vector<int64_t> &mesh : kSpace) {
-    Model model(mesh);
+  for (const SpaceCell &cell : kSpace) {
+    Model model(cell);
+    int64_t limit = limitBytes(made, cell.stages);
     std::unique_ptr<JointTables> tables = JointTables::create(model.graph.problem, model.options);
-    for (double price = 0; made.options.empty(); price = price * 4 + 1e-3 * model.options.costs.perNs) {
+    for (double price = 0; made.options.empty() && cell == kSpace[own];
+         price = price * 4 + 1e-3 * model.options.costs.perNs) {
       model.options.perStoredByte = price;
       Solver solver(model.graph.problem, model.options);
       EXPECT_TRUE(solver.solve());
       std::optional<std::vector<uint16_t>> options = tables->place(solver.getDecision());
-      if (!options || (memoryBytes > 0 && tables->countStored(*options) > memoryBytes))
+      if (!options || (limit > 0 && tables->countStored(*options) > limit))
         continue;
       made.options = *options;
       made.units = *tables->costOf(*options);
       made.storedBytes = tables->countStored(*options);
     }
-    CellBound bound = boundCell(*tables, memoryBytes, made.units);
+    CellBound bound = boundCell(*tables, limit, cell == kSpace[own] ? made.units : kForbiddenCell);
     made.cells.push_back(
-        {mesh, bound.price, static_cast<uint32_t>(made.messages.size()), bound.bound, tables->getDigest()});
+        {cell, bound.price, static_cast<uint32_t>(made.messages.size()), bound.bound, tables->getDigest()});
     made.messages.push_back(std::move(bound.messages));
   }
   return made;
@@ -86,6 +94,31 @@ TEST(CertificateTest, ProvesThatNothingIsBetter) {
   EXPECT_GT(proof.boundNs, 0);
   EXPECT_LT(proof.getGap(), 1e-5);
   EXPECT_EQ(proof.numRelaxed + proof.numDropped, 0u);
+}
+
+// A plan with stages is held to the bound of its own cell and to that of all.
+TEST(CertificateTest, ProvesWhatStagesDecide) {
+  Proof whole = check(certify(0)), staged = check(certify(0, kStaged));
+  ASSERT_TRUE(staged.mistakes.empty()) << staged.mistakes.front();
+  EXPECT_LT(staged.getOwnGap(), 1e-5);
+  // Four microbatches in two stages: 1 + 3 / 2 of them.
+  EXPECT_DOUBLE_EQ(staged.measureNs, 2.5 * staged.ns);
+  EXPECT_NEAR(staged.boundNs, whole.boundNs, 1e-5 * whole.boundNs);
+  EXPECT_NEAR(staged.getGap(), staged.measureNs / staged.boundNs - 1, 1e-9);
+  Certificate ofMany = certify(0, kStaged);
+  ofMany.isOfMany = true;
+  EXPECT_DOUBLE_EQ(check(ofMany).measureNs, 2 * staged.ns);
+}
+
+// Two stages may store twice as much together as one.
+TEST(CertificateTest, StagesHaveALimitEach) {
+  Certificate certificate = certify(2 * kWeight, kStaged);
+  EXPECT_EQ(limitBytes(certificate, {2, 4}), 4 * kWeight);
+  EXPECT_EQ(certificate.storedBytes, 3 * kWeight);
+  EXPECT_EQ(certificate.cells[kStaged].price.numerator, 0);
+  EXPECT_TRUE(check(certificate).mistakes.empty());
+  certificate.memoryBytes = std::numeric_limits<int64_t>::max() / 2 + 1;
+  EXPECT_EQ(limitBytes(certificate, {2, 4}), std::numeric_limits<int64_t>::max());
 }
 
 // The less may be stored the longer it takes, and the bound follows; a limit that nothing reaches costs nothing.
@@ -181,7 +214,7 @@ void addMessageChanges(const Certificate &of, std::vector<Change> &all) {
 }
 
 void addCellChanges(std::vector<Change> &all) {
-  for (size_t cell : {0, 1}) {
+  for (size_t cell : {size_t(0), kWhole, kStaged}) {
     auto add = [&](const char *name, std::function<void(CertifiedCell &)> change, const char *mistake) {
       all.push_back({name, [=](Certificate &certificate) { change(certificate.cells[cell]); }, mistake});
     };
@@ -192,17 +225,21 @@ void addCellChanges(std::vector<Change> &all) {
     for (int64_t by : {int64_t(1) << 20, int64_t(1) << 40, int64_t(1) << 60})
       add("price", [=](CertifiedCell &one) { one.price.numerator += by; }, "");
     add("the largest price", [](CertifiedCell &one) { one.price.numerator = std::numeric_limits<int64_t>::max(); }, "");
-    add("no price", [](CertifiedCell &one) { one.price.numerator = 0; }, "its messages prove");
+    if (cell != kStaged) // Two stages keep the limits at no price.
+      add("no price", [](CertifiedCell &one) { one.price.numerator = 0; }, "its messages prove");
     add("messages that are not there", [](CertifiedCell &one) { one.messages = 7; }, "not for its tables");
     add("tables", [](CertifiedCell &one) { one.tables ^= 1; }, "another model, machine or version");
-    add("another mesh", [](CertifiedCell &one) { one.mesh = {8}; }, "is missing");
-    add("a mesh of none", [](CertifiedCell &one) { one.mesh = {}; }, "is missing");
-    add("a mesh of 0", [](CertifiedCell &one) { one.mesh = {0, 4}; }, "is none of 4 devices");
+    add("another mesh", [](CertifiedCell &one) { one.of.mesh = {8}; }, "is missing");
+    add("a mesh of none", [](CertifiedCell &one) { one.of.mesh = {}; }, "is missing");
+    add("a mesh of 0", [](CertifiedCell &one) { one.of.mesh = {0, 4}; }, "is none of 4 devices");
+    add("other stages", [](CertifiedCell &one) { one.of.stages.stages = 4; }, "is missing");
+    add("no stages", [](CertifiedCell &one) { one.of.stages.stages = 0; }, "is none of 4 devices");
+    add("other microbatches", [](CertifiedCell &one) { ++one.of.stages.microbatches; }, "is missing");
     all.push_back({"a cell twice",
                    [=](Certificate &certificate) { certificate.cells.push_back(certificate.cells[cell]); },
                    "is there twice"});
     all.push_back({"a cell for another",
-                   [=](Certificate &certificate) { certificate.cells[cell] = certificate.cells[1 - cell]; },
+                   [=](Certificate &certificate) { certificate.cells[cell] = certificate.cells[(cell + 1) % 3]; },
                    "is missing"});
     all.push_back({"a cell less",
                    [=](Certificate &certificate) { certificate.cells.erase(certificate.cells.begin() + cell); },
@@ -226,7 +263,7 @@ void addPlanChanges(const Certificate &of, std::vector<Change> &all) {
   all.push_back({"an option less", [](Certificate &certificate) { certificate.options.pop_back(); }, "no decision"});
   all.push_back({"an option more", [](Certificate &certificate) { certificate.options.push_back(0); }, "no decision"});
   all.push_back({"no options", [](Certificate &certificate) { certificate.options.clear(); }, "no decision"});
-  all.push_back({"a plan of no cell", [](Certificate &certificate) { certificate.planCell = 2; }, "has no mesh"});
+  all.push_back({"a plan of no cell", [](Certificate &certificate) { certificate.planCell = 3; }, "has no mesh"});
   for (int64_t bytes : {int64_t(1), kWeight, int64_t(-1), -kMuch})
     all.push_back({"memory", [=](Certificate &certificate) { certificate.memoryBytes = bytes; }, ""});
 }
@@ -258,15 +295,26 @@ TEST(CertificateTest, ChangesAreRefused) {
 // A model of other sizes is another, and so is a machine.
 TEST(CertificateTest, OtherModelsAreRefused) {
   const Certificate certificate = certify(0);
-  auto makeOther = [](llvm::ArrayRef<int64_t> mesh, VisitProblem visit) {
-    Model model(mesh);
+  auto makeOther = [](const SpaceCell &cell, VisitProblem visit) {
+    Model model(cell);
     model.options.costs.perFlop *= 2;
     visit(model.graph.problem, model.options);
     return true;
   };
   EXPECT_FALSE(checkCertificate(certificate, kSpace, makeOther).mistakes.empty());
-  auto makeNone = [](llvm::ArrayRef<int64_t>, VisitProblem) { return false; };
+  auto makeNone = [](const SpaceCell &, VisitProblem) { return false; };
   EXPECT_FALSE(checkCertificate(certificate, kSpace, makeNone).mistakes.empty());
+}
+
+// A cell that the model has no program for has no plans: nothing is missing without it.
+TEST(CertificateTest, CellsWithoutProgramNeedNoProof) {
+  Certificate certificate = certify(0);
+  certificate.cells.pop_back();
+  EXPECT_FALSE(check(certificate).mistakes.empty());
+  auto makeOneStage = [](const SpaceCell &cell, VisitProblem visit) {
+    return !cell.stages.isPipeline() && makeModel(cell, visit);
+  };
+  EXPECT_TRUE(checkCertificate(certificate, kSpace, makeOneStage).mistakes.empty());
 }
 
 // Texts that are no certificate, each with what is said of it.
@@ -280,13 +328,20 @@ TEST(CertificateTest, TextsThatAreNone) {
   EXPECT_NE(said("[]"), "");
   EXPECT_NE(said(llvm::StringRef(text).drop_back(3)), "");
   for (llvm::StringRef key :
-       {"version", "kind", "model", "cluster", "dims", "devices", "memory_limit", "plan", "cells", "messages", "text",
-        "cell", "options", "units", "stored", "mesh", "price", "bound", "tables"}) {
+       {"version", "kind",     "model", "cluster", "dims",    "devices",      "memory_limit", "plan",
+        "cells",   "messages", "text",  "cell",    "options", "units",        "stored",       "predicted_ns",
+        "mesh",    "price",    "bound", "tables",  "stages",  "microbatches", "of_many"}) {
     std::string changed = text;
     size_t place = changed.find("\"" + key.str() + "\"");
     ASSERT_NE(place, std::string::npos) << key.str();
     changed.replace(place, key.size() + 2, "\"x\"");
     EXPECT_NE(said(changed), "") << key.str();
+  }
+  for (llvm::StringRef range : {"[0, 2]", "[2, 1]", "[1]", "[1, 2, 3]", "7"}) {
+    std::string changed = text;
+    size_t place = changed.rfind("\"stages\": "), begin = changed.find('[', place), end = changed.find(']', place);
+    changed.replace(begin, end + 1 - begin, range.str());
+    EXPECT_NE(said(changed), "") << range.str();
   }
   // Packed numbers are cut off, or no base 64.
   llvm::Expected<Certificate> whole = parseCertificate(text);

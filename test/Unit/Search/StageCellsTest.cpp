@@ -44,10 +44,10 @@ TEST(StageCellsTest, NoPipelineTakesLessThanTheBound) {
         double total = 6.0 + skew;
         StageCell cell{count, microbatches};
         auto [call, span] = run(stages, microbatches);
-        EXPECT_LE(cell.boundCall(total), call + 1e-9);
+        EXPECT_LE(cell.boundCall(total, 0), call + 1e-9);
         EXPECT_LE(cell.boundSpan(total), span + 1e-9);
         if (skew == 0) { // Even stages take just that.
-          EXPECT_NEAR(cell.boundCall(total), call, 1e-9);
+          EXPECT_NEAR(cell.boundCall(total, 0), call, 1e-9);
           EXPECT_NEAR(cell.boundSpan(total), span, 1e-9);
         }
         ++compared;

@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Schedule/Bounds.h"
 #include "cleave/Schedule/Check.h"
 #include "cleave/Schedule/Messages.h"
 #include "llvm/ADT/Statistic.h"
@@ -39,7 +40,8 @@ private:
 };
 } // namespace
 
-/// What the schedule takes with the times of stages that `pipe.boundaries` has, for reports: added to these.
+/// What the schedule takes with the times of stages that `pipe.boundaries` has, and what no order of them is below, for reports: added to
+/// these.
 static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
   auto boundaries = module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr);
   auto stages = boundaries ? boundaries.getAs<ArrayAttr>("stages") : ArrayAttr();
@@ -78,6 +80,7 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
   summary.set("schedule", builder.getStringAttr(table.name));
   summary.set("ranks", builder.getI64IntegerAttr(table.numRanks));
   summary.set("makespan_ns", builder.getF64FloatAttr(simulation->makespan));
+  summary.set("bound_ns", builder.getF64FloatAttr(schedule::computeLowerBound(timed, costs).makespan));
   summary.set("bubble", builder.getF64FloatAttr(simulation->bubbleMakespan));
   all.set("schedule", summary.getDictionary(module.getContext()));
   module->setAttr(PipeDialect::kBoundariesAttr, all.getDictionary(module.getContext()));
