@@ -39,7 +39,8 @@ int main(int argc, char **argv) {
                  .Case("explain", explainCommand)
                  .Case("export", exportCommand)
                  .Case("run", runCommand)
-                 .Case("schedule", scheduleCommand)(*session);
+                 .Case("schedule", scheduleCommand)
+                 .Case("train", trainCommand)(*session);
   if (exitCode == kInternalError)
     reportBug();
   // The process ends here and takes all memory with it.

@@ -7,8 +7,10 @@
 #include "cleave/Compiler/RunProgram.h"
 
 #include "cleave/Codegen/Device/Device.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Program/File.h"
 #include "cleave/Support/Status.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -28,6 +30,31 @@ llvm::Expected<std::unique_ptr<runtime::Executor>> cleave::openProgram(const Ass
   if (runtime::ExecutorStatus error = runtime::Executor::open(bytes, folder.str(), options, executor))
     return makeError("{0}", error->message);
   return executor;
+}
+
+std::vector<TrainedTensor> cleave::listTrained(func::FuncOp step) {
+  std::vector<TrainedTensor> trained;
+  for (unsigned index = 0; index < step.getNumArguments(); ++index)
+    if (spmd::isParameter(step, index)) {
+      auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
+      auto plain = RankedTensorType::get(type.getShape(), type.getElementType());
+      trained.push_back({spmd::getArgumentName(step, index).str(), llvm::formatv("{0}", plain), type.getNumElements()});
+    }
+  return trained;
+}
+
+std::unique_ptr<runtime::Executor> cleave::openModel(Compilation &compilation) {
+  if (!compilation.hasMesh())
+    compilation.useOneDevice();
+  std::unique_ptr<Assembly> made = compilation.makeProgram(".");
+  if (!made)
+    return nullptr;
+  llvm::Expected<std::unique_ptr<runtime::Executor>> executor =
+      openProgram(*made, ".", getExecutorOptions(compilation.getOptions()));
+  if (executor)
+    return std::move(*executor);
+  compilation.fail(executor.takeError());
+  return nullptr;
 }
 
 llvm::Expected<SmallVector<Tensor>> cleave::runProgram(runtime::Executor &executor, ArrayRef<Tensor> inputs,

@@ -61,12 +61,14 @@ public:
     options.compile.variants = options.dims.getVariants();
     options.compile.dims = options.compile.variants.front();
     options.compile.variants.erase(options.compile.variants.begin());
-    options.compile.train |= !options.compile.trainText.empty();
+    options.compile.train |= !options.compile.trainText.empty() || options.command == "train";
     // What is wrong with a gradient hardly shows in the weight that it changes.
     options.compile.keepsGradients = options.check;
     if (options.device != DeviceKind::Host)
       options.compile.target = getTraits(options.device).target.str();
     if (std::string problem = takeGpu(); !problem.empty())
+      return problem;
+    if (std::string problem = takeTraining(); !problem.empty())
       return problem;
     bool needsModel = options.command != "schedule" && !options.calibrate;
     if (needsModel && options.compile.model.empty())
@@ -80,6 +82,23 @@ public:
   Options options;
 
 private:
+  /// Numbers and words of options that other commands have, too.
+  std::string takeTraining() {
+    if (options.command != "train")
+      return "";
+    runner::TrainOptions &train = options.train;
+    train.steps = llvm::is_contained(options.given, OPT_steps) ? options.schedule.steps : 0;
+    train.isShuffled = options.order == SampleOrder::Shuffled;
+    if (llvm::is_contained(options.given, OPT_seed))
+      train.seed = options.seed;
+    if (train.data.empty())
+      return "there is nothing to train on: '--data' names it";
+    if (!options.trained.empty() && train.save.empty())
+      return "'--export' writes the weights that '--save' names";
+    program::Status problem = runner::checkOptions(train);
+    return problem ? problem->message : "";
+  }
+
   std::string parsePositional(StringRef word) {
     if (word.empty())
       return "an argument is empty";

@@ -21,6 +21,9 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addInput("--costs", schedule.costs);
   files.addInput("--profile", schedule.profile);
   files.addInput("--verify", options.verify);
+  files.addInput("--data", options.train.data);
+  files.addInput("--resume", options.train.resume);
+  files.addInput("--weights-from", options.train.weightsFrom);
   files.addInput("--schedule", schedule.name);
   for (llvm::StringRef name : llvm::split(schedule.compare, ","))
     files.addInput("--compare", name.str());
@@ -31,6 +34,11 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addOutputFolder("--dump-phases", compile.dumpPhases, isDumpName);
   files.addOutput("--outputs", options.outputs);
   files.addOutput("--save-inputs", options.saveInputs);
+  // A run that is resumed may go on in the checkpoint that it has read.
+  if (options.train.save != options.train.resume)
+    files.addOutput("--save", options.train.save);
+  files.addOutput("--log", options.train.log);
+  files.addOutput("--export", options.trained);
   files.addOutput("--report", options.report);
   files.addOutput("--certificate", options.certificate);
   files.addOutput("--table", schedule.table);

@@ -169,6 +169,9 @@ template <typename T> static std::vector<StringRef> wordsOf(const T &) { return 
 static std::vector<StringRef> wordsOf(Color) { return {std::begin(kColorWords), std::end(kColorWords)}; }
 static std::vector<StringRef> wordsOf(ExecutorKind) { return {std::begin(kExecutorWords), std::end(kExecutorWords)}; }
 static std::vector<StringRef> wordsOf(Precision) { return {std::begin(kPrecisionWords), std::end(kPrecisionWords)}; }
+static std::vector<StringRef> wordsOf(SampleOrder) {
+  return {std::begin(kSampleOrderWords), std::end(kSampleOrderWords)};
+}
 static std::vector<StringRef> wordsOf(LibraryUse) { return {std::begin(kLibraryUseWords), std::end(kLibraryUseWords)}; }
 static std::vector<StringRef> wordsOf(codegen::Allowed) {
   std::vector<StringRef> words;

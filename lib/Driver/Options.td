@@ -30,11 +30,13 @@ def Run : SubCommand<"run", "runs it on every rank (one, without a mesh); --chec
 def Schedule : SubCommand<"schedule", "what each rank of a pipeline does and when: schedules by name, from files, compared, drawn",
                           "[MODEL] --ranks .. --microbatches ..">;
 def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", "MODEL --mesh .. -o out.mlir">;
+def Train : SubCommand<"train", "trains a model: the step that a plan's 'train' describes, again and again, on every rank (a thread each)",
+                       "MODEL --plan .. --data .. --steps .. [--save ..]">;
 
-defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Plan, Run, Shard];
+defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Plan, Run, Shard, Train];
 // With those that need no model.
 defvar kEvery = !listconcat(kAll, [Schedule]);
-defvar kSharding = [Bench, Compile, Explain, Export, Run, Shard];
+defvar kSharding = [Bench, Compile, Explain, Export, Run, Shard, Train];
 defvar kPlanning = !listconcat(kSharding, [Plan]);
 
 //===----------------------------------------------------------------------===//
@@ -122,7 +124,7 @@ defm atol : Value<"atol", "X", "atol", [Run],
 def check : Switch<"check", "check", [Run], "compares every output, ranks against one device">;
 defm rtol : Value<"rtol", "X", "rtol", [Run], "relative tolerance of --check; default by element type">;
 let Flags = [OfBenchedProgram] in
-defm seed : Value<"seed", "N", "seed", [Bench, Run, Schedule], "seed of random inputs, where none are given, and of searches">;
+defm seed : Value<"seed", "N", "seed", [Bench, Run, Schedule, Train], "seed of random inputs, where none are given, of searches, and of the order of samples">;
 }
 
 def Programs : OptionGroup<"3a">, HelpText<"Programs">;
@@ -132,21 +134,35 @@ defm chunk_collectives : Value<"chunk-collectives", "N|auto", "compile.sharding.
 defm allow : Value<"allow", "WHAT", "compile.allowed", [Compile, Run],
                    "tf32: products of f32 on CUDA devices take 10 bits of each fraction, for tensor cores; nothing without it">;
 def embed_weights : Switch<"embed-weights", "compile.embedWeights", [Compile], "puts the weights into the program, which then needs no model">;
-defm device : Value<"device", "DEVICE", "device", [Bench, Run],
+defm device : Value<"device", "DEVICE", "device", [Bench, Run, Train],
                     "what a program runs on: host (without it), cuda, or cuda-emulated, a CUDA device that this machine plays">;
 defm executor : Value<"executor", "WHO", "executor", [Run],
                       "the evaluator, or the model compiled into a program first; reference without it">;
 defm isa : Value<"isa", "ISA", "compile.isa", [Compile], "processor to compile for, as LLVM names it: native (default), x86-64-v3, ..; portable: "
                  "code for several, picked where it runs">;
-defm libraries : Value<"libraries", "HOW", "compile.libraries", [Compile, Run],
+defm libraries : Value<"libraries", "HOW", "compile.libraries", [Compile, Run, Train],
                        "of CUDA devices: auto (without it), cuBLASLt and cuDNN where they are found, or none, kernels of Cleave alone">;
-defm precision : Value<"precision", "HOW", "compile.precision", [Bench, Compile, Run],
+defm precision : Value<"precision", "HOW", "compile.precision", [Bench, Compile, Run, Train],
                        "f32 (without it) as the model says, or bf16: floats in memory have half the bytes, sums are f32">;
 let Flags = [OfBenchedProgram] in
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
 def calibrate : Switch<"calibrate", "calibrate", [Bench], "measures this machine and writes a cluster file, without a model">;
 defm target : Value<"target", "TARGET", "compile.target", [Compile],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
+}
+
+def Training : OptionGroup<"3a1">, HelpText<"Training">;
+let Group = Training in {
+defm data : Value<"data", "PATH", "train.data", [Train], ".npz, or a folder of .npy or .npz, whose arrays are samples of the inputs and labels">;
+defm epochs : Value<"epochs", "N", "train.epochs", [Train], "rounds through all samples, instead of --steps">;
+defm order : Value<"order", "HOW", "order", [Train], "of samples: shuffled (without it), anew in each epoch, or given">;
+defm resume : Value<"resume", "FILE", "train.resume", [Train], "goes on where that checkpoint was written, on any mesh">;
+defm weights_from : Value<"weights-from", "FILE", "train.weightsFrom", [Train], "begins with the weights of a .safetensors file">;
+defm save : Value<"save", "FILE", "train.save", [Train], "a checkpoint in the end, .safetensors">;
+defm save_every : Value<"save-every", "N", "train.saveEvery", [Train], "and after so many steps">;
+defm keep : Value<"keep", "N", "train.keep", [Train], "so many checkpoints, the older ones by their steps (1)">;
+defm trained : Value<"export", "FILE.onnx", "trained", [Train], "the model with the weights of --save">;
+defm log : Value<"log", "FILE", "train.log", [Train], "a line for each step, .jsonl or .csv">;
 }
 
 def Exports : OptionGroup<"3aa">, HelpText<"Exports">;
@@ -180,7 +196,7 @@ defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Plan, Schedul
                      "a line for each of several schedules; of plan, --compare A.yaml B.yaml: where two plans differ">;
 defm messages : Value<"messages", "HOW", "schedule.messages", [Schedule],
                       "whether a sender waits for the receiver (rendezvous) or not (async, without it)">;
-defm steps : Value<"steps", "N", "schedule.steps", [Schedule], "batches, one after the other">;
+defm steps : Value<"steps", "N", "schedule.steps", [Schedule, Train], "batches, one after the other; of train, how many steps there are in the end">;
 }
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;

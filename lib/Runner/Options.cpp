@@ -171,19 +171,9 @@ static const Row *findRow(const std::string &name) {
   return nullptr;
 }
 
-/// Options of a training that say nothing together, or nothing without data: a word that is passed over would be a night that is lost.
 static Status checkTraining(const RunOptions &options) {
-  const TrainOptions &train = options.train;
-  bool isAsked = train.steps || train.epochs || !train.save.empty() || !train.resume.empty() ||
-                 !train.weightsFrom.empty() || !train.log.empty();
-  if (train.data.empty())
-    return isAsked ? Status(makeError("there is nothing to train on: '--data' names it")) : cleave::program::kGood;
-  if ((train.steps != 0) == (train.epochs != 0))
-    return makeError("'--data' needs one of '--steps' and '--epochs'");
-  if (!train.resume.empty() && !train.weightsFrom.empty())
-    return makeError("'--resume' and '--weights-from' both say how to begin");
-  if (train.save.empty() && (train.saveEvery || train.keep > 1))
-    return makeError("'--save-every' and '--keep' need '--save'");
+  if (Status error = checkOptions(options.train); error || options.train.data.empty())
+    return error;
   if (!options.inputs.empty() || !options.outputs.empty() || options.repeat)
     return makeError("'--data' trains, and takes no '--inputs', '--outputs' or '--repeat'");
   return cleave::program::kGood;

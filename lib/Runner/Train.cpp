@@ -64,6 +64,21 @@ static std::vector<std::string> listNumbers(const program::Program &program) {
   return names;
 }
 
+program::Status cleave::runner::checkOptions(const TrainOptions &train) {
+  bool isAsked = train.steps || train.epochs || !train.save.empty() || !train.resume.empty() ||
+                 !train.weightsFrom.empty() || !train.log.empty();
+  if (train.data.empty())
+    return isAsked ? program::Status(program::makeError("there is nothing to train on: '--data' names it"))
+                   : program::kGood;
+  if ((train.steps != 0) == (train.epochs != 0))
+    return program::makeError("'--data' needs one of '--steps' and '--epochs'");
+  if (!train.resume.empty() && !train.weightsFrom.empty())
+    return program::makeError("'--resume' and '--weights-from' both say how to begin");
+  if (train.save.empty() && (train.saveEvery || train.keep > 1))
+    return program::makeError("'--save-every' and '--keep' need '--save'");
+  return program::kGood;
+}
+
 bool cleave::runner::isStep(const program::Program &program) {
   const program::Variant &variant = program.variants.front();
   std::vector<std::string> numbers = listNumbers(program);

@@ -26,6 +26,8 @@ AREAS = {
     "Dialect/Nn": ["CleaveDialectTests", "CleavePartitionTests", "lit:Dialect/Nn", "lit:Import/", "onnx"],
     "Dialect/Nn/Partition": ["CleavePartitionTests", "CleavePipeTests", "lit:Execute/", "differential"],
     "Dialect/Nn/ShardingRules": ["CleavePartitionTests", "CleavePipeTests", "lit:Nn/Rules", "golden", "differential"],
+    "Dialect/Nn/Gradients": ["gradients", "training-steps"],
+    "Dialect/Nn/Training": ["lit:Nn/Transforms", "training-steps"],
     "Dialect/Nn/Patterns": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded"],
     "Dialect/Nn/Transforms": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded", "models-quantized"],
     "Dialect/Pipe": ["CleavePipeTests", "lit:Pipe/", "lit:Driver/pipeline", "lit:Driver/schedule", "lit:Import/devices", "models-stages",
@@ -56,7 +58,7 @@ AREAS = {
 # By the beginning of other paths; nothing but lint where the list is empty.
 OTHERS = {
     "docs/": ["docs"], "README.md": ["docs"], "CONTRIBUTING.md": ["docs"], "CHANGELOG.md": [], "LICENSE": [], ".gitignore": [], "bench/": [],
-    "examples/": ["lit:Compiler/", "generation", "docs"], "fuzz/": [], "python/tools/draw_trace.py": ["docs"],
+    "examples/": ["lit:Compiler/", "generation", "finetune", "docs"], "fuzz/": [], "python/tools/draw_trace.py": ["docs"],
     "python/tools/": [], "scripts/gpu-kit": ["gpu-kit"], "tools/": ["lit:Tools/", "lit:Driver/", "cleave-run"],
     "test/BadInput/": ["bad-input"], "test/Mutation/": [],
 }

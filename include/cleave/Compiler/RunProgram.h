@@ -3,7 +3,7 @@
 #define CLEAVE_COMPILER_RUNPROGRAM_H
 
 #include "cleave/Assembly/Assembly.h"
-#include "cleave/Compiler/CompileOptions.h"
+#include "cleave/Compiler/Compilation.h"
 #include "cleave/Reference/Tensor.h"
 #include "cleave/Runtime/Executor.h"
 
@@ -16,6 +16,18 @@ runtime::ExecutorOptions getExecutorOptions(const CompileOptions &options);
 /// needed any more then.
 llvm::Expected<std::unique_ptr<runtime::Executor>> openProgram(const Assembly &assembly, llvm::StringRef folder,
                                                                const runtime::ExecutorOptions &options = {});
+
+/// Takes a loaded model all the way to a program of what its options ask for, on one device where it has no mesh, and opens that in this
+/// process. Null after an error, which is the compilation's.
+std::unique_ptr<runtime::Executor> openModel(Compilation &compilation);
+
+/// A parameter that a step changes.
+struct TrainedTensor {
+  std::string name, type;
+  int64_t elements = 0;
+};
+/// Those of a step, in its order.
+std::vector<TrainedTensor> listTrained(mlir::func::FuncOp step);
 
 /// Calls a program. `inputs` in its order, those of states empty that hold already what they begin as; `outputs` are the types of all of
 /// its outputs, in order.

@@ -10,6 +10,7 @@
 #include "cleave/Compiler/FindPlan.h"
 #include "cleave/Compiler/Schedule.h"
 #include "cleave/Export/Onnx/Export.h"
+#include "cleave/Runner/Train.h"
 #include "cleave/Runtime/CommandFiles.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -65,6 +66,10 @@ struct ScheduleCommand : ScheduleOptions {
   std::string compare, table, draw;
   bool computeOnly = false;
 };
+
+/// The order of samples of `cleave train`.
+enum class SampleOrder { Shuffled, Given };
+constexpr llvm::StringLiteral kSampleOrderWords[] = {"shuffled", "given"};
 
 /// `--emit`: the module after a phase, or the ONNX model with what was decided.
 struct Emit {
@@ -123,6 +128,10 @@ struct Options {
   std::string certificate, verify; ///< files
   llvm::SmallVector<std::string> pins;
   bool roles = false, support = false, explain = false;
+  /// `cleave train`.
+  runner::TrainOptions train;
+  SampleOrder order = SampleOrder::Shuffled;
+  std::string trained; ///< --export FILE.onnx
 };
 
 /// The files that the command line names, those read and those written.

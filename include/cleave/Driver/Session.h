@@ -54,6 +54,7 @@ ExitCode benchCommand(Session &session);
 /// `bench --calibrate`.
 ExitCode calibrateCommand(Session &session);
 ExitCode scheduleCommand(Session &session);
+ExitCode trainCommand(Session &session);
 
 } // namespace cleave::driver
 

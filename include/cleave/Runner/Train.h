@@ -7,6 +7,7 @@
 #ifndef CLEAVE_RUNNER_TRAIN_H
 #define CLEAVE_RUNNER_TRAIN_H
 
+#include "cleave/Program/Error.h"
 #include "cleave/Runtime/Executor.h"
 
 namespace cleave::runner {
@@ -33,6 +34,9 @@ struct TrainError {
   int code; ///< of `ExitCode` (Runner.h)
   std::string message;
 };
+
+/// Options that say nothing together, or nothing without data: a word that is passed over would be a night that is lost.
+program::Status checkOptions(const TrainOptions &options);
 
 /// Whether a program is a step: it gives a loss, and has states that are parameters.
 bool isStep(const program::Program &program);
