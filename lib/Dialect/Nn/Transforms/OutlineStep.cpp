@@ -14,7 +14,9 @@
 #include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/IndexRange.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
@@ -144,10 +146,25 @@ Value StepOutliner::addLoss(const spmd::PlanLoss &given) {
 // What is trained
 //===----------------------------------------------------------------------===//
 
-/// Statistics and angles: what a load is read for alone, through movement or not.
+/// Positions: integers in a type to compute with, and constants.
+static bool isPosition(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return !isa<FloatType>(getElementType(value));
+  if (op->hasTrait<KeepsNumbers>())
+    return llvm::all_of(op->getOperands(), isPosition);
+  return isa<ConstantOp, IotaOp>(op) || !isa<FloatType>(getElementType(value));
+}
+
+/// Statistics, angles and their frequencies: what a load is read for alone, through movement or not.
 static bool isGiven(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
+    if (isa<SinOp, CosOp>(user))
+      return true;
+    if (isa<MulOp, EinsumOp>(user))
+      return llvm::all_of(user->getOperands(), [&](Value other) { return other == use.get() || isPosition(other); }) &&
+             isGiven(user->getResult(0));
     if (isa<BatchNormOp>(user))
       return use.getOperandNumber() >= 3;
     if (isa<RotaryEmbeddingOp>(user))
@@ -164,7 +181,7 @@ SmallVector<LoadOp> StepOutliner::findTrained(Value loss) {
     bool isAsked = train.lora           ? name.ends_with(".lora_A") || name.ends_with(".lora_B")
                    : train.only.empty() ? !isPicked(train.freeze, name)
                                         : isPicked(train.only, name);
-    if (isa<FloatType>(getElementType(load)) && isAsked && !isGiven(load))
+    if (isa<FloatType>(getElementType(load)) && isAsked && !isGiven(load) && !load->hasAttr(spmd::kFixedAttr))
       loads.push_back(load);
   });
   GradientPath path = findGradientPath(loss, loads, loads.size());

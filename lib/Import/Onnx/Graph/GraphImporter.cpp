@@ -13,11 +13,15 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Import/Onnx/ModulePaths.h"
 #include "cleave/Support/Beside.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
+
+#include <cmath>
+#include <cstring>
 
 using namespace mlir;
 using namespace cleave;
@@ -141,6 +145,22 @@ template <typename Proto> llvm::Expected<Value> GraphImporter::materializeAny(co
 template llvm::Expected<Value> GraphImporter::materializeAny(const TensorProto &, StringRef);
 template llvm::Expected<Value> GraphImporter::materializeAny(const SparseTensorProto &, StringRef);
 
+/// Whether it holds infinities, or what stands for them: a mask that is added to scores. The first elements tell.
+static bool holdsInfinities(const TensorData &data, FloatType type) {
+  size_t width = type.getWidth() / 8, count = std::min<size_t>(width ? data.bytes.size() / width : 0, 1 << 16);
+  if (width < 2 || width > 8)
+    return false;
+  double most = std::min(1e30, 0.9 * APFloat::getLargest(type.getFloatSemantics()).convertToDouble());
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, data.bytes.data() + i * width, width);
+    APFloat number(type.getFloatSemantics(), APInt(type.getWidth(), bits));
+    if (!number.isFinite() || std::abs(number.convertToDouble()) >= most)
+      return true;
+  }
+  return false;
+}
+
 llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name) {
   // The bodies of loops are no place for what others use as well.
   OpBuilder::InsertionGuard guard(builder);
@@ -166,6 +186,8 @@ llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name) 
     keepFromFolding(name, made);
     return made;
   }
+  auto floats = dyn_cast<FloatType>(type.getElementType());
+  bool isFixed = options.keepsWeights && floats && holdsInfinities(data, floats);
   int64_t perByte = countPerByte(data);
   if (perByte > 1)
     data = toBytes(std::move(data));
@@ -178,6 +200,8 @@ llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name) 
       parameters.add(isNamed ? attr : builder.getStringAttr(name + ".bytes"), loc, storedType, std::move(data));
   Value made = nn::LoadOp::create(builder, loc, storedType, FlatSymbolRefAttr::get(symbol), DenseI64ArrayAttr(),
                                   DenseI64ArrayAttr(), Attribute());
+  if (isFixed)
+    made.getDefiningOp()->setDiscardableAttr(spmd::kFixedAttr, builder.getUnitAttr());
   if (isNamed)
     info.results = {};
   if (perByte > 1)

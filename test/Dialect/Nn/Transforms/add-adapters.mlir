@@ -1,6 +1,6 @@
-// RUN: cleave-opt %s --nn-add-adapters="train={loss:{kind:mse,of:y},optimizer:sgd,lora:{tensors:w,rank:2,alpha:4}}" | FileCheck %s
-// RUN: cleave-opt %s --nn-add-adapters="train={loss:{kind:mse,of:y},optimizer:sgd,lora:{tensors:w,rank:2,alpha:4}}" --nn-outline-step="train={loss:{kind:mse,of:y},optimizer:sgd,lora:{tensors:w,rank:2,alpha:4}}" | FileCheck %s --check-prefix=STEP
-// RUN: not cleave-opt %s --nn-add-adapters="train={loss:{kind:mse,of:y},optimizer:sgd,lora:{tensors:b}}" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: cleave-opt %s --nn-add-adapters="train='{loss: {kind: mse, of: y}, optimizer: sgd, lora: {tensors: w, rank: 2, alpha: 4}}'" | FileCheck %s
+// RUN: cleave-opt %s --nn-add-adapters="train='{loss: {kind: mse, of: y}, optimizer: sgd, lora: {tensors: w, rank: 2, alpha: 4}}'" --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, lora: {tensors: w, rank: 2, alpha: 4}}'" | FileCheck %s --check-prefix=STEP
+// RUN: not cleave-opt %s --nn-add-adapters="train='{loss: {kind: mse, of: y}, optimizer: sgd, lora: {tensors: b}}'" 2>&1 | FileCheck %s --check-prefix=NONE
 
 // NONE: error: 'lora' picks 'b', which no factor of a product is called
 

@@ -1,17 +1,17 @@
-// RUN: cleave-opt %s --nn-attach-update="train={loss:{kind:mse,of:y},optimizer:{kind:momentum,beta:0.5},rate:0.25,zero:{axis:data,stage:1,min_bytes:0}}" | FileCheck %s
-// RUN: cleave-opt %s --nn-attach-update="train={loss:{kind:mse,of:y},optimizer:sgd,rate:input} gradients=true" | FileCheck %s --check-prefix=GIVEN
-// RUN: cleave-opt %s --nn-attach-update="train={loss:{kind:mse,of:y},optimizer:{kind:momentum},zero:{axis:data,stage:3,min_bytes:0}}" | FileCheck %s --check-prefix=THREE
-// RUN: not cleave-opt %s --nn-differentiate="of=loss by=x" --nn-attach-update="train={loss:{kind:mse,of:y},optimizer:sgd}" --nn-attach-update="train={loss:{kind:mse,of:y},optimizer:sgd}" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: cleave-opt %s --nn-attach-update="train='{loss: {kind: mse, of: y}, optimizer: {kind: momentum, beta: 0.5}, rate: 0.25, zero: {axis: data, stage: 1, min_bytes: 0}}'" | FileCheck %s
+// RUN: cleave-opt %s --nn-attach-update="train='{loss: {kind: mse, of: y}, optimizer: sgd, rate: input}' gradients=true" | FileCheck %s --check-prefix=GIVEN
+// RUN: cleave-opt %s --nn-attach-update="train='{loss: {kind: mse, of: y}, optimizer: {kind: momentum}, zero: {axis: data, stage: 3, min_bytes: 0}}'" | FileCheck %s --check-prefix=THREE
+// RUN: not cleave-opt %s --nn-differentiate="of=loss by=x" --nn-attach-update="train='{loss: {kind: mse, of: y}, optimizer: sgd}'" --nn-attach-update="train='{loss: {kind: mse, of: y}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=TWICE
 
 #mesh = #spmd.mesh<["data"=2]>
 
 // A weight of bf16 has a master of f32, which learns. ZeRO shards what is added, on the first dim that the axis divides, and the weight
 // itself stays replicated; in stage 3 it is sharded, too.
 // CHECK-LABEL: @main(
-// CHECK-SAME: %[[W:.*]]: tensor<3x4xbf16> {nn.begins = @w, nn.name = "w", nn.role = "parameter", spmd.annotation = #spmd.annotation<#spmd.sharding<#mesh, [{?}, {?}], replicated = [{"data"}]>
+// CHECK-SAME: %[[W:.*]]: tensor<3x4xbf16> {nn.begins = @w, nn.name = "w", nn.role = "parameter", spmd.annotation = #spmd.annotation<<#mesh, [{?}, {?}], replicated = {"data"}>
 // CHECK-SAME: %[[N:.*]]: tensor<i64> {nn.name = "count", nn.role = "count"}
-// CHECK-SAME: %[[MASTER:.*]]: tensor<3x4xf32> {nn.begins = @w, nn.name = "master(w)", nn.origin = "w", nn.role = "optimizer", spmd.annotation = #spmd.annotation<#spmd.sharding<#mesh, [{}, {"data"}]>
-// CHECK-SAME: %[[M:.*]]: tensor<3x4xf32> {nn.name = "m(w)", nn.role = "optimizer", spmd.annotation = #spmd.annotation<#spmd.sharding<#mesh, [{}, {"data"}]>
+// CHECK-SAME: %[[MASTER:.*]]: tensor<3x4xf32> {nn.begins = @w, nn.name = "master(w)", nn.origin = "w", nn.role = "optimizer", spmd.annotation = #spmd.annotation<<#mesh, [{}, {"data"}]>
+// CHECK-SAME: %[[M:.*]]: tensor<3x4xf32> {nn.name = "m(w)", nn.role = "optimizer", spmd.annotation = #spmd.annotation<<#mesh, [{}, {"data"}]>
 // CHECK-SAME: {nn.name = "next(count)", spmd.state = "count"}
 // CHECK-SAME: {nn.name = "rate"}
 // CHECK-SAME: tensor<3x4xbf16> {nn.name = "next(w)", spmd.state = "w"}
@@ -29,7 +29,7 @@
 // GIVEN-SAME: tensor<3x4xbf16> {nn.name = "grad(w)"}
 // GIVEN-NOT: {nn.name = "rate"}
 // THREE-LABEL: @main(
-// THREE-SAME: nn.name = "w", nn.role = "parameter", spmd.annotation = #spmd.annotation<#spmd.sharding<#mesh, [{}, {"data"}]>
+// THREE-SAME: nn.name = "w", nn.role = "parameter", spmd.annotation = #spmd.annotation<<#mesh, [{}, {"data"}]>
 // TWICE: error: has no gradient of parameter 'w': nn-differentiate makes them
 module attributes {spmd.mesh = #mesh} {
   nn.param @w : tensor<3x4xbf16> = dense<1.0> : tensor<3x4xbf16>

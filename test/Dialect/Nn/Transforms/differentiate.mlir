@@ -26,7 +26,6 @@ func.func @main(%x: tensor<4x3xf32> {nn.name = "x"}, %w: tensor<3xf32> {nn.name 
 #rows = #spmd.sharding<#mesh, [{"data"}]>
 #wants = #spmd.annotation<#rows, loc("plan.yaml":3:5), loc("plan.yaml":3:14)>
 // CHECK-LABEL: @main(
-// CHECK-DAG: %[[ZERO:.*]] = nn.constant dense<0.000000e+00> : tensor<f32>
 // CHECK: spmd.pin %{{.*}} "h" wants
 // CHECK: %[[G:.*]] = spmd.pin %{{.*}} "grad(h)" wants {{.*}} : tensor<4xf32>
 // CHECK: %[[DX:.*]] = nn.mul %[[G]], %{{.*}}

@@ -1,11 +1,11 @@
 // RUN: not cleave-opt %s --nn-outline-step 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: not cleave-opt %s --nn-outline-step="train={loss:{kind:mse,of:logit},optimizer:sgd}" 2>&1 | FileCheck %s --check-prefix=OF
-// RUN: not cleave-opt %s --nn-outline-step="train={loss:{output:logits},optimizer:sgd}" 2>&1 | FileCheck %s --check-prefix=NUMBER
-// RUN: not cleave-opt %s --nn-outline-step="train={loss:{kind:cross_entropy,of:logits},optimizer:sgd}" 2>&1 | FileCheck %s --check-prefix=CLASSES
-// RUN: not cleave-opt %s --nn-outline-step="train={loss:{kind:mse,of:logits},optimizer:sgd,freeze:'*'}" 2>&1 | FileCheck %s --check-prefix=FROZEN
-// RUN: not cleave-opt %s --nn-outline-step="train={loss:{kind:mse,of:logits},optimizer:sgd,freeze:h.9}" 2>&1 | FileCheck %s --check-prefix=PATTERN
-// RUN: not cleave-opt %s --nn-outline-step="train={loss:{kind:mse,of:logits,labels:x},optimizer:sgd}" 2>&1 | FileCheck %s --check-prefix=LABELS
-// RUN: not cleave-opt %s --nn-outline-step="train={loss:{kind:cross_entropy,of:logits,classes:2,labels:{next:x}},optimizer:sgd}" 2>&1 | FileCheck %s --check-prefix=NEXT
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: logit}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=OF
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: {output: logits}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: cross_entropy, of: logits}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=CLASSES
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: logits}, optimizer: sgd, freeze: \"*\"}'" 2>&1 | FileCheck %s --check-prefix=FROZEN
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: logits}, optimizer: sgd, freeze: h.9}'" 2>&1 | FileCheck %s --check-prefix=PATTERN
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: logits, labels: x}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=LABELS
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: cross_entropy, of: logits, classes: 2, labels: {next: x}}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=NEXT
 
 // NONE: error: a step of training needs a plan with a section 'train'
 // OF: --train:1:{{[0-9]+}}: error: the loss is of 'logit', which the model does not compute; did you mean 'logits'?

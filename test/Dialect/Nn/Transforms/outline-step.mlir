@@ -1,4 +1,4 @@
-// RUN: cleave-opt %s --split-input-file --nn-outline-step="train={loss:{kind:mse,of:y},optimizer:sgd,freeze:fixed}" | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, freeze: fixed}'" | FileCheck %s
 
 nn.param @w : tensor<3x2xf32> = dense<1.0> : tensor<3x2xf32>
 nn.param @qkv : tensor<2x4xf32> = dense<1.0> : tensor<2x4xf32>

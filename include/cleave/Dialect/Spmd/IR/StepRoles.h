@@ -21,6 +21,9 @@ namespace cleave::spmd {
 inline constexpr llvm::StringLiteral kRoleAttr = "nn.role";
 inline constexpr llvm::StringLiteral kBatchRole = "batch", kParameterRole = "parameter";
 
+/// Of a load: what it reads is not trained, since it holds numbers that no weight has (masks of minus infinity).
+inline constexpr llvm::StringLiteral kFixedAttr = "nn.fixed";
+
 /// Whether an argument is a parameter: by its role, or by `nn.parameter`, which functions have that are no steps.
 inline bool isParameter(mlir::func::FuncOp func, unsigned index) {
   auto role = func.getArgAttrOfType<mlir::StringAttr>(index, kRoleAttr);
