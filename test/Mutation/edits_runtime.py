@@ -101,8 +101,6 @@ EDITS = [
          "a part alone is written as all of a weight", [RUNTIME]),
     Edit("moments-from-weights-file", "lib/Runtime/States.cpp", "if (onlyParameters && !isOfModel(program, state))", "if (false)",
          "--weights-from wants what an optimizer keeps", [RUNTIME]),
-    Edit("copies-written-twice", "lib/Runtime/Tensors.cpp", "if (holder.first == rank)\n      return holder.second;",
-         "if (holder.first <= rank)\n      return holder.second;", "a rank writes what it does not hold", [RUNTIME]),
     Edit("epochs-alike", "lib/Runner/SampleOrder.cpp", "seed ^ mix(epoch)", "seed", "all epochs have one order", ["CleaveRunnerTests"]),
     Edit("samples-lost", "lib/Runner/SampleOrder.cpp", "while (place >= count);", "while (false); place %= count;",
          "some samples come twice, others never", ["CleaveRunnerTests"]),

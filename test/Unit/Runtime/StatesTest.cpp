@@ -45,7 +45,7 @@ class Step {
 public:
   explicit Step(uint32_t ranks) : b(ranks), ranks(ranks) {}
 
-  /// `name` += x, and an output of it that is no state. Cut in rows that may be uneven.
+  /// `name` += x, and an output of it that is no state, of which all copies are seen, one below the other. Cut in rows that may be uneven.
   Tensor &add(const std::string &name, StepRole role, Cut cut, Element element = Element::F32) {
     int64_t rows = cut == Cut::Rows ? (8 + ranks - 1) / ranks : 8, columns = cut == Cut::Columns ? 4 / ranks : 4;
     std::vector<int64_t> starts, present;
@@ -73,7 +73,14 @@ public:
     b.addInput(keep(name), whole, state, at).places[0].present = held;
     uint32_t input = uint32_t(b.variant().inputs.size() - 1), output = uint32_t(b.variant().outputs.size());
     b.addOutput(keep("next(" + name + ")"), whole, state, at).places[0].present = held;
-    b.addOutput(keep("seen " + name), whole, seen, at).places[0].present = held;
+    if (cut == Cut::None) {
+      std::vector<int64_t> copies;
+      for (int64_t rank = 0; rank < ranks; ++rank)
+        copies.push_back(8 * rank);
+      b.addOutput(keep("seen " + name), b.addType({8 * ranks, 4}, element), seen, {{0, b.addColumn(copies)}, {}});
+    } else {
+      b.addOutput(keep("seen " + name), whole, seen, at).places[0].present = held;
+    }
     b.variant().states.push_back({input, output});
     lastLoad = {0, at, {rows, columns}, {}, {state.buffer, local, {}}, held};
     lastLoad.target = state;
@@ -124,13 +131,21 @@ std::unique_ptr<Executor> openStep(const Held &layout, const std::string &bytes,
   return executor;
 }
 
+/// The first copy of a state. All are one.
+std::vector<float> getState(const Value &seen) {
+  std::vector<float> all = getFloats(seen), first(all.begin(), all.begin() + 32);
+  for (size_t i = 32; i < all.size(); ++i)
+    EXPECT_EQ(all[i], first[i % 32]) << "a copy differs";
+  return first;
+}
+
 /// A call; what the two are then.
 std::pair<std::vector<float>, std::vector<float>> run(Executor &executor, const std::vector<float> &x) {
   std::vector<Value> outputs;
   EXPECT_EQ(getMessage(executor.run({makeArgument("x of w", {8, 4}, x), makeArgument("x of m(w)", {8, 4}, x)}, outputs,
                                     {"seen w", "seen m(w)"})),
             "");
-  return {getFloats(outputs[0]), getFloats(outputs[1])};
+  return {getState(outputs[0]), getState(outputs[1])};
 }
 
 std::vector<float> add(std::vector<float> a, const std::vector<float> &b, float times = 1) {
@@ -216,11 +231,11 @@ TEST(States, AreCalledAsTheirOriginSays) {
     auto step = std::make_unique<Step>(2);
     for (const char *name : {"k", "q"}) {
       bool isFirst = name[0] == 'q';
-      if (isFirst || isAll)
+      if (!isFirst || isAll)
         step->add(name, StepRole::Parameter, Cut::Rows).origin = {"qkv", {0, isFirst ? 0 : 4}, {8, 8}};
     }
-    step->add("v", StepRole::Parameter, Cut::Columns, element).origin = {"w", {}, {}};
-    step->add("master(v)", StepRole::Optimizer, Cut::Rows).origin = {"w", {}, {}};
+    step->add("v", StepRole::Parameter, Cut::Columns).origin = {"w", {}, {}};
+    step->add("master(v)", StepRole::Optimizer, Cut::Rows, element).origin = {"w", {}, {}};
     return step;
   };
   auto step = open(true, Element::F32);
@@ -251,10 +266,10 @@ TEST(States, AreCalledAsTheirOriginSays) {
   ASSERT_TRUE(reader);
   ASSERT_EQ(getMessage(reader->loadStates(path)), "");
   std::vector<float> none(32, 0.0F);
-  ASSERT_EQ(getMessage(reader->run({makeArgument("x of q", {8, 4}, none), makeArgument("x of master(v)", {8, 4}, none)},
-                                   outputs, {"seen q", "seen master(v)", "seen v"})),
+  ASSERT_EQ(getMessage(reader->run({makeArgument("x of k", {8, 4}, none), makeArgument("x of v", {8, 4}, none)},
+                                   outputs, {"seen k", "seen v", "seen master(v)"})),
             "");
-  EXPECT_EQ(getFloats(outputs[0]), x);
+  EXPECT_EQ(getFloats(outputs[0]), y);
   EXPECT_EQ(getFloats(outputs[1]), x);
   for (size_t i = 0; i < 32; ++i) {
     double got = 0;
@@ -265,7 +280,7 @@ TEST(States, AreCalledAsTheirOriginSays) {
   ASSERT_EQ(getMessage(reader->saveStates(path)), "");
   contents = readCheckpoint(path);
   ASSERT_TRUE(contents);
-  EXPECT_TRUE(contents->find("q") && !contents->find("qkv"));
+  EXPECT_TRUE(contents->find("k") && !contents->find("qkv"));
   EXPECT_EQ(contents->find("w")->element, Element::F64);
   EXPECT_EQ(getMessage(reader->loadStates(path)), "");
 }
