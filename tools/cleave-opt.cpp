@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Support/Bytecode.h"
+#include "cleave/Support/ToolFiles.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
@@ -44,8 +45,11 @@ static bool isSound(llvm::StringRef input, const mlir::DialectRegistry &registry
 }
 
 int main(int argc, char **argv) {
-  if (!takesPlugins(llvm::ArrayRef(argv, argc).drop_front()))
+  llvm::ArrayRef<char *> words = llvm::ArrayRef(argv, argc).drop_front();
+  if (!takesPlugins(words))
     return 1;
+  if (!cleave::checkToolFiles("cleave-opt", cleave::listToolFiles(words)))
+    return 2;
   cleave::setUpTool("cleave-opt");
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Registration.h"
+#include "cleave/Support/ToolFiles.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
@@ -24,7 +25,8 @@ static bool namesReduction(llvm::ArrayRef<char *> words) {
 
 int main(int argc, char **argv) {
   cleave::setUpTool("cleave-reduce");
-  if (!namesReduction(llvm::ArrayRef(argv, argc).drop_front()))
+  llvm::ArrayRef<char *> words = llvm::ArrayRef(argv, argc).drop_front();
+  if (!namesReduction(words) || !cleave::checkToolFiles("cleave-reduce", cleave::listToolFiles(words)))
     return 2;
   mlir::DialectRegistry registry;
   cleave::registerDialects(registry);

@@ -9,6 +9,8 @@
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Pipelines/Registration.h"
 #include "cleave/Program/File.h"
+#include "cleave/Reference/Weights.h"
+#include "cleave/Support/ToolFiles.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -42,11 +44,25 @@ static LogicalResult printDiagnostic(Diagnostic &diagnostic) {
   return success();
 }
 
+/// The file of `-o`, opened where neither the command line nor the weights of `module` would be lost by it; null after a message.
+static std::unique_ptr<llvm::ToolOutputFile> openOutput(StringRef path, cleave::runtime::CommandFiles files,
+                                                        ModuleOp module) {
+  for (const std::string &weights : cleave::reference::listWeightFiles(module))
+    files.addInput("a file of the weights", weights);
+  if (!cleave::checkToolFiles("cleave-translate", files))
+    return nullptr;
+  std::string message;
+  auto file = openOutputFile(path, &message);
+  if (!file)
+    llvm::errs() << "error: " << message << "\n";
+  return file;
+}
+
 enum class Translation { ImportOnnx, ExecToProgram };
 
 /// The program of the function `main` of an MLIR file, or of its functions for the ranks of a pipeline.
 /// By value: linking sets all options back.
-static int translateToProgram(std::string input, std::string output) {
+static int translateToProgram(std::string input, std::string output, const cleave::runtime::CommandFiles &files) {
   DialectRegistry registry;
   cleave::registerDialects(registry);
   MLIRContext context(registry);
@@ -62,10 +78,9 @@ static int translateToProgram(std::string input, std::string output) {
   std::unique_ptr<cleave::Assembly> assembly = cleave::assemble(functions, cleave::AssemblyOptions());
   if (!assembly)
     return 1;
-  std::string message;
-  auto file = openOutputFile(output, &message);
+  auto file = openOutput(output, files, *module);
   if (!file)
-    return llvm::errs() << "error: " << message << "\n", 1;
+    return 1;
   file->os() << cleave::program::writeProgram(assembly->program);
   file->keep();
   return 0;
@@ -87,8 +102,11 @@ int main(int argc, char **argv) {
   cleave::registerDebugOptions();
   cl::ParseCommandLineOptions(argc, argv, "translates between ONNX, MLIR and program files\n");
 
+  cleave::runtime::CommandFiles files = cleave::listToolFiles(llvm::ArrayRef(argv, argc).drop_front());
+  if (!cleave::checkToolFiles("cleave-translate", files))
+    return 2;
   if (translation == Translation::ExecToProgram)
-    return translateToProgram(input, output);
+    return translateToProgram(input, output, files);
   cleave::onnx::ImportOptions options;
   options.collectAllErrors = all;
   StringRef name;
@@ -109,10 +127,9 @@ int main(int argc, char **argv) {
   OwningOpRef<ModuleOp> module = cleave::onnx::importOnnx(&context, input, options);
   if (!module)
     return 1;
-  std::string message;
-  auto file = openOutputFile(output, &message);
+  auto file = openOutput(output, files, *module);
   if (!file)
-    return llvm::errs() << "error: " << message << "\n", 1;
+    return 1;
   module->print(file->os(), OpPrintingFlags());
   file->keep();
   return 0;

@@ -142,9 +142,9 @@ bool DevicePlanReader::chooseConfiguration() {
     if (!known.try_emplace(given.name, given.numDevices).second)
       return fail("device configuration " + quote(given.name) + " occurs twice");
   }
-  StringSet<> used;
+  llvm::StringSet<> used;
   for (const NodeProto &node : graph.node) {
-    StringSet<> ofNode;
+    llvm::StringSet<> ofNode;
     for (const NodeDeviceConfigurationProto &told : node.deviceConfigurations) {
       if (!known.count(told.configurationId))
         return fail({node, ""}, "the model has no configuration " + quote(told.configurationId));

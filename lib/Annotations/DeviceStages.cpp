@@ -125,7 +125,7 @@ bool StageReader::checkEdges() {
 
 /// All devices that hold a shard of a tensor, in order; those that are none are told of where shards are placed.
 void StageReader::takeDevices(const ShardingSpecProto &spec, std::vector<int64_t> &own) const {
-  DenseMap<int64_t, ArrayRef<int64_t>> groups;
+  llvm::DenseMap<int64_t, ArrayRef<int64_t>> groups;
   for (const DeviceGroup &group : spec.indexToDeviceGroupMap)
     groups.try_emplace(group.key, group.value);
   for (const int64_t &key : spec.device) {

@@ -49,7 +49,7 @@ static llvm::Expected<std::unique_ptr<Assembly>> compileText(llvm::StringRef tex
   CompileOptions options;
   options.model = path.str();
   std::string said;
-  Compilation compilation(options, [&](const Diagnostic &diagnostic) { said += diagnostic.message; });
+  Compilation compilation(options, [&](const cleave::Diagnostic &diagnostic) { said += diagnostic.message; });
   if (compilation.load()) {
     compilation.useOneDevice();
     if (compilation.advance(Phase::Optimized))

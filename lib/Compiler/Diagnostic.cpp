@@ -7,23 +7,23 @@
 
 using namespace cleave;
 
-std::string Diagnostic::formatPlace() const {
+std::string cleave::Diagnostic::formatPlace() const {
   return line ? file + ':' + std::to_string(line) + ':' + std::to_string(column) : file;
 }
 
-const char *Diagnostic::formatSeverity() const {
+const char *cleave::Diagnostic::formatSeverity() const {
   constexpr const char *words[] = {"error", "warning", "remark", "note"};
   return words[static_cast<int>(severity)];
 }
 
-std::string Diagnostic::formatText() const {
+std::string cleave::Diagnostic::formatText() const {
   bool isNamed = node.empty() || message.find(node) != std::string::npos;
   return isNamed ? message : "node '" + node + "': " + message;
 }
 
-std::string Diagnostic::format() const {
+std::string cleave::Diagnostic::format() const {
   std::string text = formatPlace() + ": " + formatSeverity() + ": " + formatText() + '\n';
-  for (const Diagnostic &note : notes)
+  for (const cleave::Diagnostic &note : notes)
     text += note.format();
   return text;
 }

@@ -81,8 +81,10 @@ static ArrayAttr listNodes(const onnx::GraphProto &graph, MLIRContext *context) 
 
 /// Those of the options first, then the plan's.
 void Compilation::State::addDims(onnx::ImportOptions &import) {
-  for (const auto &[name, size] : options.dims)
+  for (const auto &[name, size] : options.dims) {
     import.dims[name] = size;
+    import.dimPlaces.emplace(name, FileLineColLoc::get(context.get(), "--dim", 1, 1));
+  }
   if (!plan)
     return;
   for (const auto &[name, size] : plan->dims)
@@ -233,8 +235,10 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
     return nullptr;
   externalFiles = onnx::listExternalFiles(*model);
   addDims(import);
-  for (const auto &[name, shape] : options.shapes)
+  for (const auto &[name, shape] : options.shapes) {
     import.shapes[name].assign(shape.begin(), shape.end());
+    import.shapePlaces.emplace(name, FileLineColLoc::get(context.get(), "--shape", 1, 1));
+  }
   if (!options.inputs.empty()) {
     auto shapes = readInputShapes(options.inputs);
     if (!shapes) {

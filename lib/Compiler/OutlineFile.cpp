@@ -28,7 +28,7 @@ public:
 
   /// Takes sizes from the shapes that are given for inputs.
   void bindShapes(const std::map<std::string, std::vector<int64_t>> &given);
-  llvm::Error checkDims(const CompileOptions &options) const;
+  bool hasDims(const CompileOptions &options) const;
   /// `--dim batch=..` and the like; empty if every size is known.
   std::string getOpen() const;
   Outline make() const;
@@ -100,7 +100,7 @@ void FileOutliner::bindShapes(const std::map<std::string, std::vector<int64_t>> 
   }
 }
 
-llvm::Error FileOutliner::checkDims(const CompileOptions &options) const {
+bool FileOutliner::hasDims(const CompileOptions &options) const {
   llvm::SetVector<StringRef> names;
   for (const auto *values : {&model.graph.input, &model.graph.output})
     for (const ValueInfoProto &value : *values)
@@ -111,11 +111,7 @@ llvm::Error FileOutliner::checkDims(const CompileOptions &options) const {
   for (const ValueInfoProto &input : model.graph.input)
     if (input.type.isList())
       names.insert(input.name);
-  for (const auto &[name, size] : options.dims)
-    if (!names.contains(name))
-      return makeError("{0}: the model has no symbolic dim {1}; it has {2}", options.model, quote(name),
-                       llvm::join(names, ", "));
-  return llvm::Error::success();
+  return llvm::all_of(options.dims, [&](const auto &dim) { return names.contains(dim.first); });
 }
 
 /// What import would refuse for want of a size, in the form in which the user can give it.
@@ -246,9 +242,7 @@ llvm::Expected<std::optional<Outline>> cleave::outlineFile(const CompileOptions 
       return given.takeError();
     outliner.bindShapes(*given);
   }
-  if (outliner.getOpen().empty())
+  if (outliner.getOpen().empty() || !outliner.hasDims(options)) // import says which it lacks
     return std::nullopt;
-  if (llvm::Error error = outliner.checkDims(options))
-    return std::move(error);
   return outliner.make();
 }

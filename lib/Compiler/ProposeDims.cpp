@@ -91,7 +91,7 @@ bool DimProposer::imports(const Sizes &sizes) {
   options.inputValues = given.inputValues;
   for (const auto &[name, size] : sizes)
     options.dims[name] = size;
-  ScopedDiagnosticHandler quiet(context, [](Diagnostic &) { return success(); });
+  ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) { return success(); });
   return onnx::importOnnx(context, model, options).get() != nullptr;
 }
 

@@ -18,15 +18,17 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static Diagnostic makeFailure(std::string message, Blame blame) {
-  Diagnostic failure;
+static cleave::Diagnostic makeFailure(std::string message, Blame blame) {
+  cleave::Diagnostic failure;
   failure.blame = blame;
   failure.file = "cleave";
   failure.message = std::move(message);
   return failure;
 }
 
-static Diagnostic makeFailure(Error error, Blame blame) { return makeFailure(llvm::toString(std::move(error)), blame); }
+static cleave::Diagnostic makeFailure(Error error, Blame blame) {
+  return makeFailure(llvm::toString(std::move(error)), blame);
+}
 
 //===----------------------------------------------------------------------===//
 // Where a schedule comes from
@@ -231,7 +233,7 @@ static OrDiagnostic<ScheduleResult> getSource(const ScheduleOptions &options, co
   if (name == "auto")
     return searchSchedule(options, model);
   OrDiagnostic<schedule::CostedSchedule> source = getSchedule(options, name, model);
-  if (auto *failure = std::get_if<Diagnostic>(&source))
+  if (auto *failure = std::get_if<cleave::Diagnostic>(&source))
     return std::move(*failure);
   auto &costed = std::get<schedule::CostedSchedule>(source);
   Expected<std::optional<schedule::StageSplit>> split = setAllCosts(options, model, costed);
@@ -249,7 +251,7 @@ static OrDiagnostic<ScheduleResult> getSource(const ScheduleOptions &options, co
 OrDiagnostic<ScheduleResult> cleave::makeSchedule(const ScheduleOptions &options, const StagedModel *model) {
   const std::string name = options.name.empty() ? "1f1b" : options.name;
   OrDiagnostic<ScheduleResult> source = getSource(options, name, model);
-  if (std::holds_alternative<Diagnostic>(source))
+  if (std::holds_alternative<cleave::Diagnostic>(source))
     return source;
   ScheduleResult &made = std::get<ScheduleResult>(source);
   made.checked = schedule::check(made.table, made.costs);
@@ -277,7 +279,7 @@ OrDiagnostic<ScheduleResult> cleave::makeSchedule(const ScheduleOptions &options
   return source;
 }
 
-std::optional<Diagnostic> cleave::checkScheduleSizes(const ScheduleOptions &options) {
+std::optional<cleave::Diagnostic> cleave::checkScheduleSizes(const ScheduleOptions &options) {
   Error error = findBadSizes(options);
   return error ? std::optional(makeFailure(std::move(error), Blame::Options)) : std::nullopt;
 }
@@ -289,6 +291,6 @@ std::optional<ScheduleResult> cleave::scheduleModel(Compilation &compilation, Sc
   OrDiagnostic<ScheduleResult> made = makeSchedule(options, model.get());
   if (auto *result = std::get_if<ScheduleResult>(&made))
     return std::move(*result);
-  compilation.report(std::get<Diagnostic>(made));
+  compilation.report(std::get<cleave::Diagnostic>(made));
   return std::nullopt;
 }

@@ -118,8 +118,8 @@ static llvm::Expected<Program> partition(CompileOptions options, const std::stri
   if (compilation.load() && compilation.advance(Phase::Optimized) &&
       take(compilation, compilation.getEntry(), pipe::DeviceRates::get(compilation.getPlan()), profile, program))
     return program;
-  for (const Diagnostic &diagnostic : compilation.getDiagnostics())
-    if (diagnostic.severity == Diagnostic::Severity::Error)
+  for (const cleave::Diagnostic &diagnostic : compilation.getDiagnostics())
+    if (diagnostic.severity == cleave::Diagnostic::Severity::Error)
       return makeError("{0}{1}", diagnostic.line ? diagnostic.formatPlace() + ": " : "", diagnostic.formatText());
   return makeError("it cannot be partitioned");
 }

@@ -167,7 +167,7 @@ static void printVariant(llvm::raw_ostream &os, const Program &program, const Va
   }
 }
 
-static void print(llvm::raw_ostream &os, const Program &program) {
+static void printText(llvm::raw_ostream &os, const Program &program) {
   printHeader(os, program);
   printWeights(os, program);
   std::vector<VariantSummary> summaries = summarize(program);
@@ -301,6 +301,6 @@ std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
   Result<Program> program = readProgram((*file)->getBytes(), Verify(!session.getOptions().compile.ignoreDigests));
   if (!program)
     return session.fail(cleave::makeError("{0}: {1}", path, program.getError().message));
-  (isJson ? printJson : print)(llvm::outs(), *program);
+  (isJson ? printJson : printText)(llvm::outs(), *program);
   return kDone;
 }

@@ -181,7 +181,7 @@ static std::vector<StringRef> wordsOf(codegen::Allowed) {
 }
 static std::vector<StringRef> wordsOf(DeviceKind) {
   std::vector<StringRef> words;
-  for (const DeviceTraits &device : kDevices)
+  for (const driver::DeviceTraits &device : kDevices)
     words.push_back(device.word);
   return words;
 }

@@ -58,7 +58,7 @@ static void printSupport(llvm::raw_ostream &os, const SupportReport &support) {
 }
 
 /// Keys are fixed in docs/report.md, here and below.
-static llvm::json::Array toJson(llvm::ArrayRef<NamedRole> roles) {
+static llvm::json::Array rolesToJson(llvm::ArrayRef<NamedRole> roles) {
   llvm::json::Array array;
   for (const NamedRole &role : roles)
     array.push_back(llvm::json::Object{{"weight", role.weight},
@@ -69,7 +69,7 @@ static llvm::json::Array toJson(llvm::ArrayRef<NamedRole> roles) {
   return array;
 }
 
-static llvm::json::Object toJson(const SupportReport &support) {
+static llvm::json::Object supportToJson(const SupportReport &support) {
   llvm::json::Array replicated, uncosted;
   for (const ReplicatedOps &ops : support.replicated)
     replicated.push_back(llvm::json::Object{{"op", ops.op}, {"count", ops.count}, {"reason", ops.reason}});
@@ -94,13 +94,13 @@ bool cleave::driver::answerStructure(Session &session, const spmd::Plan *plan, l
     std::vector<NamedRole> roles = structure->findRoles(plan);
     printRoles(os, roles);
     if (report)
-      (*report)["roles"] = toJson(roles);
+      (*report)["roles"] = rolesToJson(roles);
   }
   if (options.support) {
     SupportReport support = structure->findSupport();
     printSupport(os, support);
     if (report)
-      (*report)["support"] = toJson(support);
+      (*report)["support"] = supportToJson(support);
   }
   return true;
 }

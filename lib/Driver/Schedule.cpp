@@ -17,7 +17,6 @@
 
 using namespace cleave;
 using namespace cleave::driver;
-using llvm::Error;
 using llvm::StringRef;
 using schedule::formatNumber;
 using schedule::Simulation;
@@ -69,7 +68,7 @@ static size_t getWidth() {
 }
 
 /// Nothing is left of a file whose table cannot be written.
-static Error writeTable(const ScheduleCommand &options, const schedule::Schedule &table) {
+static llvm::Error writeTable(const ScheduleCommand &options, const schedule::Schedule &table) {
   schedule::Schedule copy = table;
   if (options.computeOnly)
     schedule::removeMessages(copy);
@@ -78,51 +77,51 @@ static Error writeTable(const ScheduleCommand &options, const schedule::Schedule
   return writeFileAtomically(options.table, [&](llvm::raw_ostream &os) { return schedule::writeCsv(os, copy); });
 }
 
-static Error writeReport(const std::string &path, const ScheduleResult &made) {
+static llvm::Error writeReport(const std::string &path, const ScheduleResult &made) {
   schedule::ReportExtras extras;
   extras.checks = made.checked.checks;
   extras.bound = made.bound;
   extras.search = llvm::json::Object(made.search);
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) {
     schedule::writeJson(os, made.table, made.costs, made.simulation, extras);
-    return Error::success();
+    return llvm::Error::success();
   });
 }
 
 /// By the end of the name, which the command line has checked.
-static Error drawPicture(StringRef path, const ScheduleResult &made) {
-  return writeFileAtomically(path, [&](llvm::raw_ostream &os) -> Error {
+static llvm::Error drawPicture(StringRef path, const ScheduleResult &made) {
+  return writeFileAtomically(path, [&](llvm::raw_ostream &os) -> llvm::Error {
     if (path.ends_with(".svg"))
       return schedule::drawSvg(os, made.table, made.costs, made.simulation);
     if (path.ends_with(".html"))
       return schedule::drawHtml(os, made.table, made.costs, made.simulation);
     schedule::drawTrace(os, made.table, made.costs, made.simulation);
-    return Error::success();
+    return llvm::Error::success();
   });
 }
 
 /// All files, then what is printed.
-static Error deliver(const Options &options, const ScheduleResult &made) {
+static llvm::Error deliver(const Options &options, const ScheduleResult &made) {
   const ScheduleCommand &wanted = options.schedule;
   if (!options.report.empty())
-    if (Error error = writeReport(options.report, made))
+    if (llvm::Error error = writeReport(options.report, made))
       return error;
   if (!wanted.draw.empty())
-    if (Error error = drawPicture(wanted.draw, made))
+    if (llvm::Error error = drawPicture(wanted.draw, made))
       return error;
   if (!wanted.table.empty())
-    if (Error error = writeTable(wanted, made.table))
+    if (llvm::Error error = writeTable(wanted, made.table))
       return error;
   // A table on standard output must stay readable.
   if (wanted.table == "-")
-    return Error::success();
+    return llvm::Error::success();
   if (made.split)
     printStages(llvm::outs(), made);
   printSummary(llvm::outs(), made);
   bool useColor = options.color == Color::Always || (options.color == Color::Auto && llvm::outs().has_colors());
   if (!options.quiet)
     schedule::drawText(llvm::outs(), made.table, made.simulation, getWidth(), useColor);
-  return Error::success();
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -150,7 +149,8 @@ static std::vector<std::string> listCompared(StringRef text) {
 }
 
 /// Of `all`, schedules that do not have this shape say so in their line; one that was named is an error.
-static ExitCode compare(const ScheduleCommand &wanted, llvm::ArrayRef<std::string> names, const StagedModel *model) {
+static ExitCode compareSchedules(const ScheduleCommand &wanted, llvm::ArrayRef<std::string> names,
+                                 const StagedModel *model) {
   bool isAll = wanted.compare == "all";
   // Nobody has any shape where these are wrong.
   if (std::optional<Diagnostic> bad = checkScheduleSizes(wanted); bad && isAll)
@@ -187,11 +187,11 @@ ExitCode cleave::driver::scheduleCommand(Session &session) {
       return session.getExitCode();
   }
   if (!compared.empty())
-    return compare(wanted, compared, model.get());
+    return compareSchedules(wanted, compared, model.get());
   OrDiagnostic<ScheduleResult> made = makeSchedule(wanted, model.get());
   if (auto *failure = std::get_if<Diagnostic>(&made))
     return print(*failure);
-  if (Error error = deliver(options, std::get<ScheduleResult>(made)))
+  if (llvm::Error error = deliver(options, std::get<ScheduleResult>(made)))
     return session.fail(std::move(error));
   return kDone;
 }

@@ -26,7 +26,7 @@ template <typename List, typename FormatFn> static std::string formatList(const 
 }
 
 /// What a list of one dim is, without its brackets.
-static std::string formatDim(const PlanDim &dim) {
+static std::string formatEntry(const PlanDim &dim) {
   PlanRule rule;
   rule.dims.push_back(dim);
   return StringRef(rule.formatDims()).drop_front().drop_back().str();
@@ -49,7 +49,7 @@ static std::string formatRule(const PlanRule &rule) {
   if (rule.uneven)
     text += ", uneven: true";
   if (rule.experts)
-    text += ", experts: " + formatDim(*rule.experts);
+    text += ", experts: " + formatEntry(*rule.experts);
   return text + "}";
 }
 

@@ -120,7 +120,7 @@ template <typename C> Tensor Attention<C>::run() {
 
 /// Rotates pairs of elements by an angle per position: neighbors where interleaved, else elements i and i + half. What
 /// is behind the rotated part is copied.
-template <typename C> static Tensor rotate(nn::RotaryEmbeddingOp op, Operands in) {
+template <typename C> static Tensor rotatePairs(nn::RotaryEmbeddingOp op, Operands in) {
   Elements<C> x(in[0]), cosines(in[1]), sines(in[2]);
   ResultBuffer<C> result(getResultType(op));
   ArrayRef<int64_t> shape = in[0].getShape();
@@ -148,6 +148,6 @@ void cleave::reference::registerAttention(KernelTable &table) {
   });
   table.add<nn::RotaryEmbeddingOp>([](nn::RotaryEmbeddingOp op, Operands in) {
     return dispatchFloat(in[0].getElementType(),
-                         [&](auto tag) { return rotate<typename decltype(tag)::type>(op, in); });
+                         [&](auto tag) { return rotatePairs<typename decltype(tag)::type>(op, in); });
   });
 }

@@ -59,7 +59,7 @@ Tensor Tensor::zeros(RankedTensorType type) {
 }
 
 /// Fills `result` with copies of `element`.
-static void fill(Tensor &result, ArrayRef<char> element) {
+static void fillWith(Tensor &result, ArrayRef<char> element) {
   MutableArrayRef<char> bytes = result.write<char>();
   if (bytes.empty())
     return;
@@ -72,7 +72,7 @@ static void fill(Tensor &result, ArrayRef<char> element) {
 Tensor Tensor::filled(RankedTensorType type, ArrayRef<char> element) {
   assert(int64_t(element.size()) == reference::getElementBytes(type.getElementType()) && "not one element");
   Tensor result = zeros(type);
-  fill(result, element);
+  fillWith(result, element);
   return result;
 }
 

@@ -20,9 +20,10 @@ using llvm::StringRef;
 
 namespace {
 
-class Reader {
+/// A row a rank; what each action is follows from its text, where it runs from its row.
+class CsvReader {
 public:
-  Reader(StringRef text, StringRef name) : text(text) { schedule.name = name.str(); }
+  CsvReader(StringRef text, StringRef name) : text(text) { schedule.name = name.str(); }
 
   llvm::Expected<Schedule> read() {
     for (row = 1; !text.empty(); ++row)
@@ -202,7 +203,7 @@ llvm::Expected<Schedule> cleave::schedule::readCsv(StringRef text, StringRef nam
   if (std::string other = program::describeOther(text, program::Content::Schedule, "the table of a schedule");
       !other.empty())
     return makeError("{0}", other);
-  return Reader(text, name).read();
+  return CsvReader(text, name).read();
 }
 
 llvm::Error cleave::schedule::writeCsv(llvm::raw_ostream &os, const Schedule &schedule) {

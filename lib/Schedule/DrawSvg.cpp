@@ -24,7 +24,8 @@ using namespace cleave::schedule;
 static constexpr size_t kMostActions = 200'000;
 static constexpr int kLeft = 70, kWidth = 1120, kTop = 34, kBar = 24, kCurve = 16, kRow = 50;
 
-static llvm::StringRef getColor(const Bar &bar) {
+/// Softer than a terminal's: names are written over them.
+static llvm::StringRef getFill(const Bar &bar) {
   constexpr llvm::StringLiteral colors[] = {"#7aa6e8", "#7fc98f", "#6fcfcf", "#f0c75e"};
   return bar.actions.size() > 1 ? "#c79be0" : llvm::StringRef(colors[static_cast<size_t>(bar.actions[0].kind)]);
 }
@@ -92,7 +93,7 @@ private:
     std::string text = bar.getText(), start = formatNumber(bar.time.start, 9), end = formatNumber(bar.time.end, 9);
     double width = (bar.time.end - bar.time.start) * scale;
     os << "<rect class=\"bar\" x=\"" << formatNumber(getX(bar.time.start), 7) << "\" y=\"" << y << "\" width=\""
-       << formatNumber(width) << "\" height=\"" << kBar << "\" fill=\"" << getColor(bar)
+       << formatNumber(width) << "\" height=\"" << kBar << "\" fill=\"" << getFill(bar)
        << "\" stroke=\"#555\" stroke-width=\"0.5\" data-rank=\"" << rank << "\" data-action=\"" << text
        << "\" data-start=\"" << start << "\" data-end=\"" << end << "\"><title>rank " << rank << ": " << text
        << ", from " << start << " to " << end << "</title></rect>\n";

@@ -25,7 +25,7 @@ static std::string getName(const Bar &bar) {
 }
 
 /// Black on the color of a kind.
-static llvm::StringRef getColor(const Bar &bar) {
+static llvm::StringRef getEscape(const Bar &bar) {
   constexpr llvm::StringLiteral colors[] = {"\033[30;44m", "\033[30;42m", "\033[30;46m", "\033[30;43m"};
   return bar.actions.size() > 1 ? "\033[30;45m" : llvm::StringRef(colors[static_cast<size_t>(bar.actions[0].kind)]);
 }
@@ -54,7 +54,7 @@ void cleave::schedule::drawText(llvm::raw_ostream &os, const Schedule &schedule,
       size_t start = getColumn(bar.time.start), end = getColumn(bar.time.end);
       os << std::string(start - std::min(start, column), '.');
       if (end > start)
-        os << (useColor ? getColor(bar) : "") << fill(bar, end - start) << (useColor ? "\033[0m" : "");
+        os << (useColor ? getEscape(bar) : "") << fill(bar, end - start) << (useColor ? "\033[0m" : "");
       column = std::max(end, column);
     });
     os << std::string(columns - column, '.') << "|\n";

@@ -213,13 +213,14 @@ static Error readCostFields(const Object &object, Schedule &schedule, Costs &cos
 
 namespace {
 
-class Reader {
+/// One section after the other: later ones are held against what earlier ones list.
+class ScheduleReader {
 public:
-  Reader(Object root, StringRef name) : root(std::move(root)) { schedule.name = name.str(); }
+  ScheduleReader(Object root, StringRef name) : root(std::move(root)) { schedule.name = name.str(); }
 
   llvm::Expected<CostedSchedule> read() {
-    for (auto step : {&Reader::readReplicas, &Reader::readReductions, &Reader::readPrograms, &Reader::checkSize,
-                      &Reader::readVersions})
+    for (auto step : {&ScheduleReader::readReplicas, &ScheduleReader::readReductions, &ScheduleReader::readPrograms,
+                      &ScheduleReader::checkSize, &ScheduleReader::readVersions})
       if (Error error = (this->*step)())
         return std::move(error);
     schedule.indexReplicas();
@@ -390,7 +391,7 @@ private:
 
 llvm::Expected<CostedSchedule> cleave::schedule::readJson(StringRef text, StringRef name) {
   llvm::Expected<Object> root = parse(text);
-  return root ? Reader(std::move(*root), name).read() : llvm::Expected<CostedSchedule>(root.takeError());
+  return root ? ScheduleReader(std::move(*root), name).read() : llvm::Expected<CostedSchedule>(root.takeError());
 }
 
 Error cleave::schedule::readCosts(StringRef text, Schedule &schedule, Costs &costs) {

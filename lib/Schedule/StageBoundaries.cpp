@@ -12,14 +12,14 @@
 
 using namespace cleave::schedule;
 
-static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+static constexpr int64_t kNoSplit = std::numeric_limits<int64_t>::max();
 
 namespace {
 class BoundaryFinder {
 public:
   BoundaryFinder(const BoundaryProblem &problem, BoundaryWeight weight, int64_t timeLimit)
       : problem(problem), weight(weight), timeLimit(timeLimit), numStages(problem.inFlight.size()),
-        numBlocks(problem.blocks.size()), best((numStages + 1) * (numBlocks + 1), kNever), from(best.size(), 0) {}
+        numBlocks(problem.blocks.size()), best((numStages + 1) * (numBlocks + 1), kNoSplit), from(best.size(), 0) {}
 
   std::optional<BoundaryAnswer> run() {
     if (numStages == 0 || numStages > numBlocks)
@@ -30,7 +30,7 @@ public:
       for (size_t end = stage; end + numStages <= numBlocks + stage; ++end)
         if (stage < numStages || end == numBlocks)
           extend(stage, end);
-    if (best[at(numStages, numBlocks)] == kNever)
+    if (best[at(numStages, numBlocks)] == kNoSplit)
       return std::nullopt;
     return makeAnswer();
   }
@@ -78,7 +78,7 @@ private:
       int64_t own = getWeight(ns, memory, end), before = best[at(stage - 1, begin)];
       if (!isSum() && own >= least)
         return;
-      if (before == kNever)
+      if (before == kNoSplit)
         continue;
       int64_t total = isSum() ? before + own : std::max(before, own);
       if (total <= least) {

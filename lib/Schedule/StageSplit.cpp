@@ -30,9 +30,10 @@ static constexpr uint32_t kNoPlace = std::numeric_limits<uint32_t>::max();
 
 namespace {
 /// One order of the units, as a row of blocks.
-class Row {
+class BlockRow {
 public:
-  Row(const SplitProblem &problem, const SplitOptions &options, const StageUnits &units, std::vector<uint32_t> order)
+  BlockRow(const SplitProblem &problem, const SplitOptions &options, const StageUnits &units,
+           std::vector<uint32_t> order)
       : problem(problem), options(options), units(units), order(std::move(order)) {
     findCrossings();
     choosePositions();
@@ -69,7 +70,7 @@ private:
 } // namespace
 
 /// A value lies over every position from behind its producer to its last user: two entries per value, then one sum.
-void Row::findCrossings() {
+void BlockRow::findCrossings() {
   std::vector<uint32_t> placeOf(units.size());
   for (auto [place, unit] : llvm::enumerate(order))
     placeOf[unit] = static_cast<uint32_t>(place);
@@ -89,7 +90,7 @@ void Row::findCrossings() {
 /// Positions to consider, as starts of blocks: all, or of each of `maxPositions` stretches of equal time the one of least
 /// crossing bytes. (The least of the whole row may all lie at one end, which is no use to the other stages.) Beside
 /// these the ones around each unit that belongs with others, which must not share a block.
-void Row::choosePositions() {
+void BlockRow::choosePositions() {
   std::vector<bool> isBound(units.size(), false);
   for (const std::vector<uint32_t> &list : problem.together)
     for (uint32_t op : list)
@@ -121,7 +122,7 @@ void Row::choosePositions() {
 }
 
 /// From the last block to the first, so that each knows the next block that uses a parameter of its own.
-void Row::fillBlocks() {
+void BlockRow::fillBlocks() {
   boundaries.blocks.resize(starts.size());
   boundaries.overlapsSends = options.overlapsSends;
   boundaries.inFlight = options.inFlight;
@@ -154,7 +155,7 @@ void Row::fillBlocks() {
 }
 
 /// Lists on their ranks: the stages that each block may be in.
-void Row::allow(llvm::ArrayRef<int32_t> ranks) {
+void BlockRow::allow(llvm::ArrayRef<int32_t> ranks) {
   for (auto [list, rank] : llvm::zip_equal(problem.together, ranks))
     for (uint32_t op : list)
       boundaries.blocks[blockOf[op]].allowed.assign(options.placement.size(), true);
@@ -167,7 +168,7 @@ void Row::allow(llvm::ArrayRef<int32_t> ranks) {
 
 /// Most rows have a split near the mean of the stages, which none is below. It is looked for there first, because walks
 /// end at the limit: those of few stages over many blocks would be long ones.
-std::optional<BoundaryAnswer> Row::findLeastTime() const {
+std::optional<BoundaryAnswer> BlockRow::findLeastTime() const {
   int64_t sum = 0;
   for (const BoundaryBlock &block : boundaries.blocks)
     sum += block.ns;
@@ -181,7 +182,7 @@ std::optional<BoundaryAnswer> Row::findLeastTime() const {
   return findBoundaries(boundaries, BoundaryWeight::Time);
 }
 
-std::optional<BoundaryAnswer> Row::findFastest() {
+std::optional<BoundaryAnswer> BlockRow::findFastest() {
   std::optional<BoundaryAnswer> fastest = findLeastTime();
   if (!fastest)
     return std::nullopt;
@@ -191,7 +192,7 @@ std::optional<BoundaryAnswer> Row::findFastest() {
 }
 
 /// In the terms of the search: what lies over a cut goes over one link.
-int64_t Row::getBottleneck(const BoundaryAnswer &answer) const {
+int64_t BlockRow::getBottleneck(const BoundaryAnswer &answer) const {
   int64_t bottleneck = 0;
   size_t begin = 0;
   for (size_t stage = 0; stage <= answer.positions.size(); ++stage) {
@@ -208,7 +209,7 @@ int64_t Row::getBottleneck(const BoundaryAnswer &answer) const {
 
 /// The sum over links falls as the bottleneck may rise: from the fastest on, the next bottleneck that lets the sum fall
 /// is found by halving, until even the least sum of all could not pay for it.
-std::optional<BoundaryAnswer> Row::findLeastLatency(int64_t fastest) {
+std::optional<BoundaryAnswer> BlockRow::findLeastLatency(int64_t fastest) {
   int64_t weight = std::max<int64_t>(0, options.microbatches - 1), highest = fastest;
   for (const BoundaryBlock &block : boundaries.blocks)
     highest += scaleNs(*llvm::min_element(boundaries.speeds), block.ns);
@@ -237,14 +238,14 @@ std::optional<BoundaryAnswer> Row::findLeastLatency(int64_t fastest) {
   }
 }
 
-std::vector<int32_t> Row::getStages(const BoundaryAnswer &answer) const {
+std::vector<int32_t> BlockRow::getStages(const BoundaryAnswer &answer) const {
   std::vector<int32_t> stageOf(problem.ops.size());
   for (auto [op, block] : llvm::enumerate(blockOf))
     stageOf[op] = static_cast<int32_t>(llvm::upper_bound(answer.positions, block) - answer.positions.begin());
   return stageOf;
 }
 
-std::optional<std::vector<int32_t>> Row::split(llvm::ArrayRef<int32_t> ranks, int64_t parts) {
+std::optional<std::vector<int32_t>> BlockRow::split(llvm::ArrayRef<int32_t> ranks, int64_t parts) {
   allow(ranks);
   boundaries.memoryLimits.clear();
   for (size_t stage = 0; stage < options.placement.size(); ++stage)
@@ -255,7 +256,7 @@ std::optional<std::vector<int32_t>> Row::split(llvm::ArrayRef<int32_t> ranks, in
   return getStages(*answer);
 }
 
-std::optional<std::vector<int32_t>> Row::splitForMemory(llvm::ArrayRef<int32_t> ranks) {
+std::optional<std::vector<int32_t>> BlockRow::splitForMemory(llvm::ArrayRef<int32_t> ranks) {
   allow(ranks);
   std::optional<BoundaryAnswer> answer = findBoundaries(boundaries, BoundaryWeight::Memory);
   if (!answer)
@@ -283,7 +284,7 @@ private:
   const SplitProblem &problem;
   const SplitOptions &options;
   StageUnits units;
-  std::vector<Row> rows;
+  std::vector<BlockRow> rows;
 };
 } // namespace
 
@@ -387,7 +388,7 @@ llvm::Expected<StageSplit> Splitter::run() {
   // Stages know only their own memory; where a rank has several, an equal share each is safe.
   for (int64_t parts : {int64_t(1), isLimited && chunks > 1 ? chunks : 0})
     if (parts && !best)
-      for (Row &row : rows)
+      for (BlockRow &row : rows)
         forEachWay([&](llvm::ArrayRef<int32_t> ranks) {
           if (std::optional<std::vector<int32_t>> stageOf = row.split(ranks, parts))
             consider(std::move(*stageOf), best);
@@ -395,7 +396,7 @@ llvm::Expected<StageSplit> Splitter::run() {
   // The splits of least memory come last: where no faster one fits, they may.
   int64_t least = std::numeric_limits<int64_t>::max();
   if (!best)
-    for (Row &row : rows)
+    for (BlockRow &row : rows)
       forEachWay([&](llvm::ArrayRef<int32_t> ranks) {
         if (std::optional<std::vector<int32_t>> stageOf = row.splitForMemory(ranks))
           least = std::min(least, consider(std::move(*stageOf), best));

@@ -23,18 +23,18 @@ using namespace cleave::spmd;
 
 namespace {
 /// What an interval and a shard share.
-struct Overlap {
+struct WindowOverlap {
   int64_t shard, from, to, extent;
 };
 /// What goes on along the dims so far.
-struct Box {
+struct WindowBox {
   int64_t source = 0;
   SmallVector<int64_t, 4> from, to, extents;
 };
 } // namespace
 
 /// Runs of the dim one after the other, as often as it repeats.
-static void forEachWrapped(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
+static void forEachWrapped(const DimWindow &dim, int64_t piece, function_ref<void(const WindowOverlap &)> callback) {
   int64_t end = std::min(piece * dim.step + dim.high, dim.end), whole = dim.size();
   for (int64_t at = std::max(dim.startOf(piece), dim.first); at < end;) {
     int64_t from = (at % whole + whole) % whole, shard = from / dim.extent;
@@ -54,7 +54,7 @@ static int64_t bringInside(const DimWindow &dim, int64_t at) {
 }
 
 /// In ascending order of where it goes. Beyond the ends position by position: all are the same one, or come backwards.
-static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<void(const Overlap &)> callback) {
+static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<void(const WindowOverlap &)> callback) {
   if (piece >= dim.takers)
     return;
   if (dim.beyond == Beyond::Wrap)
@@ -78,17 +78,17 @@ static void forEachOverlap(const DimWindow &dim, int64_t piece, function_ref<voi
   callBeyond(std::max(begin, whole), end);
 }
 
-static void combine(ArrayRef<DimWindow> dims, ArrayRef<int64_t> pieces, Box &box,
-                    function_ref<void(const WindowPiece &)> callback) {
+static void combineWindows(ArrayRef<DimWindow> dims, ArrayRef<int64_t> pieces, WindowBox &box,
+                           function_ref<void(const WindowPiece &)> callback) {
   if (dims.empty())
     return callback({box.source, box.from, box.to, box.extents});
   int64_t before = box.source;
-  forEachOverlap(dims.front(), pieces.front(), [&](const Overlap &overlap) {
+  forEachOverlap(dims.front(), pieces.front(), [&](const WindowOverlap &overlap) {
     box.source = before * dims.front().pieces + overlap.shard;
     box.from.push_back(overlap.from);
     box.to.push_back(overlap.to);
     box.extents.push_back(overlap.extent);
-    combine(dims.drop_front(), pieces.drop_front(), box, callback);
+    combineWindows(dims.drop_front(), pieces.drop_front(), box, callback);
     box.from.pop_back();
     box.to.pop_back();
     box.extents.pop_back();
@@ -101,8 +101,8 @@ void cleave::spmd::forEachWindowPiece(ArrayRef<DimWindow> dims, int64_t target,
   SmallVector<int64_t, 4> pieces(dims.size());
   for (size_t dim = dims.size(); dim-- > 0; target /= dims[dim].pieces)
     pieces[dim] = target % dims[dim].pieces;
-  Box box;
-  combine(dims, pieces, box, callback);
+  WindowBox box;
+  combineWindows(dims, pieces, box, callback);
 }
 
 namespace {
@@ -117,7 +117,7 @@ struct Share {
 static std::set<Share> findShares(const DimWindow &dim) {
   SmallVector<Share> shares(dim.pieces);
   for (int64_t piece = 0; piece < dim.pieces; ++piece)
-    forEachOverlap(dim, piece, [&](const Overlap &overlap) {
+    forEachOverlap(dim, piece, [&](const WindowOverlap &overlap) {
       shares[overlap.shard].covered += overlap.extent;
       if (overlap.shard == piece)
         shares[overlap.shard].own += overlap.extent;
@@ -129,7 +129,7 @@ static std::set<Share> findShares(const DimWindow &dim) {
 static std::array<std::set<Share>, 2> findPartners(const DimWindow &dim) {
   std::set<std::pair<int64_t, int64_t>> pairs; // source, target
   for (int64_t piece = 0; piece < dim.pieces; ++piece)
-    forEachOverlap(dim, piece, [&](const Overlap &overlap) { pairs.insert({overlap.shard, piece}); });
+    forEachOverlap(dim, piece, [&](const WindowOverlap &overlap) { pairs.insert({overlap.shard, piece}); });
   SmallVector<Share> sources(dim.pieces), targets(dim.pieces);
   for (auto [source, target] : pairs) {
     ++sources[target].covered;

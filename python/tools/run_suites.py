@@ -39,7 +39,7 @@ LONG = {"CleaveEmulationTests", "CleavePartitionTests", "CleaveRuntimeTests"}
 # Of a suite that is drawn from, one case in so many runs.
 SHARE = 4
 # Of files that changed, clang-tidy looks at so many in a merge, drawn by the seed where there are more: each takes some three seconds.
-MOST_TIDY = 60
+MOST_TIDY = 40
 # Commits of one merge are not older than this.
 MERGE_HOURS = 4
 
@@ -119,9 +119,9 @@ def suites(build):
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270, merge="drawn")
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260, merge="drawn")
     yield Suite("einsum", [python, "test/Onnx/einsum.py", build], count_closing, 450)
-    yield Suite("empty", [python, "test/Onnx/empty.py", build], count_closing, 1250)
+    yield Suite("empty", [python, "test/Onnx/empty.py", build], count_closing, 1250, merge="drawn")
     yield Suite("many-dims", [python, "test/Onnx/many_dims.py", build], count_closing, 164)
-    yield Suite("indices", [python, "test/Onnx/indices.py", build], count_closing, 120)
+    yield Suite("indices", [python, "test/Onnx/indices.py", build], count_closing, 120, merge="drawn")
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 195)
     yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 43)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 22)
@@ -140,7 +140,7 @@ def suites(build):
     yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200)
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 84)
     yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395)
-    yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1590)
+    yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1590, merge="drawn")
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70, merge="drawn")
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70, merge="drawn")
@@ -153,7 +153,7 @@ def suites(build):
     yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 2533)
     yield Suite("guards", [python, "test/Codegen/guards.py", build], count_closing, 2300, merge="drawn")
     # Where NVIDIA's assembler is.
-    yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0)
+    yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0, merge="drawn")
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 183, quick=("", 183))
     yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 366)

@@ -65,7 +65,7 @@ class Tidy:
         # What lies outside the tree comes with the version of the compiler; the precompiled header is made of that.
         made_of = sorted(path for path in self.headers.get(command["output"], [])
                          if path.startswith(ROOT + "/") and not path.endswith(".pch"))
-        return digest([*self.common, command["command"].encode(), *(self.get_text(path) for path in made_of)])
+        return digest([*self.common, command["file"].encode(), command["command"].encode(), *(self.get_text(path) for path in made_of)])
 
     def is_noted(self, command):
         return command["output"] in self.headers and os.path.exists(os.path.join(self.notes, self.get_key(command)))
@@ -74,10 +74,13 @@ class Tidy:
         with open(os.path.join(self.notes, self.get_key(command)), "w"):
             pass
 
+    def look(self, path, flags, *options):
+        return subprocess.run([TIDY, "--quiet", "--warnings-as-errors=*", *options, path, "--", *shlex.split(" ".join(flags))],
+                              cwd=self.build, capture_output=True, text=True)
+
     def find(self, command):
         """The findings of one file; none if it is clean."""
-        done = subprocess.run([TIDY, "-p", self.build, "--quiet", "--warnings-as-errors=*", command["file"]], cwd=ROOT,
-                              capture_output=True, text=True)
+        done = self.look(command["file"], get_flags(command))
         return (done.stdout or done.stderr) if done.returncode else ""
 
     def divide(self, batch):
@@ -89,8 +92,7 @@ class Tidy:
             path = os.path.join(folder, "batch.cpp")
             with open(path, "w") as file:
                 file.writelines(f'#include "{command["file"]}"\n' for command in batch)
-            done = subprocess.run([TIDY, "--quiet", "--warnings-as-errors=*", f"--header-filter={ANY_FILE}", path, "--",
-                                   *shlex.split(" ".join(flags))], cwd=self.build, capture_output=True, text=True)
+            done = self.look(path, flags, f"--header-filter={ANY_FILE}")
         if not done.returncode:
             return [batch]
         places = set(re.findall(r"^([^\s:]+):\d+:\d+: (?:error|warning):", done.stdout + done.stderr, re.M))
@@ -116,6 +118,16 @@ def get_flags(command):
     header. Options of several words are one entry, so that the lists of several files can be joined."""
     forms = r" (-Xclang -include\S* -Xclang \S+|-isystem \S+|-(?!D\w+_EXPORTS\b)[DIWO]\S+|-std=\S+|-fno-exceptions|-Xclang -fno-pch\S+)"
     return re.findall(forms, command["command"])
+
+
+def divide_units(commands):
+    """A command for each source, where several are compiled as one (CLEAVE_UNITY)."""
+    for command in commands:
+        if re.search(r"/Unity/unity_\w+\.cxx$", command["file"]):
+            for path in re.findall(r'^#include "(.*)"$', read(command["file"]).decode(), re.M):
+                yield {**command, "file": path}
+        else:
+            yield command
 
 
 def get_precompiled(command):
@@ -175,7 +187,7 @@ def make_batches(commands):
 def main():
     build, wanted = sys.argv[1], [os.path.abspath(path) for path in sys.argv[2:]]
     with open(os.path.join(build, "compile_commands.json")) as file:
-        commands = [command for command in json.load(file) if command["file"].startswith((ROOT + "/lib/", ROOT + "/tools/"))
+        commands = [command for command in divide_units(json.load(file)) if command["file"].startswith((ROOT + "/lib/", ROOT + "/tools/"))
                     and (not wanted or command["file"] in wanted)]
     # A file that two libraries compile alike is looked at once.
     commands = list({(command["file"], *get_flags(command)): command for command in commands}.values())

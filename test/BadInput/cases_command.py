@@ -121,7 +121,12 @@ TABLE = r"""
 1 run r.onnx                                             | --dim batch
 2 run r.onnx --dim batch                                 | NAME=SIZE
 2 run r.onnx --dim batch=-1                              | NAME=SIZE
-1 run r.onnx --dim Batch=2                               | 'Batch'; batch
+2 run r.onnx --dim Batch=2                               | --dim:1:1: error: the model has no symbolic dim 'Batch'; it has batch
+2 inspect r.onnx --dim Batch=2                           | --dim:1:1: error: the model has no symbolic dim 'Batch'; it has batch
+2 run r.onnx --shape z=2x8                               | --shape:1:1: error: a shape is given for input 'z', which the model lacks
+2 run r.onnx --shape x=2x8x1                             | --shape:1:1: error: input 'x' has 2 dims, but the shape given for it has 3
+2 run r.onnx --shape x=2x9                               | --shape:1:1: error: dim 1 of input 'x' is 8, but the shape given for it has 9
+2 run r.onnx --dim batch=3 --shape x=2x8                 | --shape:1:1: error: dim 0 of input 'x' ('batch') is 3, but the shape given for it has 2
 2 run r.onnx --shape x=2,8                               | NAME=8x128
 2 schedule --schedule 1F1B --ranks 2 --microbatches 4    | did you mean '1f1b'?
 2 schedule --schedule zbv --ranks 2 --microbatches 4     | did you mean 'zb-v'?

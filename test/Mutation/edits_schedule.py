@@ -84,7 +84,7 @@ EDITS = [
          "DualPipe's way out has no W to fill with", [SCHEDULE]),
     Edit("versions-end-late", GENERATORS + "Generate.cpp", "newest = ++numGradients / perUpdate;", "newest = numGradients / perUpdate;",
          "PipeDream's versions of weights are counted wrong", [SCHEDULE]),
-    Edit("odd-ranks-both-ways", GENERATORS + "Generate.cpp", "row.isBidirectional && shape.ranks % 2", "false",
+    Edit("odd-ranks-both-ways", GENERATORS + "Generate.cpp", "generator.isBidirectional && shape.ranks % 2", "false",
          "Chimera on an odd number of ranks", [SCHEDULE]),
     Edit("bound-without-warm-up", BOUNDS, "paths.down[share.stages.front()] + back - filled", "paths.down[share.stages.front()] + back",
          "a bound above what schedules reach", [SCHEDULE]),

@@ -64,8 +64,6 @@ private:
 
 /// Of a block.
 static constexpr int64_t kWarps = kKeysOfBlock / kWarp;
-/// As many keep a device busy.
-static constexpr int64_t kManyBlocks = 128;
 
 AttentionKernel::AttentionKernel(DeviceEmitter &e, nn::AttentionOp op, TileSink sink,
                                  std::optional<AttentionParts> parts)

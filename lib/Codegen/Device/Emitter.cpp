@@ -20,8 +20,6 @@ using namespace cleave::codegen;
 
 /// Address space of what every thread sees.
 static constexpr int64_t kGlobal = 1;
-/// Threads of a block where a kernel does not care.
-static constexpr int64_t kUsualThreads = 256;
 
 MemRefType cleave::codegen::flattenOnDevice(Type type) {
   auto tensor = cast<RankedTensorType>(type);

@@ -18,6 +18,12 @@ namespace cleave::codegen {
 
 /// Threads that exchange values without memory.
 constexpr int64_t kWarp = 32;
+/// Threads of a block where a kernel does not care.
+constexpr int64_t kUsualThreads = 256;
+/// Blocks that keep a large device busy.
+constexpr int64_t kManyBlocks = 128;
+/// Blocks that work is divided among where it can be divided at will.
+constexpr int64_t kWantedBlocks = 256;
 
 class DeviceEmitter : public Emitter {
 public:

@@ -28,7 +28,7 @@ using namespace cleave;
 using namespace cleave::codegen;
 using Relation = ElementBuilder::Relation;
 
-static constexpr int64_t kMostSize = 256;
+static constexpr int64_t kMostFlashSize = 256;
 
 FlashKernel::FlashKernel(DeviceEmitter &e, nn::AttentionOp op, Operands operands, TileSink sink)
     : e(e), op(op), operands(operands), sink(sink), element(getElementType(operands[0])),
@@ -289,7 +289,7 @@ Type cleave::codegen::findFlashElement(nn::AttentionOp op) {
   Type element = getElementType(operands[0]);
   ArrayRef<int64_t> query = getShape(op.getQuery()), value = getShape(op.getValue());
   bool isAlike = llvm::all_equal(llvm::map_range(operands, getElementType));
-  bool isSmall = query[3] <= kMostSize && value[3] <= kMostSize;
+  bool isSmall = query[3] <= kMostFlashSize && value[3] <= kMostFlashSize;
   if (!isAlike || query[2] < FlashKernel::kRows || value[2] == 0 || value[3] == 0 || !isSmall)
     return {};
   return ElementBuilder::isHalf(element) || element.isF32() ? element : Type();

@@ -41,7 +41,7 @@ struct Equation {
 };
 
 /// Where letters stand.
-using Letters = llvm::DenseMap<char, Index>;
+using LetterPlaces = llvm::DenseMap<char, Index>;
 
 class ProductSource : public TileSource {
 public:
@@ -54,7 +54,7 @@ public:
 private:
   void describe(unsigned side);
   StringRef getTerm(unsigned side) const { return equation.terms.inputs[equation.operand[side]]; }
-  void set(Letters &letters, const Group &group, Value linear, bool isWide);
+  void set(LetterPlaces &letters, const Group &group, Value linear, bool isWide);
   Point getPoint(unsigned side, Value outer, Value depth);
 
   DeviceEmitter &e;
@@ -62,7 +62,7 @@ private:
   const Equation &equation;
   TileSink sink;
   DeviceOperands operands;
-  Letters batch;
+  LetterPlaces batch;
 };
 
 } // namespace
@@ -132,7 +132,7 @@ void ProductSource::describe(unsigned side) {
   made.together = !term.empty() && term.back() == fast.letters.back() ? fast.together() : 1;
 }
 
-void ProductSource::set(Letters &letters, const Group &group, Value linear, bool isWide) {
+void ProductSource::set(LetterPlaces &letters, const Group &group, Value linear, bool isWide) {
   for (auto [letter, place] : llvm::zip_equal(group.letters, e.places.delinearize(linear, group.extents)))
     letters[letter] = {place};
   if (isWide)
@@ -143,7 +143,7 @@ void ProductSource::enter(Value number) { set(batch, equation.batch, number, fal
 
 Point ProductSource::getPoint(unsigned side, Value outer, Value depth) {
   bool isWide = e.getLanes() > 1, alongDepth = sides[side].alongDepth;
-  Letters letters = batch;
+  LetterPlaces letters = batch;
   set(letters, equation.depth, depth, isWide && alongDepth);
   set(letters, equation.outer[side], outer, isWide && !alongDepth);
   Point point;
@@ -161,7 +161,7 @@ std::optional<TileSource::Location> ProductSource::locate(unsigned side, Value o
 }
 
 void ProductSource::store(Value row, Value column, Value sums) {
-  Letters letters = batch;
+  LetterPlaces letters = batch;
   set(letters, equation.outer[0], row, false);
   set(letters, equation.outer[1], column, e.getLanes() > 1);
   Point point;

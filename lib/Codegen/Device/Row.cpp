@@ -80,8 +80,6 @@ private:
 static constexpr int64_t kMaxUnrolled = 8;
 /// Threads of a block of small teams.
 static constexpr int64_t kBlock = 256;
-/// As many keep a device busy.
-static constexpr int64_t kManyBlocks = 128;
 /// Threads that share a column.
 static constexpr int64_t kSplit = 16;
 

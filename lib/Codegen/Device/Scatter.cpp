@@ -30,9 +30,9 @@ using namespace cleave::codegen;
 
 /// Of fewer updates each element looks for its own.
 static constexpr int64_t kFewUpdates = 32;
-static constexpr int64_t kUsualThreads = 256, kSharedBytes = 32 << 10;
-/// Blocks that keep a device busy, and more than which bring nothing.
-static constexpr int64_t kWantedBlocks = 256, kMostBlocks = 1024;
+static constexpr int64_t kSharedBytes = 32 << 10;
+/// More blocks bring nothing.
+static constexpr int64_t kMostBlocks = 1024;
 
 namespace {
 

@@ -27,8 +27,8 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::codegen;
 
-/// Fewer blocks leave a device idle; as many are wanted, of so many elements at least.
-static constexpr int64_t kFewBlocks = 64, kWantedBlocks = 256, kLeastElements = 1024;
+/// Fewer blocks leave a device idle; those that are wanted have so many elements at least.
+static constexpr int64_t kFewBlocks = 64, kLeastElements = 1024;
 /// What is read in the time that a second launch takes.
 static constexpr int64_t kLarge = 128 << 10;
 

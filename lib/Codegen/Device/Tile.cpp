@@ -224,9 +224,6 @@ void WarpTile::put(int64_t pass, ValueRange sums, Value memory, int64_t pitch, V
 // Which
 //===----------------------------------------------------------------------===//
 
-/// Blocks that keep a large device busy.
-static constexpr int64_t kManyBlocks = 128;
-
 /// The last two are for what is small, and for few rows.
 static Blocking choose(const TileSource &source, ArrayRef<Blocking> from) {
   int64_t rows = source.sides[0].count, columns = source.sides[1].count;

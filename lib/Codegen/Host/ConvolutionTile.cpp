@@ -26,7 +26,7 @@ using namespace cleave;
 using namespace cleave::codegen;
 
 /// What a band's input, and its sums, may take.
-static constexpr int64_t kBandBytes = 256 << 10;
+static constexpr int64_t kSummedBandBytes = 256 << 10;
 /// From so many channels of the result on, a block of windows is worth putting side by side.
 static constexpr int64_t kManyChannels = 24;
 
@@ -85,7 +85,7 @@ ConvolutionTile::ConvolutionTile(Emitter &e, nn::ConvOp op, TileSink sink)
       compute(ElementBuilder::getComputeType(getElementType(op.getResult()))), lanes(e.getVectorLanes(compute)),
       weight(e, op.getWeight()),
       planes(e, op.getInput(), rows, columns, channelsIn,
-             kBandBytes * channelsIn * rows.stride / std::max(channelsIn * rows.stride, channelsOut)),
+             kSummedBandBytes * channelsIn * rows.stride / std::max(channelsIn * rows.stride, channelsOut)),
       taps{rows.kernel, columns.kernel, channelsIn} {}
 
 /// Lanes that begin at `window` and exist; a block that lacks some begins at a known one.

@@ -75,7 +75,7 @@ private:
 } // namespace
 
 /// Straight code for so many vectors a row.
-static constexpr int64_t kMaxUnrolled = 8;
+static constexpr int64_t kMostUnrolledVectors = 8;
 /// Independent sums, so that one addition need not wait for the one before.
 static constexpr int64_t kWays = 4;
 
@@ -328,7 +328,7 @@ Values HostKernel::overRow(int64_t ways, function_ref<Values()> init, function_r
     sums.push_back(init());
   size_t each = sums.front().size();
   int64_t done = 0;
-  if (whole > kMaxUnrolled) {
+  if (whole > kMostUnrolledVectors) {
     done = whole / ways * ways;
     Values flat;
     for (const Values &sum : sums)
@@ -373,7 +373,7 @@ Values HostKernel::acrossLanes(Operation *op, const FoldLowering &fold, Values v
 void HostKernel::keepRow(Value value) {
   int64_t lanes = isAlongLanes() ? 1 : e.getLanes(), vectors = rows.shape[rows.dim] / (isAlongLanes() ? width : 1);
   constexpr int64_t maxKept = int64_t{256} << 10;
-  if (vectors <= kMaxUnrolled || isa<BlockArgument>(value) || value.hasOneUse() || e.rows.contains(value) ||
+  if (vectors <= kMostUnrolledVectors || isa<BlockArgument>(value) || value.hasOneUse() || e.rows.contains(value) ||
       getElementType(value).isInteger(1) || rows.shape[rows.dim] * lanes > maxKept)
     return;
   Type element = flatten(value.getType()).getElementType();

@@ -27,7 +27,7 @@ using namespace cleave;
 using namespace cleave::codegen;
 
 /// What a band's input may take in the second cache.
-static constexpr int64_t kBandBytes = 384 << 10;
+static constexpr int64_t kPairedBandBytes = 384 << 10;
 
 namespace {
 class PairedConvolution {
@@ -79,7 +79,7 @@ PairedConvolution::PairedConvolution(Emitter &e, nn::ConvOp op, TileSink sink)
   front = copies ? kTileRows * columns.stride * depth : 0;
   width = columns.extent + columns.padLow + columns.padHigh;
   pitch = copies ? width * depth : input.getDim(2).stride;
-  bandRows = std::clamp<int64_t>((kBandBytes / (width * depth * 2) - rows.kernel) / rows.stride, 1, rows.windows);
+  bandRows = std::clamp<int64_t>((kPairedBandBytes / (width * depth * 2) - rows.kernel) / rows.stride, 1, rows.windows);
   if (!copies)
     bandRows = rows.windows;
   chooseLines();

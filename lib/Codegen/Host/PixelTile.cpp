@@ -32,7 +32,7 @@ using namespace cleave;
 using namespace cleave::codegen;
 
 /// What a band's input may take, where weights of more than a part of the second cache are read for each band anew.
-static constexpr int64_t kBandBytes = 512 << 10, kMostWeightBytes = 64 << 10;
+static constexpr int64_t kPixelBandBytes = 512 << 10, kMostWeightBytes = 64 << 10;
 /// Blocks of windows are no taller; more would read too many streams.
 static constexpr int64_t kMostWindows = 14;
 /// Channels of a pixel that need no loop.
@@ -346,7 +346,7 @@ public:
 private:
   TileShape chooseShape(int64_t vectors) override;
   int64_t getBandBytes() override {
-    return countElements(getShape(conv.getWeight())) * 4 > kMostWeightBytes ? kBandBytes : 0;
+    return countElements(getShape(conv.getWeight())) * 4 > kMostWeightBytes ? kPixelBandBytes : 0;
   }
   Values addRun(const TapRun &run, Value tapRow, Value pixel, Value member, TileShape own, Values sums) override;
   Value finish(Value sum, const Point &point) override;

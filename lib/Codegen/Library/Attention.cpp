@@ -15,7 +15,7 @@ using namespace cleave;
 using namespace cleave::codegen;
 
 /// What the heads of a library hold at most, and a multiple of what.
-static constexpr int64_t kMostSize = 256, kSizeStep = 8;
+static constexpr int64_t kMostHeadSize = 256, kHeadSizeStep = 8;
 
 /// With the dims of the op, whatever order the buffer has.
 static LibraryTensor makeTensor(const Placed &placed, ArrayRef<int64_t> shape) {
@@ -43,7 +43,7 @@ static std::optional<LibraryTensor> makeMask(Value mask, Type element, Block &re
 /// Rows of a size that engines load as a whole.
 static bool isHead(const LibraryTensor &tensor) {
   int64_t size = tensor.shape.back();
-  return size <= kMostSize && size % kSizeStep == 0 && tensor.strides.back() == 1;
+  return size <= kMostHeadSize && size % kHeadSizeStep == 0 && tensor.strides.back() == 1;
 }
 
 std::optional<LibraryAttention> cleave::codegen::findAttention(Block &region) {

@@ -162,8 +162,8 @@ Result cleave::cuda::enqueue(StreamHandle &stream, const std::string &name, cons
 }
 
 namespace {
-/// A launch of a graph: its nodes in a random order that its edges allow.
-struct GraphRun {
+/// A launch of a graph: its nodes in a random order that its edges allow. Lives until the last node of a graph that was launched has run.
+struct GraphLaunch {
   std::vector<GraphHandle::Node> nodes;
   std::vector<Step> steps;
   std::vector<bool> isDone;
@@ -200,7 +200,7 @@ Result cleave::cuda::launchGraph(StreamHandle &stream, const GraphExecHandle &gr
   for (const GraphHandle::Node &node : graph.nodes)
     touches.insert(touches.end(), node.touches.begin(), node.touches.end());
   auto makeStep = [&]() -> Step {
-    auto run = std::make_shared<GraphRun>();
+    auto run = std::make_shared<GraphLaunch>();
     run->nodes = graph.nodes;
     run->isDone.resize(graph.nodes.size());
     for (const GraphHandle::Node &node : graph.nodes)

@@ -231,7 +231,7 @@ static void importLrn(NodeContext &node) {
 //===----------------------------------------------------------------------===//
 
 /// Samples, if they are not normalized over.
-static std::optional<int64_t> findRowsInFront(NodeContext &node, unsigned operand, int64_t dim) {
+static std::optional<int64_t> findRowsOfNorm(NodeContext &node, unsigned operand, int64_t dim) {
   bool isFirst = node.axis(node.intAttr("axis", -1), NodeContext::rank(node.operand(0))) == 0;
   return isFirst ? std::nullopt : findSamples(node, operand, dim);
 }
@@ -242,7 +242,7 @@ void cleave::onnx::registerNormalization(Registry &registry) {
   registry.add("GroupNormalization", 18, {3, 3}, importGroupNormalization);
   registry.add("InstanceNormalization", 6, {3, 3}, importInstanceNormalization);
   registry.add("LRN", 1, {1, 1}, importLrn);
-  registry.add("LayerNormalization", 17, {2, 3, 3}, importLayerNormalization).follow(findRowsInFront);
+  registry.add("LayerNormalization", 17, {2, 3, 3}, importLayerNormalization).follow(findRowsOfNorm);
   registry.add("LpNormalization", 1, {1, 1}, importLpNormalization);
   registry.add("RMSNormalization", 23, {2, 2}, importRmsNormalization);
 }

@@ -207,7 +207,7 @@ static std::optional<int64_t> findReducedRows(NodeContext &at, unsigned operand,
 }
 
 /// Of old opsets all dims from the axis on are one row.
-static std::optional<int64_t> findRowsInFront(NodeContext &node, unsigned operand, int64_t dim) {
+static std::optional<int64_t> findRowsOfSoftmax(NodeContext &node, unsigned operand, int64_t dim) {
   int64_t rank = NodeContext::rank(node.operand(operand));
   int64_t axis = node.axis(node.intAttr("axis", node.getOpset() < 13 ? 1 : -1), rank);
   return dim < axis ? std::optional(dim) : std::nullopt;
@@ -237,7 +237,7 @@ void cleave::onnx::registerReduction(Registry &registry) {
   registry.add("CumProd", 26, {2, 2}, importCumProd);
   registry.add("CumSum", 11, {2, 2}, importCumSum).follow(findSummedRows);
   registry.add("Hardmax", one, importHardmax);
-  registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>).follow(findRowsInFront).mix(Mixing::Row);
+  registry.add("LogSoftmax", one, importSoftmax<nn::LogSoftmaxOp>).follow(findRowsOfSoftmax).mix(Mixing::Row);
   registry.add("ReduceL1", reduced, importReduceL1).follow(findReducedRows).mix(Mixing::Reduction);
   registry.add("ReduceL2", reduced, importReduceL2).follow(findReducedRows).mix(Mixing::Reduction);
   registry.add("ReduceLogSum", reduced, importReduceLogSum).follow(findReducedRows).mix(Mixing::Reduction);
@@ -256,7 +256,7 @@ void cleave::onnx::registerReduction(Registry &registry) {
       .mix(Mixing::Reduction, Identity::One);
   registry.add("ReduceSum", reduced, importReduce<nn::ReduceKind::Sum>).follow(findReducedRows).mix(Mixing::Reduction);
   registry.add("ReduceSumSquare", reduced, importReduceSumSquare).follow(findReducedRows).mix(Mixing::Reduction);
-  registry.add("Softmax", one, importSoftmax<nn::SoftmaxOp>).follow(findRowsInFront).mix(Mixing::Row);
+  registry.add("Softmax", one, importSoftmax<nn::SoftmaxOp>).follow(findRowsOfSoftmax).mix(Mixing::Row);
   registry.add("TopK", 1, {1, 1, 2}, importTopK).follow(findSortedRows).mix(Mixing::Sort);
   registry.add("TopK", 10, {2, 2, 2}, importTopK).follow(findSortedRows).sizedBy(1, findLargest).mix(Mixing::Sort);
 }

@@ -72,7 +72,7 @@ static void importLength(NodeContext &node) {
 
 /// Without sizes each position is a part; one size cuts as many parts of it as there are, and what is left; a list is what
 /// parts have.
-static void importSplit(NodeContext &node) {
+static void importSplitToSequence(NodeContext &node) {
   Value input = node.operand(0);
   Shape shape = NodeContext::shape(input);
   int64_t axis = node.axis(node.intAttr("axis", 0), shape.size());
@@ -113,7 +113,7 @@ static void importSplit(NodeContext &node) {
 }
 
 /// A new axis may also stand behind all others.
-static void importConcat(NodeContext &node) {
+static void importConcatFromSequence(NodeContext &node) {
   SmallVector<Value> items = getItems(node, 0);
   bool isNew = node.boolAttr("new_axis", false);
   int64_t given = node.intAttr("axis");
@@ -188,8 +188,8 @@ void cleave::onnx::registerSequence(Registry &registry) {
   add("SequenceErase", 1, 2, importErase);
   add("SequenceLength", 1, 1, importLength);
   add("SequenceMap", 1, Arity::kAny, importMap, Arity::kAny);
-  add("ConcatFromSequence", 1, 1, importConcat);
-  registry.add("SplitToSequence", {1, 2}, importSplit);
+  add("ConcatFromSequence", 1, 1, importConcatFromSequence);
+  registry.add("SplitToSequence", {1, 2}, importSplitToSequence);
   add("Optional", 0, 1, importOptional);
   add("OptionalHasElement", 0, 1, importHasElement);
   add("OptionalGetElement", 1, 1, importGetElement);

@@ -1,6 +1,6 @@
 //===- Generate.cpp - the table of schedules by name ----------------------===//
 //
-// A row says how a schedule's stages are placed, which shapes it allows, and who writes its programs. All that depends on
+// A generator says how a schedule's stages are placed, which shapes it allows, and who writes its programs. All that depends on
 // the name stands here; where each was published, in docs/pipelines.md.
 //
 // Rules of shapes are rules of the schedules themselves: two ways through the ranks halve ranks and microbatches; DualPipe
@@ -24,7 +24,8 @@ enum class ChunkRule : uint8_t { One, Two, Any, Even };
 /// waited for).
 enum class UpdateRule : uint8_t { Flush, PerMicrobatch, PerBatch };
 
-struct Row {
+/// What is known of one schedule.
+struct Generator {
   GeneratorInfo info;
   ChunkRule chunks;
   void (*write)(Schedule &);
@@ -35,7 +36,7 @@ struct Row {
 };
 } // namespace
 
-static const Row kRows[] = {
+static const Generator kGenerators[] = {
     {{"gpipe", false, Placement::Linear}, ChunkRule::One, writeGPipe},
     {{"1f1b", false, Placement::Linear}, ChunkRule::One, writeOneFOneB},
     {{"eager-1f1b", false, Placement::Linear}, ChunkRule::One, writeEagerOneFOneB},
@@ -57,57 +58,61 @@ static const Row kRows[] = {
 };
 
 llvm::ArrayRef<GeneratorInfo> cleave::schedule::getGenerators() {
-  static const auto infos = llvm::to_vector(llvm::map_range(kRows, [](const Row &row) { return row.info; }));
+  static const auto infos =
+      llvm::to_vector(llvm::map_range(kGenerators, [](const Generator &generator) { return generator.info; }));
   return infos;
 }
 
-static llvm::Expected<const Row *> findRow(llvm::StringRef name) {
-  for (const Row &row : kRows)
-    if (row.info.name == name)
-      return &row;
-  std::string names = llvm::join(llvm::map_range(kRows, [](const Row &row) { return row.info.name.str(); }), ", ");
-  auto known = llvm::to_vector(llvm::map_range(kRows, [](const Row &row) { return row.info.name; }));
+static llvm::Expected<const Generator *> findGenerator(llvm::StringRef name) {
+  for (const Generator &generator : kGenerators)
+    if (generator.info.name == name)
+      return &generator;
+  std::string names = llvm::join(
+      llvm::map_range(kGenerators, [](const Generator &generator) { return generator.info.name.str(); }), ", ");
+  auto known =
+      llvm::to_vector(llvm::map_range(kGenerators, [](const Generator &generator) { return generator.info.name; }));
   std::string near = suggestNames(name, known);
   return makeError("no schedule is called {0}{1} there are {2}", quote(name), near.empty() ? ":" : near, names);
 }
 
 /// The chunks asked for, or the schedule's own. Error: what is legal.
-static llvm::Expected<int32_t> getChunks(const Row &row, int32_t chunks) {
+static llvm::Expected<int32_t> getChunks(const Generator &generator, int32_t chunks) {
   static constexpr int32_t own[] = {1, 2, 2, 2};
   static constexpr llvm::StringLiteral legal[] = {"1", "2", "at least 1", "even"};
-  size_t rule = static_cast<size_t>(row.chunks);
+  size_t rule = static_cast<size_t>(generator.chunks);
   if (chunks == 0)
     return own[rule];
-  bool isLegal = row.chunks == ChunkRule::Any    ? chunks >= 1
-                 : row.chunks == ChunkRule::Even ? chunks >= 2 && chunks % 2 == 0
-                                                 : chunks == own[rule];
+  bool isLegal = generator.chunks == ChunkRule::Any    ? chunks >= 1
+                 : generator.chunks == ChunkRule::Even ? chunks >= 2 && chunks % 2 == 0
+                                                       : chunks == own[rule];
   if (isLegal)
     return chunks;
-  return makeError("schedule \"{0}\" has {1} chunks per rank, got {2}", row.info.name, legal[rule], chunks);
+  return makeError("schedule \"{0}\" has {1} chunks per rank, got {2}", generator.info.name, legal[rule], chunks);
 }
 
-static llvm::Error checkShape(const Row &row, const Shape &shape) {
-  llvm::StringRef name = row.info.name;
+static llvm::Error checkShape(const Generator &generator, const Shape &shape) {
+  llvm::StringRef name = generator.info.name;
   if (shape.ranks < 1 || shape.microbatches < 1 || shape.steps < 1)
     return makeError("a schedule has at least 1 rank, microbatch and step, got {0}, {1} and {2}", shape.ranks,
                      shape.microbatches, shape.steps);
-  if (row.isBidirectional && shape.ranks % 2)
+  if (generator.isBidirectional && shape.ranks % 2)
     return makeError("schedule \"{0}\" goes through the ranks both ways: their number is even, got {1}", name,
                      shape.ranks);
-  if (row.isBidirectional && shape.microbatches % 2)
+  if (generator.isBidirectional && shape.microbatches % 2)
     return makeError("schedule \"{0}\" sends half of the microbatches each way: their number is even, got {1}", name,
                      shape.microbatches);
-  if (row.needsTwicePerRank && int64_t(shape.microbatches) < 2 * int64_t(shape.ranks))
+  if (generator.needsTwicePerRank && int64_t(shape.microbatches) < 2 * int64_t(shape.ranks))
     return makeError("schedule \"{0}\" has at least 2 microbatches per rank: {1} for {2} ranks, got {3}", name,
                      2 * int64_t(shape.ranks), shape.ranks, shape.microbatches);
   return llvm::Error::success();
 }
 
-/// A schedule without programs, its replicas as the row says.
-static Schedule prepare(const Row &row, int32_t ranks, int32_t chunks, int32_t microbatches) {
-  Schedule schedule = makeSchedule(row.info.name, placeStages(row.info.placement, ranks, chunks), ranks, microbatches);
-  schedule.isForwardOnly = row.info.isForwardOnly;
-  if (!row.isBidirectional)
+/// A schedule without programs, its replicas as the generator says.
+static Schedule prepare(const Generator &generator, int32_t ranks, int32_t chunks, int32_t microbatches) {
+  Schedule schedule =
+      makeSchedule(generator.info.name, placeStages(generator.info.placement, ranks, chunks), ranks, microbatches);
+  schedule.isForwardOnly = generator.info.isForwardOnly;
+  if (!generator.isBidirectional)
     return schedule;
   Replica &down = schedule.replicas.front(), up;
   up.placement.assign(down.placement.rbegin(), down.placement.rend());
@@ -167,24 +172,24 @@ static int32_t countVersions(llvm::ArrayRef<Action> program, int32_t perUpdate) 
 }
 
 llvm::Expected<Schedule> cleave::schedule::generate(llvm::StringRef name, Shape shape) {
-  llvm::Expected<const Row *> row = findRow(name);
-  if (!row)
-    return row.takeError();
-  llvm::Expected<int32_t> chunks = getChunks(**row, shape.chunks);
+  llvm::Expected<const Generator *> generator = findGenerator(name);
+  if (!generator)
+    return generator.takeError();
+  llvm::Expected<int32_t> chunks = getChunks(**generator, shape.chunks);
   if (!chunks)
     return chunks.takeError();
-  if (llvm::Error error = checkShape(**row, shape))
+  if (llvm::Error error = checkShape(**generator, shape))
     return std::move(error);
   // Without a flush, a step's first F stand before the last B of the step before: one table of all microbatches. With
   // it, each step is the same table.
-  bool flushes = (*row)->updates == UpdateRule::Flush;
+  bool flushes = (*generator)->updates == UpdateRule::Flush;
   Schedule schedule =
-      prepare(**row, shape.ranks, *chunks, flushes ? shape.microbatches : shape.microbatches * shape.steps);
-  (*row)->write(schedule);
+      prepare(**generator, shape.ranks, *chunks, flushes ? shape.microbatches : shape.microbatches * shape.steps);
+  (*generator)->write(schedule);
   if (flushes)
     repeat(schedule, shape.steps);
   for (const std::vector<Action> &program : schedule.programs)
     schedule.weightVersions.push_back(
-        flushes ? 1 : countVersions(program, (*row)->updates == UpdateRule::PerBatch ? shape.microbatches : 1));
+        flushes ? 1 : countVersions(program, (*generator)->updates == UpdateRule::PerBatch ? shape.microbatches : 1));
   return schedule;
 }

@@ -8,6 +8,12 @@
 
 namespace cleave::codegen {
 
+/// The number that the environment gives for `name`, so that a case can be repeated.
+inline uint64_t getNumber(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text ? strtoull(text, nullptr, 10) : otherwise;
+}
+
 /// Runs functions as kernels of one op or several.
 class KernelTest : public ::testing::Test {
 protected:

@@ -13,11 +13,6 @@ namespace {
 
 class RegionsTest : public KernelTest {};
 
-uint64_t getNumber(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, nullptr, 10) : otherwise;
-}
-
 TEST_F(RegionsTest, EqualTheEvaluator) {
   static constexpr const char *types[] = {"f32", "f32", "f64", "bf16", "f16"};
   uint64_t first = getNumber("CLEAVE_REGION", 1), count = getNumber("CLEAVE_REGIONS", 300);

@@ -263,11 +263,6 @@ void WindowsTest::expectRight(uint64_t seed) {
       << drawing.body;
 }
 
-uint64_t getNumber(const char *name, uint64_t otherwise) {
-  const char *text = getenv(name);
-  return text ? strtoull(text, nullptr, 10) : otherwise;
-}
-
 TEST_F(WindowsTest, EqualTheEvaluator) {
   uint64_t first = getNumber("CLEAVE_WINDOW", 1), count = getNumber("CLEAVE_WINDOWS", 300);
   for (uint64_t seed = first; seed < first + count; ++seed)

@@ -262,7 +262,7 @@ TEST(SolverTest, TellsTheCostOfTheNextBestChoice) {
 // As a whole
 //===----------------------------------------------------------------------===//
 
-void expectSame(const Decision &lhs, const Decision &rhs) {
+void expectIdentical(const Decision &lhs, const Decision &rhs) {
   EXPECT_EQ(lhs.choices, rhs.choices);
   EXPECT_EQ(lhs.operandStates, rhs.operandStates);
   EXPECT_EQ(lhs.valueStates, rhs.valueStates);
@@ -276,8 +276,8 @@ TEST(SolverTest, GivesTheSameAnswerTwice) {
   buildTransformer(first, 3, 8, 32, 64, 8);
   buildTransformer(second, 3, 8, 32, 64, 8);
   Solved once(first), again(first), rebuilt(second);
-  expectSame(once.solver.getDecision(), again.solver.getDecision());
-  expectSame(once.solver.getDecision(), rebuilt.solver.getDecision());
+  expectIdentical(once.solver.getDecision(), again.solver.getDecision());
+  expectIdentical(once.solver.getDecision(), rebuilt.solver.getDecision());
 }
 
 // Two all_reduces of the local activation per layer at every size, and equal layers share all strategies.

@@ -23,8 +23,8 @@ inline constexpr llvm::StringLiteral kDefaultsAttr = "nn.defaults";
 struct ImportOptions {
   /// Values of symbolic dims: `--dim batch=8`.
   llvm::StringMap<int64_t> dims;
-  /// Where some of them were written (file, line, column).
-  std::map<std::string, mlir::FileLineColLoc> dimPlaces;
+  /// Where some of them, and of `shapes`, were written (file or option, line, column): errors about them are there.
+  std::map<std::string, mlir::FileLineColLoc> dimPlaces, shapePlaces;
   /// Shapes of inputs, where the model leaves dims open; they must agree with what the model says.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   /// Shapes of arrays that will be the inputs, in place of their defaults where they have some; names that the model lacks are passed over, `shapes` come first.

@@ -8,12 +8,19 @@
 
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace cleave;
+
+bool cleave::exec::isFloatCast(Operation *op) {
+  auto cast = dyn_cast_if_present<nn::CastOp>(op);
+  return cast && isa<FloatType>(getTensorType(cast.getInput()).getElementType()) &&
+         isa<FloatType>(getTensorType(cast).getElementType());
+}
 
 Value cleave::exec::skipTransposes(Value value, SmallVectorImpl<int64_t> &permutation, const Stops &stops) {
   while (auto transpose = stops.contains(value) ? nn::TransposeOp() : value.getDefiningOp<nn::TransposeOp>()) {

@@ -10,6 +10,9 @@ namespace cleave::exec {
 /// Transposes that are not looked through.
 using Stops = llvm::DenseSet<mlir::Value>;
 
+/// True for a cast from one float type to another. `op` may be null.
+bool isFloatCast(mlir::Operation *op);
+
 /// The value that `value` is a chain of transposes of; `permutation` becomes that of the whole chain.
 mlir::Value skipTransposes(mlir::Value value, llvm::SmallVectorImpl<int64_t> &permutation, const Stops &stops = {});
 

@@ -33,7 +33,7 @@ using namespace cleave::exec;
 
 #define DEBUG_TYPE "exec-fuse-kernels"
 
-ALWAYS_ENABLED_STATISTIC(numKernels, "kernels formed");
+ALWAYS_ENABLED_STATISTIC(numFused, "kernels formed");
 ALWAYS_ENABLED_STATISTIC(numOps, "ops in kernels");
 
 namespace {
@@ -199,7 +199,7 @@ private:
     remarkSlow(block, slow);
     Clusters clusters(block, costs);
     for (const Cluster *cluster : clusters.getAll()) {
-      ++numKernels;
+      ++numFused;
       numOps += cluster->ops.size();
       LDBG() << cluster->ops.size() << " ops, the first " << *cluster->ops.front();
       KernelBuilder(clusters, *cluster).build();

@@ -28,7 +28,7 @@ using namespace cleave::exec;
 #define DEBUG_TYPE "exec-outline"
 
 ALWAYS_ENABLED_STATISTIC(numLaunches, "launches of kernels");
-ALWAYS_ENABLED_STATISTIC(numKernels, "kernels with different bodies");
+ALWAYS_ENABLED_STATISTIC(numBodies, "kernels with different bodies");
 
 /// Ops that give a kernel its name; more would not tell more.
 static constexpr size_t kMostWords = 4;
@@ -84,7 +84,7 @@ private:
     auto builder = OpBuilder::atBlockEnd(getOperation().getBody());
     auto kernel = KernelOp::create(builder, fused.getLoc(), name, /*sym_visibility=*/StringAttr(),
                                    /*in_place=*/DenseI64ArrayAttr());
-    ++numKernels;
+    ++numBodies;
     kernel.getBody().takeBody(fused.getBody());
     for (Operation &op : kernel.getBody().front())
       op.removeDiscardableAttr(spmd::kNodeAttr);

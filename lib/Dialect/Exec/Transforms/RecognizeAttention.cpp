@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Kernels/AttentionOperands.h"
+#include "../Kernels/Movement.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"
@@ -115,12 +116,6 @@ static Value skipGuard(Value probabilities) {
       return select;
   }
   return {};
-}
-
-static bool isFloatCast(Operation *op) {
-  auto cast = dyn_cast_if_present<nn::CastOp>(op);
-  return cast && isa<FloatType>(getTensorType(cast.getInput()).getElementType()) &&
-         isa<FloatType>(getTensorType(cast).getElementType());
 }
 
 /// True if a contraction made `value`, and elementwise ops in its space.

@@ -41,7 +41,7 @@ using namespace cleave::exec;
 
 #define DEBUG_TYPE "exec-use-libraries"
 
-ALWAYS_ENABLED_STATISTIC(numKernels, "kernels looked at");
+ALWAYS_ENABLED_STATISTIC(numLookedAt, "kernels looked at");
 ALWAYS_ENABLED_STATISTIC(numCalls, "those that a library can compute");
 
 /// Products for each element of a result, and rows and columns of it, from which on a library gains more than a pass over the
@@ -294,7 +294,7 @@ struct UseLibraries : cleave::exec::impl::UseLibrariesBase<UseLibraries> {
 
 private:
   void prepare(FusedOp fused) {
-    ++numKernels;
+    ++numLookedAt;
     std::optional<Call> call = Call::find(fused.getBody().front());
     if (FusedOp rounded = call ? FusedOp() : roundBias(fused)) {
       fused = rounded;

@@ -4,6 +4,7 @@
 // comes next may take any program that passes. One walk, linear in ops.
 //
 //===----------------------------------------------------------------------===//
+#include "../Kernels/Movement.h"
 #include "../Memory/BufferAssignment.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
@@ -29,20 +30,10 @@ static LogicalResult fail(Operation *kernel, Operation *op, const Twine &what) {
   return error;
 }
 
-static bool isData(Operation *op) {
-  auto formed = dyn_cast_if_present<nn::FormOpInterface>(op);
-  return formed && formed.getForm() == nn::Form::Data;
-}
-
-/// A template reads bf16 as f32, and may round what it multiplies: neither computes anything that another kernel should.
-static bool isFloatCast(Operation *op) {
-  auto isFloat = [](Value value) { return isa<FloatType>(getElementTypeOrSelf(value)); };
-  return isa<nn::CastOp>(op) && isFloat(op->getOperand(0)) && isFloat(op->getResult(0));
-}
-
-/// True for what stands between anchors and the arguments: only places change, and how wide floats are.
-static bool isMovement(Operation *op) {
-  return isa<UnpackOp, nn::BroadcastOp>(op) || isData(op) || isFloatCast(op) ||
+/// True for what stands between anchors and the arguments: only places change, and how wide floats are. A template reads bf16 as f32, and
+/// may round what it multiplies: neither computes anything that another kernel should.
+static bool onlyMovesOrCasts(Operation *op) {
+  return isa<UnpackOp, nn::BroadcastOp>(op) || nn::isData(op) || isFloatCast(op) ||
          cast<nn::FormOpInterface>(op).getForm() == nn::Form::Movement;
 }
 
@@ -61,7 +52,7 @@ static LogicalResult checkAround(Operation *kernel, Block &body, Operation *anch
       if (Operation *maker = operand.getDefiningOp(); maker && before.insert(maker).second)
         open.push_back(maker);
   for (Operation &op : body.without_terminator()) {
-    if (before.contains(&op) && !isMovement(&op))
+    if (before.contains(&op) && !onlyMovesOrCasts(&op))
       return fail(kernel, &op, "computes what its anchor reads (K2)");
     bool isBehind = llvm::any_of(op.getOperands(), [&](Value value) { return behind.contains(value.getDefiningOp()); });
     if (isBehind && !isEpilogue(&op, countElements(anchor->getResult(0))))
@@ -179,7 +170,7 @@ private:
       return true;
     if (isa<PackOp>(op))
       return isLoaded(op.getResult(0));
-    return isData(&op) || (isa<nn::FormOpInterface>(op) && getAliasOffset(&op));
+    return nn::isData(&op) || (isa<nn::FormOpInterface>(op) && getAliasOffset(&op));
   }
 
   LogicalResult checkKernels() {

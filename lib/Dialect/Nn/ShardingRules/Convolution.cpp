@@ -38,7 +38,7 @@ static MaybeFactor addChannelsIn(OpRule &rule, int64_t size, bool hasBias) {
 
 namespace {
 /// One spatial dim of a window.
-struct Window {
+struct WindowDim {
   int64_t kernel, stride, dilation, padLow, padHigh;
 
   int64_t getSpan() const { return (kernel - 1) * dilation + 1; }
@@ -49,7 +49,7 @@ struct Window {
 } // namespace
 
 /// A dim of operand 0 that the window slides over, and the result's.
-static void addSlidDim(OpRule &rule, int64_t input, int64_t result, const Window &window) {
+static void addSlidDim(OpRule &rule, int64_t input, int64_t result, const WindowDim &window) {
   if (window.isPatchwise(input, result)) {
     OpRule::Spatial spatial = rule.addSpatialDim(/*isLocal=*/true, result, input);
     rule.operandDim(0, spatial.fine).resultDim(0, spatial.coarse);
@@ -65,7 +65,7 @@ static void addSlidDim(OpRule &rule, int64_t input, int64_t result, const Window
 
 /// A dim of operand 0, each position of which the window spreads over the result: position o of the result comes from
 /// those of the input from (o + padding - span + 1) / stride up to (o + padding) / stride.
-static void addSpreadDim(OpRule &rule, int64_t input, int64_t result, const Window &window) {
+static void addSpreadDim(OpRule &rule, int64_t input, int64_t result, const WindowDim &window) {
   SlidingDim slide;
   slide.share = window.stride;
   slide.low = -llvm::divideFloorSigned(window.getSpan() - 1 - window.padLow, window.stride);

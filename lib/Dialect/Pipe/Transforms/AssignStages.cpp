@@ -28,7 +28,7 @@ using namespace cleave::pipe;
 #define DEBUG_TYPE "pipe-assign-stages"
 
 ALWAYS_ENABLED_STATISTIC(numOps, "ops of the graph that is cut");
-ALWAYS_ENABLED_STATISTIC(numStages, "stages");
+ALWAYS_ENABLED_STATISTIC(numAssigned, "stages");
 
 namespace {
 struct AssignStages : pipe::impl::AssignStagesBase<AssignStages> {
@@ -189,7 +189,7 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
     setStage(op, stage);
   }
   numOps += graph.ops.size();
-  numStages += answer->stages.size();
+  numAssigned += answer->stages.size();
   getOperation()->setAttr(PipeDialect::kBoundariesAttr,
                           describeBoundaries(&getContext(), graph, *answer, placement, rates));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());

@@ -43,7 +43,7 @@ using namespace cleave::pipe;
 
 #define DEBUG_TYPE "pipe-split"
 
-ALWAYS_ENABLED_STATISTIC(numStages, "stages");
+ALWAYS_ENABLED_STATISTIC(numSplitStages, "stages");
 
 namespace {
 /// Makes the functions of one entry.
@@ -434,7 +434,7 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   });
   if (failed(parts))
     return failure();
-  numStages += parts->stages.size();
+  numSplitStages += parts->stages.size();
   LDBG() << "@" << func.getName() << ": " << parts->stages.size() << " stages, " << count << " microbatches";
   tellOfCheap(func, *parts, rates);
   tellOfShared(func, *parts, ranks);

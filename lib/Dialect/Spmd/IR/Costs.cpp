@@ -43,20 +43,22 @@ template <typename Model, typename Visitor> static void visitFields(Model &costs
 //===----------------------------------------------------------------------===//
 
 /// Costs are units, so most are integers; doubles keep all of their digits in text.
-static Attribute encode(Builder &b, int64_t number) { return b.getI64IntegerAttr(number); }
-static Attribute encode(Builder &b, Surcharge number) { return b.getI64IntegerAttr(number); }
-static Attribute encode(Builder &b, double number) { return b.getF64FloatAttr(number); }
-static Attribute encode(Builder &b, const std::array<double, 4> &numbers) { return b.getDenseF64ArrayAttr(numbers); }
+static Attribute encodeField(Builder &b, int64_t number) { return b.getI64IntegerAttr(number); }
+static Attribute encodeField(Builder &b, Surcharge number) { return b.getI64IntegerAttr(number); }
+static Attribute encodeField(Builder &b, double number) { return b.getF64FloatAttr(number); }
+static Attribute encodeField(Builder &b, const std::array<double, 4> &numbers) {
+  return b.getDenseF64ArrayAttr(numbers);
+}
 /// Per byte, then per message.
-static Attribute encode(Builder &b, const LinkCost &link) {
+static Attribute encodeField(Builder &b, const LinkCost &link) {
   return b.getDenseI64ArrayAttr({link.perByte, link.latency});
 }
 /// The block that it connects, then as a link.
-static Attribute encode(Builder &b, const NearLink &near) {
+static Attribute encodeField(Builder &b, const NearLink &near) {
   return b.getDenseI64ArrayAttr({near.block, near.link.perByte, near.link.latency});
 }
-template <typename T> static Attribute encode(Builder &b, const SmallVectorImpl<T> &list) {
-  return b.getArrayAttr(llvm::map_to_vector(list, [&](const T &one) { return encode(b, one); }));
+template <typename T> static Attribute encodeField(Builder &b, const SmallVectorImpl<T> &list) {
+  return b.getArrayAttr(llvm::map_to_vector(list, [&](const T &one) { return encodeField(b, one); }));
 }
 
 /// The old attribute goes first, so that a module that is decided again by the default costs has none.
@@ -64,7 +66,7 @@ void cleave::spmd::writeCosts(ModuleOp module, const CostModel &costs) {
   Builder b(module.getContext());
   NamedAttrList fields;
   visitFields(costs, [&](StringRef name, const auto &field, const auto &usual) {
-    if (Attribute value = encode(b, field); value != encode(b, usual))
+    if (Attribute value = encodeField(b, field); value != encodeField(b, usual))
       fields.append(name, value);
   });
   module->removeAttr(SpmdDialect::kCostsAttr);
@@ -77,7 +79,7 @@ void cleave::spmd::writeCosts(ModuleOp module, const CostModel &costs) {
 //===----------------------------------------------------------------------===//
 
 /// Files are written by strangers, too: what is beyond the largest cost would overflow sums of costs.
-static bool decode(Attribute value, int64_t &number) {
+static bool decodeField(Attribute value, int64_t &number) {
   auto attribute = dyn_cast<IntegerAttr>(value);
   if (!attribute || !attribute.getType().isInteger(64))
     return false;
@@ -85,22 +87,22 @@ static bool decode(Attribute value, int64_t &number) {
   return std::abs(static_cast<double>(number)) < static_cast<double>(kImpossibleCost);
 }
 /// A surcharge never makes anything cheaper.
-static bool decode(Attribute value, Surcharge &number) {
+static bool decodeField(Attribute value, Surcharge &number) {
   int64_t wide = 0;
-  if (!decode(value, wide) || wide < 0 || wide > std::numeric_limits<Surcharge>::max())
+  if (!decodeField(value, wide) || wide < 0 || wide > std::numeric_limits<Surcharge>::max())
     return false;
   number = static_cast<Surcharge>(wide);
   return true;
 }
 /// Rates are finite, and none is negative.
-static bool decode(Attribute value, double &number) {
+static bool decodeField(Attribute value, double &number) {
   auto attribute = dyn_cast<FloatAttr>(value);
   if (!attribute || !attribute.getType().isF64())
     return false;
   number = attribute.getValueAsDouble();
   return std::isfinite(number) && number >= 0;
 }
-static bool decode(Attribute value, std::array<double, 4> &numbers) {
+static bool decodeField(Attribute value, std::array<double, 4> &numbers) {
   auto attribute = dyn_cast<DenseF64ArrayAttr>(value);
   if (!attribute || attribute.size() != 4 ||
       !llvm::all_of(attribute.asArrayRef(), [](double number) { return std::isfinite(number) && number >= 0; }))
@@ -109,7 +111,7 @@ static bool decode(Attribute value, std::array<double, 4> &numbers) {
   return true;
 }
 /// So many numbers, each at least 0 and below what is impossible.
-static bool decode(Attribute value, MutableArrayRef<int64_t> numbers) {
+static bool decodeField(Attribute value, MutableArrayRef<int64_t> numbers) {
   auto attribute = dyn_cast<DenseI64ArrayAttr>(value);
   if (!attribute || attribute.size() != static_cast<int64_t>(numbers.size()) ||
       !llvm::all_of(attribute.asArrayRef(), [](int64_t number) { return number >= 0 && number < kImpossibleCost; }))
@@ -117,28 +119,28 @@ static bool decode(Attribute value, MutableArrayRef<int64_t> numbers) {
   llvm::copy(attribute.asArrayRef(), numbers.begin());
   return true;
 }
-static bool decode(Attribute value, LinkCost &link) {
+static bool decodeField(Attribute value, LinkCost &link) {
   std::array<int64_t, 2> numbers;
-  if (!decode(value, MutableArrayRef<int64_t>(numbers)))
+  if (!decodeField(value, MutableArrayRef<int64_t>(numbers)))
     return false;
   link = {numbers[0], numbers[1]};
   return true;
 }
 /// A block of no ranks would divide by zero.
-static bool decode(Attribute value, NearLink &near) {
+static bool decodeField(Attribute value, NearLink &near) {
   std::array<int64_t, 3> numbers;
-  if (!decode(value, MutableArrayRef<int64_t>(numbers)) || numbers[0] == 0)
+  if (!decodeField(value, MutableArrayRef<int64_t>(numbers)) || numbers[0] == 0)
     return false;
   near = {numbers[0], {numbers[1], numbers[2]}};
   return true;
 }
-template <typename T> static bool decode(Attribute value, SmallVectorImpl<T> &list) {
+template <typename T> static bool decodeField(Attribute value, SmallVectorImpl<T> &list) {
   auto attributes = dyn_cast<ArrayAttr>(value);
   if (!attributes)
     return false;
   list.resize(attributes.size());
   return llvm::all_of(llvm::zip_equal(attributes, list),
-                      [](auto pair) { return decode(std::get<0>(pair), std::get<1>(pair)); });
+                      [](auto pair) { return decodeField(std::get<0>(pair), std::get<1>(pair)); });
 }
 
 FailureOr<CostModel> cleave::spmd::readCosts(ModuleOp module) {
@@ -154,7 +156,7 @@ FailureOr<CostModel> cleave::spmd::readCosts(ModuleOp module) {
   visitFields(costs, [&](StringRef name, auto &field, const auto &) {
     Attribute value = fields.get(name);
     known += value != nullptr;
-    if (value && !decode(value, field) && wrong.empty())
+    if (value && !decodeField(value, field) && wrong.empty())
       wrong = name;
   });
   if (!wrong.empty())

@@ -31,7 +31,7 @@ using namespace cleave::spmd;
 
 #define DEBUG_TYPE "spmd-insert-reshards"
 
-ALWAYS_ENABLED_STATISTIC(numReshards, "reshards inserted");
+ALWAYS_ENABLED_STATISTIC(numInserted, "reshards inserted");
 ALWAYS_ENABLED_STATISTIC(numUsers, "operands that take a reshard for a value made otherwise than they want it");
 
 namespace {
@@ -149,7 +149,7 @@ LogicalResult ReshardInserter::readMade(Operation *op, StringRef name, ValueRang
       continue;
     result.setType(withSharding(shared, computed));
     auto reshard = ReshardOp::create(builder, op->getLoc(), shared, result);
-    ++numReshards;
+    ++numInserted;
     LDBG() << "made otherwise: " << reshard;
     result.replaceAllUsesExcept(reshard.getResult(), reshard);
   }
@@ -179,7 +179,7 @@ LogicalResult ReshardInserter::readResults(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 Value ReshardInserter::reshard(Value value, ShardingAttr sharding) {
-  ++numReshards;
+  ++numInserted;
   auto type = withSharding(cast<RankedTensorType>(value.getType()), sharding);
   return ReshardOp::create(builder, value.getLoc(), type, value);
 }

@@ -34,7 +34,7 @@ using namespace cleave::spmd;
 
 #define DEBUG_TYPE "spmd-partition"
 
-ALWAYS_ENABLED_STATISTIC(numReshards, "reshards made collectives");
+ALWAYS_ENABLED_STATISTIC(numLowered, "reshards made collectives");
 ALWAYS_ENABLED_STATISTIC(numCollectives, "collectives of a rank");
 ALWAYS_ENABLED_STATISTIC(numBytes, "bytes that a rank sends");
 
@@ -192,7 +192,7 @@ LogicalResult FunctionPartitioner::partitionLoop(LoopOpInterface loop) {
 
 LogicalResult FunctionPartitioner::partition(Operation *op) {
   if (auto reshard = dyn_cast<ReshardOp>(op)) {
-    ++numReshards;
+    ++numLowered;
     Value local = reshards.emit(builder, reshard, locals.lookup(reshard.getInput()));
     return local ? define(op, local) : failure();
   }

@@ -16,6 +16,12 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
+/// Where `name` was given a size or shape; null where nobody wrote that down.
+static LocationAttr getPlace(const std::map<std::string, FileLineColLoc> &places, StringRef name) {
+  auto place = places.find(name.str());
+  return place == places.end() ? LocationAttr() : LocationAttr(place->second);
+}
+
 /// Finds the values of all symbols. Errors: an option that names nothing, sizes that contradict.
 LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
   llvm::SetVector<StringRef> symbols;
@@ -37,20 +43,21 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
       symbols.insert(input.name);
   // First what is said of dims by name: it counts for every tensor that mentions the name.
   for (auto &entry : options.dims) {
-    if (!symbols.contains(entry.getKey())) {
-      auto place = options.dimPlaces.find(entry.getKey().str());
+    LocationAttr place = getPlace(options.dimPlaces, entry.getKey());
+    if (!symbols.contains(entry.getKey()))
       return error("the model has no symbolic dim " + quote(entry.getKey()) +
                        (symbols.empty() ? "" : "; it has " + llvm::join(symbols, ", ")),
-                   place == options.dimPlaces.end() ? LocationAttr() : LocationAttr(place->second)),
+                   place),
              failure();
-    }
     if (entry.getValue() < 0)
-      return error("dim " + quote(entry.getKey()) + " is given as " + Twine(entry.getValue())), failure();
+      return error("dim " + quote(entry.getKey()) + " is given as " + Twine(entry.getValue()), place), failure();
     dims[entry.getKey()] = entry.getValue();
   }
   for (auto &entry : options.shapes)
     if (!known.contains(entry.getKey()))
-      return error("a shape is given for input " + quote(entry.getKey()) + ", which the model lacks"), failure();
+      return error("a shape is given for input " + quote(entry.getKey()) + ", which the model lacks",
+                   getPlace(options.shapePlaces, entry.getKey())),
+             failure();
   // Then whole shapes: those of an option come before those of arrays.
   givenShapes = options.shapes;
   for (auto &entry : options.arrayShapes)
@@ -61,9 +68,11 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
     if (given == givenShapes.end() || !input->type.shape)
       continue;
     const std::vector<Dimension> &declared = *input->type.shape;
+    LocationAttr place = getPlace(options.shapePlaces, input->name);
     if (given->second.size() != declared.size())
       return error("input " + quote(input->name) + " has " + Twine(declared.size()) +
-                   " dims, but the shape given for it has " + Twine(given->second.size())),
+                       " dims, but the shape given for it has " + Twine(given->second.size()),
+                   place),
              failure();
     // A shape that is given must agree with what the model declares, and names the values of its symbols.
     for (auto [i, dim] : llvm::enumerate(declared)) {
@@ -72,8 +81,9 @@ LogicalResult GraphImporter::bindDims(ArrayRef<const ValueInfoProto *> inputs) {
       int64_t expected = dim.value ? *dim.value : dim.param.empty() ? size : it->second;
       if (size != expected)
         return error("dim " + Twine(i) + " of input " + quote(input->name) +
-                     (dim.param.empty() ? "" : " (" + quote(dim.param) + ")") + " is " + Twine(expected) +
-                     ", but the shape given for it has " + Twine(size)),
+                         (dim.param.empty() ? "" : " (" + quote(dim.param) + ")") + " is " + Twine(expected) +
+                         ", but the shape given for it has " + Twine(size),
+                     place),
                failure();
     }
   }

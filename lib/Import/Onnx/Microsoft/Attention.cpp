@@ -121,7 +121,7 @@ PackedAttention cleave::onnx::readPackedAttention(NodeContext &node) {
 }
 
 /// Operands: x, weight, bias, mask, past, what is added to scores.
-static void importAttention(NodeContext &node) {
+static void importMicrosoftAttention(NodeContext &node) {
   nn::Composer &f = node;
   PackedAttention options = readPackedAttention(node);
   Value x = node.operand(0), bias = node.operand(2);
@@ -447,7 +447,7 @@ static void importRotary(NodeContext &node) {
 }
 
 void cleave::onnx::registerMicrosoftAttention(Registry &registry) {
-  registry.add("com.microsoft.Attention", {2, 6, 2}, importAttention);
+  registry.add("com.microsoft.Attention", {2, 6, 2}, importMicrosoftAttention);
   registry.add("com.microsoft.GroupQueryAttention", {1, 14, 3}, importGroupQuery);
   registry.add("com.microsoft.MultiHeadAttention", {1, 8, 3}, importMultiHead);
   registry.add("com.microsoft.RotaryEmbedding", {4, 4}, importRotary);

@@ -25,7 +25,7 @@ using namespace cleave::onnx;
 static Value withBias(NodeContext &node, Value x, Value bias) { return bias ? node.create<nn::AddOp>(x, bias) : x; }
 
 // By the error function, except FastGelu, which is the approximation with tanh.
-static void importGelu(NodeContext &node) { node.result(0, node.create<nn::GeluOp>(node.operand(0), false)); }
+static void importMicrosoftGelu(NodeContext &node) { node.result(0, node.create<nn::GeluOp>(node.operand(0), false)); }
 static void importBiasGelu(NodeContext &node) {
   node.result(0, node.create<nn::GeluOp>(withBias(node, node.operand(0), node.operand(1)), false));
 }
@@ -251,7 +251,7 @@ void cleave::onnx::registerMicrosoftFused(Registry &registry) {
   registry.add("com.microsoft.FusedConv", {2, 4}, importFusedConv);
   registry.add("com.microsoft.FusedGemm", {2, 3}, importFusedGemm);
   registry.add("com.microsoft.FusedMatMul", two, importFusedMatMul);
-  registry.add("com.microsoft.Gelu", one, importGelu);
+  registry.add("com.microsoft.Gelu", one, importMicrosoftGelu);
   registry.add("com.microsoft.GroupNorm", {3, 3}, importGroupNorm);
   registry.add("com.microsoft.NhwcConv", {2, 3}, importNhwcConv);
   registry.add("com.microsoft.QuickGelu", one, importQuickGelu);
