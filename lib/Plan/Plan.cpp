@@ -40,6 +40,7 @@ private:
   LogicalResult readSymbols(yaml::Node *node, Plan &plan);
   LogicalResult readStates(yaml::Node *node, Plan &plan);
   LogicalResult readFree(yaml::Node *node, Plan &plan);
+  LogicalResult readLike(yaml::Node *node, Plan &plan);
   LogicalResult readAttention(yaml::Node *node, Plan &plan);
   LogicalResult readRule(yaml::Node *node, Plan &plan);
   LogicalResult readDims(yaml::Node *node, PlanRule &rule);
@@ -72,6 +73,8 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readFlag(value, plan.uneven);
     if (key == "free")
       return readFree(value, plan);
+    if (key == "like")
+      return readLike(value, plan);
     if (key == "expect")
       return readExpect(*this, value, plan.bounds);
     if (key == "attention")
@@ -84,11 +87,12 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
     }
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
-  if (failed(readMapping(
-          root,
-          "a mapping with mesh, devices, dims, shard, free, uneven, attention, state, pipeline, expect or cluster",
-          {"mesh", "devices", "dims", "shard", "free", "uneven", "attention", "state", "pipeline", "expect", "cluster"},
-          readEntry)))
+  if (failed(readMapping(root,
+                         "a mapping with mesh, devices, dims, shard, like, free, uneven, attention, state, pipeline, "
+                         "expect or cluster",
+                         {"mesh", "devices", "dims", "shard", "like", "free", "uneven", "attention", "state",
+                          "pipeline", "expect", "cluster"},
+                         readEntry)))
     return failure();
   return close();
 }
@@ -134,6 +138,23 @@ LogicalResult PlanReader::readFree(yaml::Node *node, Plan &plan) {
   if (!isa_and_nonnull<yaml::SequenceNode>(node))
     return readFlag(node, plan.areAllFree);
   return readAxes(node, plan.free);
+}
+
+/// One style for all axes, or a list with one for each.
+LogicalResult PlanReader::readLike(yaml::Node *node, Plan &plan) {
+  plan.likePlace = placeOf(node);
+  auto readOne = [&](yaml::Node *entry) -> LogicalResult {
+    std::string text;
+    if (failed(readText(entry, text)))
+      return failure();
+    Expected<std::vector<Style>> styles = parseStyles(text);
+    if (!styles)
+      return fail(entry, toString(styles.takeError()));
+    append_range(plan.like, *styles);
+    return success();
+  };
+  return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "styles, one for each axis", readOne)
+                                                   : readOne(node);
 }
 
 LogicalResult PlanReader::readAttention(yaml::Node *node, Plan &plan) {
