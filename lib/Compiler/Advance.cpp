@@ -207,6 +207,8 @@ bool Compilation::advance(Phase last) {
     return false;
   if (!state->useCluster())
     return false;
+  if (!findBlocks())
+    return false;
   if (last >= Phase::Propagated) {
     state->chooseAttention();
     if (!state->hasFreeAxes())

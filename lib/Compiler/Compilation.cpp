@@ -121,7 +121,8 @@ bool Compilation::load(bool collectAllErrors) {
   state->module = state->load(collectAllErrors);
   if (!state->module || (state->options.train && !startTraining()))
     return false;
-  if (!state->options.like.empty())
+  bool isStyled = !state->options.like.empty() || (state->plan && !state->plan->like.empty());
+  if (isStyled)
     return takeLikePlan();
   return state->options.devices == 0 || takeFoundPlan();
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Compiler/ModelStructure.h"
 #include "cleave/Plan/Plan.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -57,12 +58,8 @@ static std::string describe(const PlanBound &bound, double has) {
 }
 
 /// The three that send most.
-static void addCauses(InFlightDiagnostic &error, const PlanBound &bound, const Report &report) {
+static void addCauses(InFlightDiagnostic &error, SmallVector<const CollectiveReport *> meant) {
   constexpr size_t kMostNotes = 3;
-  SmallVector<const CollectiveReport *> meant;
-  for (const CollectiveReport &one : report.collectives)
-    if (isMeant(bound, one))
-      meant.push_back(&one);
   llvm::sort(meant, [](const CollectiveReport *lhs, const CollectiveReport *rhs) {
     return std::pair(-lhs->wireBytes, lhs) < std::pair(-rhs->wireBytes, rhs); // those of one list
   });
@@ -71,6 +68,80 @@ static void addCauses(InFlightDiagnostic &error, const PlanBound &bound, const R
                        << (one->node.empty() ? "" : " at '" + one->node + "'")
                        << (one->cause.empty() ? "" : ": " + one->cause);
 }
+
+static SmallVector<const CollectiveReport *> listMeant(const PlanBound &bound, const Report &report) {
+  SmallVector<const CollectiveReport *> meant;
+  for (const CollectiveReport &one : report.collectives)
+    if (isMeant(bound, one))
+      meant.push_back(&one);
+  return meant;
+}
+
+static bool isKept(const PlanBound &bound, double has) {
+  auto number = static_cast<double>(bound.number);
+  return bound.isMost ? has <= number : has == number;
+}
+
+static InFlightDiagnostic emitMiss(MLIRContext *context, const PlanBound &bound) {
+  const spmd::PlanPlace &place = bound.place;
+  return emitError(FileLineColLoc::get(context, place.file, place.line, place.column));
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+// Once a model is sharded nothing says any more which layers are equal: nodes are numbered before.
+bool Compilation::findBlocks() {
+  bool isWanted = state->plan && llvm::any_of(state->plan->bounds, [](const PlanBound &one) { return one.isPerBlock; });
+  if (!isWanted || getPhase() >= Phase::Annotated)
+    return true;
+  std::unique_ptr<ModelStructure> structure = ModelStructure::create(*this, state->plan);
+  if (!structure)
+    return false;
+  state->blocks = structure->numberNodes();
+  return true;
+}
+
+/// The first block that misses is told with its collectives, others are counted. What is of no block counts nowhere.
+static bool checkBlocks(MLIRContext *context, const PlanBound &bound, const Report &report,
+                        const std::map<std::string, unsigned> &blocks) {
+  unsigned last = 0;
+  for (const auto &[node, block] : blocks)
+    last = std::max(last, block);
+  std::vector<SmallVector<const CollectiveReport *>> byBlock(last + 1);
+  for (const CollectiveReport *one : listMeant(bound, report))
+    if (auto known = blocks.find(one->node); known != blocks.end())
+      byBlock[known->second].push_back(one);
+  auto count = [&](unsigned block) {
+    int64_t times = 0;
+    for (const CollectiveReport *one : byBlock[block])
+      times += one->times;
+    return times;
+  };
+  SmallVector<unsigned> missed;
+  for (unsigned block = 1; block <= last; ++block)
+    if (!isKept(bound, static_cast<double>(count(block))))
+      missed.push_back(block);
+  if (last > 0 && missed.empty())
+    return true;
+  InFlightDiagnostic error = emitMiss(context, bound);
+  if (last == 0) {
+    error << "'" << bound.text << "' needs layers that repeat, and none are known of this model";
+    return false;
+  }
+  error << "expected " << bound.text << ": block " << missed.front() << " of " << last << " has "
+        << count(missed.front());
+  if (missed.size() > 1)
+    error << ", and " << missed.size() - 1 << (missed.size() == 2 ? " other block misses" : " other blocks miss")
+          << " it, too";
+  addCauses(error, byBlock[missed.front()]);
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
 
 /// All that is missed is told, each at its place.
 bool Compilation::State::checkExpectations(const std::optional<Report> &report) {
@@ -81,20 +152,23 @@ bool Compilation::State::checkExpectations(const std::optional<Report> &report) 
   bool areKept = true;
   for (const PlanBound &bound : plan->bounds) {
     std::optional<double> has = measure(bound, *report);
-    auto number = static_cast<double>(bound.number);
-    if (has && (bound.isMost ? *has <= number : *has == number))
+    bool isKnown = has && !(bound.isPerBlock && blocks.empty());
+    llvm::SaveAndRestore asExpected(current, isKnown ? Blame::Expectation : Blame::Input);
+    if (bound.isPerBlock) {
+      areKept &= checkBlocks(context.get(), bound, *report, blocks);
+      continue;
+    }
+    if (has && isKept(bound, *has))
       continue;
     areKept = false;
-    llvm::SaveAndRestore asExpected(current, has ? Blame::Expectation : Blame::Input);
-    const spmd::PlanPlace &place = bound.place;
-    InFlightDiagnostic error = emitError(FileLineColLoc::get(context.get(), place.file, place.line, place.column));
+    InFlightDiagnostic error = emitMiss(context.get(), bound);
     if (!has) {
       error << "'" << bound.text << "' needs a cluster, which says what things take";
       continue;
     }
     error << "expected " << bound.text << ": " << describe(bound, *has);
     if (bound.of == PlanBound::Of::Bytes || bound.of == PlanBound::Of::Count)
-      addCauses(error, bound, *report);
+      addCauses(error, listMeant(bound, *report));
   }
   return areKept;
 }

@@ -101,12 +101,8 @@ std::vector<OtherPlan> Compilation::PlanExplainer::listStages() const {
       other.peakBytes = cell.peakBytes;
       other.sentBytes = cell.sentBytes;
     }
-    if (cell.verdict == PlanCell::Verdict::Pruned)
-      other.reason = "cannot be better, by a bound";
-    else if (cell.verdict == PlanCell::Verdict::Slow)
-      other.reason = "a call takes too long";
-    else if (cell.text.empty())
-      other.reason = isMet ? "does not fit" : cell.reason;
+    bool isNamed = cell.verdict == PlanCell::Verdict::Impossible && !cell.reason.empty();
+    other.reason = isNamed ? cell.reason : describeVerdict(cell.verdict).str();
   }
   std::vector<OtherPlan> others;
   for (auto &[stages, other] : byStages)

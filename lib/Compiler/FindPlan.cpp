@@ -284,6 +284,23 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   return std::move(answer);
 }
 
+llvm::StringRef cleave::describeVerdict(PlanCell::Verdict verdict) {
+  switch (verdict) {
+  case PlanCell::Verdict::Best:
+  case PlanCell::Verdict::Worse:
+    return "";
+  case PlanCell::Verdict::Memory:
+    return "does not fit";
+  case PlanCell::Verdict::Slow:
+    return "a call takes too long";
+  case PlanCell::Verdict::Impossible:
+    return "the model cannot be sharded so";
+  case PlanCell::Verdict::Pruned:
+    return "cannot be better";
+  }
+  return "";
+}
+
 const FoundPlan *Compilation::getFoundPlan() const { return state->foundPlan.get(); }
 
 /// The plan becomes that of the compilation, as if it had been given.

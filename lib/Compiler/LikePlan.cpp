@@ -19,17 +19,18 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
-/// The mesh of the styles: that of the plan, or one axis of so many devices.
+/// The mesh of the styles: that of the plan, or one axis of so many devices. `like`: who asks.
 static llvm::Error completeMesh(Plan &plan, ArrayRef<Style> styles, int64_t devices, StringRef like) {
   if (plan.pipeline)
     return makeError("--like is about one stage: the plan that is given has a pipeline");
   if (!plan.mesh.empty() && devices > 0)
     return makeError("--devices {0} and --mesh {1}: give one", devices, formatMesh(plan.mesh));
   if (plan.mesh.empty() && devices == 0)
-    return makeError("--like {0} of how many devices? --devices 4, or --mesh {1}=4", like,
+    return makeError("{0} of how many devices? {1}--mesh {2}=4", like,
+                     llvm::StringRef(like).starts_with("--") ? "--devices 4, or " : "",
                      kStyleAxes[static_cast<int>(styles.front())]);
   if (plan.mesh.empty() && styles.size() > 1)
-    return makeError("--like {0} is about several axes: name them, as in --mesh data=2,model=4", like);
+    return makeError("{0} is about several axes: name them, as in --mesh data=2,model=4", like);
   if (plan.mesh.empty())
     plan.mesh.push_back({kStyleAxes[static_cast<int>(styles.front())].str(), devices, {}});
   if (styles.size() > 1 && styles.size() != plan.mesh.size())
@@ -62,33 +63,45 @@ static std::vector<TensorDims> listTensors(const ModelStructure &structure, cons
   return keepAgreed(tensors);
 }
 
-/// The plan becomes that of the compilation, as if it had been given: no axis is free, and `--optimize` decides what rules leave open.
+/// The plan becomes that of the compilation, as if it had been given: no axis is free that was not, and `--optimize` decides what rules leave
+/// open. What is wrong with a style that stands in a plan is told there.
 bool Compilation::takeLikePlan() {
-  llvm::Expected<std::vector<Style>> styles = parseStyles(state->options.like);
-  if (!styles)
-    return state->fail(styles.takeError(), Blame::Options);
-  if (cleave::getPhase(*state->module) >= Phase::Annotated || (*state->module)->hasAttr(SpmdDialect::kMeshAttr))
-    return state->fail(makeError("{0} is {1} already: --like comes too late", state->options.model,
-                                 toString(cleave::getPhase(*state->module))),
-                       Blame::Options);
   Plan plan = state->plan ? *state->plan : Plan();
-  if (llvm::Error error = completeMesh(plan, *styles, state->options.devices, state->options.like))
-    return state->fail(std::move(error), Blame::Options);
+  bool isOption = !state->options.like.empty();
+  std::string like = (isOption ? "--like " : "like: ") + (isOption ? state->options.like : formatStyles(plan.like));
+  auto fail = [&](llvm::Error error) {
+    if (isOption)
+      return state->fail(std::move(error), Blame::Options);
+    const PlanPlace &place = plan.likePlace;
+    emitError(FileLineColLoc::get(state->context.get(), place.file, place.line, place.column))
+        << llvm::toString(std::move(error));
+    return false;
+  };
+  if (isOption && !plan.like.empty())
+    return fail(makeError("{0}: the plan that is given says 'like: {1}'", like, formatStyles(plan.like)));
+  llvm::Expected<std::vector<Style>> styles = isOption ? parseStyles(state->options.like) : std::move(plan.like);
+  if (!styles)
+    return fail(styles.takeError());
+  if (cleave::getPhase(*state->module) >= Phase::Annotated || (*state->module)->hasAttr(SpmdDialect::kMeshAttr))
+    return fail(makeError("{0} is {1} already: {2} comes too late", state->options.model,
+                          toString(cleave::getPhase(*state->module)), isOption ? "--like" : "'like'"));
+  if (llvm::Error error = completeMesh(plan, *styles, state->options.devices, like))
+    return fail(std::move(error));
+  plan.like.clear();
   auto structure = ModelStructure::create(*this, std::make_shared<Plan>(plan));
   if (!structure)
     return false;
   const Problem &problem = structure->getProblem();
   StyledPlan styled(problem, structure->getModel());
   if (llvm::Error error = applyStyles(styled, problem.getMesh(), *styles))
-    return state->fail(makeError("--like {0}: {1}", state->options.like, llvm::toString(std::move(error))),
-                       Blame::Options);
+    return fail(makeError("{0}: {1}", like, llvm::toString(std::move(error))));
   for (const std::string &remark : styled.getRemarks())
     emitRemark(FileLineColLoc::get(state->context.get(), state->options.model, 0, 0)) << remark;
   std::vector<TensorDims> tensors = listTensors(*structure, styled, plan.mesh);
   llvm::append_range(plan.rules, makePlanRules(tensors, structure->getNames()));
-  LikePlan like{std::make_shared<Plan>(plan), formatMesh(plan.mesh), tensors.size()};
-  state->plan = state->handed.plan = like.plan;
-  state->likePlan = std::make_unique<LikePlan>(std::move(like));
+  LikePlan made{std::make_shared<Plan>(plan), formatStyles(*styles), formatMesh(plan.mesh), tensors.size()};
+  state->plan = state->handed.plan = made.plan;
+  state->likePlan = std::make_unique<LikePlan>(std::move(made));
   return true;
 }
 

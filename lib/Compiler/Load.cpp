@@ -429,7 +429,7 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   if (loaded && cleave::getPhase(*loaded) == Phase::Imported)
     for (auto func : loaded->getOps<func::FuncOp>())
       nn::noteIndexRanges(func);
-  if (loaded && plan && options.like.empty())
+  if (loaded && plan && options.like.empty() && plan->like.empty())
     isLittleTold = warnOfIdle(*loaded, *plan, planFile); // that little is split is said already
   if (loaded)
     inputRanges = readRanges(*loaded);

@@ -101,6 +101,22 @@ std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
   return named;
 }
 
+std::map<std::string, unsigned> ModelStructure::numberNodes() const {
+  llvm::DenseMap<ValueId, unsigned> blocks;
+  for (const Role &role : spmd::findRoles(getProblem(), model.isGiven, model.isWeight))
+    blocks.try_emplace(role.weight, role.block);
+  std::map<std::string, unsigned> nodes;
+  unsigned block = 0;
+  for (auto [id, op] : llvm::enumerate(made->source->getOps())) {
+    for (ValueId value : getProblem().operands(id))
+      if (auto known = blocks.find(value); known != blocks.end())
+        block = known->second;
+    if (std::string node = describeNode(op); !node.empty())
+      nodes.try_emplace(std::move(node), block);
+  }
+  return nodes;
+}
+
 /// What makes a value that a plan constrains is no op of the model. Rows are priced: kernels of softmax and norms pass over memory once.
 SupportReport ModelStructure::findSupport() const {
   const Problem &problem = getProblem();

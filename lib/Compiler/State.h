@@ -141,7 +141,8 @@ struct Compilation::State {
   std::shared_ptr<spmd::SearchMemory> memory;
   std::optional<DeviceAssignmentReport> placement; ///< that was chosen
   std::unique_ptr<FoundPlan> foundPlan;            ///< for the devices of options
-  std::unique_ptr<LikePlan> likePlan;              ///< of the styles of options
+  std::unique_ptr<LikePlan> likePlan;              ///< of the styles of options, or of their plan
+  std::map<std::string, unsigned> blocks;          ///< see `ModelStructure::numberNodes`, where the plan asks for it
   bool isExcessTold = false, isLittleTold = false;
   bool isVerifiedLater = false; ///< `advance` leaves it to its caller to verify what the last phase makes
   /// What the module says has been made or checked by us: from then on a broken promise is a bug.

@@ -10,32 +10,12 @@
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Sharding/Cluster.h"
-#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
 
 using namespace cleave;
 using namespace cleave::driver;
-
-/// What people call a cell that is not an answer.
-static llvm::StringRef describe(PlanCell::Verdict verdict) {
-  switch (verdict) {
-  case PlanCell::Verdict::Best:
-    return "*";
-  case PlanCell::Verdict::Worse:
-    return "";
-  case PlanCell::Verdict::Memory:
-    return "does not fit";
-  case PlanCell::Verdict::Slow:
-    return "a call takes too long";
-  case PlanCell::Verdict::Impossible:
-    return "the model cannot be sharded so";
-  case PlanCell::Verdict::Pruned:
-    return "cannot be better";
-  }
-  llvm_unreachable("all verdicts are there");
-}
 
 /// Cells that a bound leaves out are counted.
 void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
@@ -60,7 +40,8 @@ void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
   };
   add("mesh", "microbatches", "a call", "each of many", {"sends", "memory of a rank", "weights", ""});
   for (const PlanCell &cell : shown) {
-    std::string parts = std::to_string(cell.stages.microbatches), why = describe(cell.verdict).str();
+    std::string parts = std::to_string(cell.stages.microbatches),
+                why = cell.verdict == PlanCell::Verdict::Best ? "*" : describeVerdict(cell.verdict).str();
     if (cell.verdict == PlanCell::Verdict::Impossible)
       add(cell.mesh, parts, "", "", {"", "", "", why});
     else

@@ -71,7 +71,8 @@ static std::optional<ExitCode> answerInstead(Session &session) {
     return comparePlans(session);
   if (!session.load())
     return session.getExitCode();
-  if (const LikePlan *like = session.getLikePlan())
+  // Rules of a style that stands in a plan are kept like its own: the rest is found.
+  if (const LikePlan *like = options.compile.like.empty() ? nullptr : session.getLikePlan())
     return likePlan(session, *like);
   if (!options.compile.sharding.free)
     return answerWithout(session);
@@ -166,10 +167,17 @@ static std::string formatSizes(const std::map<std::string, int64_t> &sizes) {
   return text;
 }
 
+static bool isOfMany(const Options &options) { return options.plan.objective == PlanObjective::Throughput; }
+
+/// Its share of a call, or of one where calls follow each other.
+static double getSampleNs(const Options &options, const FoundPlan &found) {
+  const PlanCell &best = found.getBest();
+  return (isOfMany(options) ? best.spanNs : best.ns) / static_cast<double>(found.samples);
+}
+
 /// What is to be little: where calls follow each other the time of a sample, else that of a call.
 static double getMeasure(const Options &options, const FoundPlan &found) {
-  bool isMany = options.plan.objective == PlanObjective::Throughput;
-  return isMany ? found.getBest().spanNs / static_cast<double>(found.samples) : found.getBest().ns;
+  return isOfMany(options) ? getSampleNs(options, found) : found.getBest().ns;
 }
 
 /// A line for each, and all that there is to say of the best; sizes are looked at one by one, for each is a program of its own.
@@ -188,10 +196,8 @@ static ExitCode planSizes(const Options &options) {
       return one.session->getExitCode();
     one.found = std::move(*found);
     const PlanCell &cell = one.found.getBest();
-    double sample = (options.plan.objective == PlanObjective::Throughput ? cell.spanNs : cell.ns) /
-                    static_cast<double>(one.found.samples);
-    rows.push_back({formatSizes(sizes), cell.mesh, formatTime(cell.ns), formatTime(sample), formatBytes(cell.sentBytes),
-                    formatBytes(cell.peakBytes)});
+    rows.push_back({formatSizes(sizes), cell.mesh, formatTime(cell.ns), formatTime(getSampleNs(options, one.found)),
+                    formatBytes(cell.sentBytes), formatBytes(cell.peakBytes)});
     if (!best || getMeasure(options, one.found) < getMeasure(options, best->found))
       best = std::move(one);
   }

@@ -163,8 +163,8 @@ ExitCode cleave::driver::answerWithout(Session &session) {
 //===----------------------------------------------------------------------===//
 
 /// One line, for this command and for those that take the plan at once.
-std::string cleave::driver::summarize(const LikePlan &like, StringRef style) {
-  return formatv("{0} over {1}: {2} {3} split {4} {5}", style, like.mesh, like.plan->rules.size(),
+std::string cleave::driver::summarize(const LikePlan &like) {
+  return formatv("{0} over {1}: {2} {3} split {4} {5}", like.style, like.mesh, like.plan->rules.size(),
                  like.plan->rules.size() == 1 ? "rule" : "rules", like.tensors,
                  like.tensors == 1 ? "tensor" : "tensors");
 }
@@ -172,7 +172,7 @@ std::string cleave::driver::summarize(const LikePlan &like, StringRef style) {
 /// Figures are those of the program, as `cleave shard` reports them; roles are asked for before the model goes on.
 ExitCode cleave::driver::likePlan(Session &session, const LikePlan &like) {
   const Options &options = session.getOptions();
-  std::string style = options.compile.like;
+  const std::string &style = like.style;
   std::string rules = noteRoles(session, *like.plan, formatLikePlan(session, like));
   llvm::json::Object report = beginReport(options);
   report["like"] = style;
@@ -189,7 +189,7 @@ ExitCode cleave::driver::likePlan(Session &session, const LikePlan &like) {
                        counted->time->cluster);
   std::string text = formatv("# by cleave plan --like {0}, from the structure of the model: {1}\n# {2}\n"
                              "# a rule may be changed, taken away or added\n{3}",
-                             style, summarize(like, style), figures, rules);
+                             style, summarize(like), figures, rules);
   if (!options.report.empty()) {
     llvm::json::Object best{
         {"mesh", like.mesh},
@@ -204,14 +204,14 @@ ExitCode cleave::driver::likePlan(Session &session, const LikePlan &like) {
   }
   if (options.writesToOutput()) {
     if (!options.quiet)
-      llvm::errs() << summarize(like, style) << '\n' << figures << '\n';
+      llvm::errs() << summarize(like) << '\n' << figures << '\n';
     llvm::outs() << text;
     return kDone;
   }
   if (llvm::Error error = writeTextAtomically(options.output, text))
     return session.fail(std::move(error));
   if (!options.quiet)
-    llvm::outs() << summarize(like, style) << '\n' << figures << '\n';
+    llvm::outs() << summarize(like) << '\n' << figures << '\n';
   return kDone;
 }
 

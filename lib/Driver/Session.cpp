@@ -105,9 +105,11 @@ bool Session::load() {
       llvm::errs() << "cleave: " << line << '\n';
     llvm::errs() << "cleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
   }
-  if (const LikePlan *like = getLikePlan(); like && !options.quiet && options.command != "plan")
-    llvm::errs() << "cleave: " << summarize(*like, options.compile.like) << '\n'
-                 << "cleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
+  if (const LikePlan *like = getLikePlan(); like && !options.quiet && options.command != "plan") {
+    llvm::errs() << "cleave: " << summarize(*like) << '\n';
+    if (!options.compile.like.empty())
+      llvm::errs() << "cleave: 'cleave plan' with the same options writes this plan down: -o plan.yaml\n";
+  }
   return true;
 }
 

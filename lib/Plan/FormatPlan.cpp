@@ -98,6 +98,11 @@ static std::vector<std::pair<StringRef, std::string>> formatEntries(const Plan &
     entries.emplace_back("devices", formatList(plan.devices, [](int64_t device) { return std::to_string(device); }));
   if (!plan.rules.empty())
     entries.emplace_back("shard", formatList(plan.rules, formatRule));
+  if (!plan.like.empty())
+    entries.emplace_back("like",
+                         plan.like.size() == 1 ? formatStyles(plan.like) : formatList(plan.like, [](Style style) {
+                           return kStyleWords[static_cast<int>(style)].str();
+                         }));
   if (plan.areAllFree)
     entries.emplace_back("free", "true");
   else if (plan.isByTime || !plan.free.empty())

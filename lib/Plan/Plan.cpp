@@ -41,6 +41,7 @@ private:
   LogicalResult readSymbols(yaml::Node *node, Plan &plan);
   LogicalResult readStates(yaml::Node *node, Plan &plan);
   LogicalResult readFree(yaml::Node *node, Plan &plan);
+  LogicalResult readLike(yaml::Node *node, Plan &plan);
   LogicalResult readAttention(yaml::Node *node, Plan &plan);
   LogicalResult readRule(yaml::Node *node, Plan &plan);
   LogicalResult readDims(yaml::Node *node, PlanRule &rule);
@@ -73,6 +74,8 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
       return readFlag(value, plan.uneven);
     if (key == "free")
       return readFree(value, plan);
+    if (key == "like")
+      return readLike(value, plan);
     if (key == "train")
       return readTrain(*this, value, plan.train.emplace());
     if (key == "expect")
@@ -88,10 +91,10 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
     return readSequence(value, "a list of rules", [&](yaml::Node *rule) { return readRule(rule, plan); });
   };
   if (failed(readMapping(root,
-                         "a mapping with mesh, devices, dims, shard, free, uneven, attention, state, pipeline, train, "
-                         "expect or cluster",
-                         {"mesh", "devices", "dims", "shard", "free", "uneven", "attention", "state", "pipeline",
-                          "train", "expect", "cluster"},
+                         "a mapping with mesh, devices, dims, shard, like, free, uneven, attention, state, pipeline, "
+                         "train, expect or cluster",
+                         {"mesh", "devices", "dims", "shard", "like", "free", "uneven", "attention", "state",
+                          "pipeline", "train", "expect", "cluster"},
                          readEntry)))
     return failure();
   return close();
@@ -138,6 +141,23 @@ LogicalResult PlanReader::readFree(yaml::Node *node, Plan &plan) {
   if (!isa_and_nonnull<yaml::SequenceNode>(node))
     return readFlag(node, plan.areAllFree);
   return readAxes(node, plan.free);
+}
+
+/// One style for all axes, or a list with one for each.
+LogicalResult PlanReader::readLike(yaml::Node *node, Plan &plan) {
+  plan.likePlace = placeOf(node);
+  auto readOne = [&](yaml::Node *entry) -> LogicalResult {
+    std::string text;
+    if (failed(readText(entry, text)))
+      return failure();
+    Expected<std::vector<Style>> styles = parseStyles(text);
+    if (!styles)
+      return fail(entry, toString(styles.takeError()));
+    append_range(plan.like, *styles);
+    return success();
+  };
+  return isa_and_nonnull<yaml::SequenceNode>(node) ? readSequence(node, "styles, one for each axis", readOne)
+                                                   : readOne(node);
 }
 
 LogicalResult PlanReader::readAttention(yaml::Node *node, Plan &plan) {

@@ -375,9 +375,25 @@ static LogicalResult checkFree(const Plan &plan, PlanError &error) {
 }
 
 static LogicalResult checkBounds(const Plan &plan, PlanError &error) {
-  for (const PlanBound &bound : plan.bounds)
+  for (const PlanBound &bound : plan.bounds) {
     if (!bound.axis.empty() && failed(checkAxis(plan, {bound.axis, 1, 0, bound.place}, error)))
       return failure();
+    if (bound.isPerBlock && plan.pipeline)
+      return failAt(error, bound.place, "'per block' is about one stage: a rank of a pipeline has some blocks alone",
+                    {{plan.pipeline->axisPlace, "the pipeline is here"}});
+  }
+  return success();
+}
+
+/// One style is for all axes.
+static LogicalResult checkLike(const Plan &plan, PlanError &error) {
+  if (plan.like.size() > 1 && plan.like.size() != plan.mesh.size())
+    return failAt(
+        error, plan.likePlace,
+        formatv("{0} styles for {1} axes: give one for each, or one for all", plan.like.size(), plan.mesh.size()));
+  if (!plan.like.empty() && plan.pipeline)
+    return failAt(error, plan.likePlace, "a style is about one stage, and the plan has a pipeline",
+                  {{plan.pipeline->axisPlace, "the pipeline is here"}});
   return success();
 }
 
@@ -389,7 +405,7 @@ LogicalResult cleave::spmd::checkPlan(const Plan &plan, PlanError &error) {
     if (failed(checkAxesOfRule(plan, rule, error)))
       return failure();
   if (failed(checkSubAxes(plan, error)) || failed(checkFree(plan, error)) || failed(checkBounds(plan, error)) ||
-      failed(checkPipeline(plan, error)) || failed(checkTrain(plan, error)))
+      failed(checkLike(plan, error)) || failed(checkPipeline(plan, error)) || failed(checkTrain(plan, error)))
     return failure();
   return checkCluster(plan, error);
 }

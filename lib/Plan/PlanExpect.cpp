@@ -43,7 +43,7 @@ static double getFactor(PlanBound::Of of, StringRef unit) {
 static StringRef getExample(PlanBound::Of of) {
   switch (of) {
   case PlanBound::Of::Count:
-    return "64 or <= 64";
+    return "64, <= 64 or 2 per block";
   case PlanBound::Of::Time:
     return "<= 5ms";
   case PlanBound::Of::Bytes:
@@ -53,9 +53,10 @@ static StringRef getExample(PlanBound::Of of) {
   return "";
 }
 
-/// `<= 1.9GB`, `64`: at most, or exactly. Only 0 goes without a unit.
+/// `<= 1.9GB`, `64`, `2 per block`: at most, or exactly. Only 0 goes without a unit.
 static bool parseNumber(StringRef text, PlanBound &bound) {
   bound.isMost = text.consume_front("<=");
+  bound.isPerBlock = bound.of == PlanBound::Of::Count && text.consume_back(" per block");
   text = text.trim();
   StringRef unit = text.drop_while([](char c) { return isDigit(c) || c == '.'; });
   double number;

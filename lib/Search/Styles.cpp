@@ -25,22 +25,6 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
-/// Words are separated by commas; each is checked by itself.
-Expected<std::vector<Style>> cleave::spmd::parseStyles(StringRef text) {
-  SmallVector<StringRef> words;
-  text.split(words, ',');
-  std::vector<Style> styles;
-  for (StringRef word : words) {
-    std::vector<StringRef> known(std::begin(kStyleWords), std::end(kStyleWords));
-    auto found = llvm::find(known, word);
-    if (found == known.end())
-      return cleave::makeError("'{0}' is not a style; there are {1}{2}", word, join(known, ", "),
-                               suggestNames(word, known));
-    styles.push_back(static_cast<Style>(found - known.begin()));
-  }
-  return styles;
-}
-
 /// Of the axis that `atoms` are.
 static int64_t countRanks(const Problem &problem, ArrayRef<AtomId> atoms) { return problem.getMesh().product(atoms); }
 

@@ -172,6 +172,8 @@ private:
   bool startTraining();
   bool takeFoundPlan();
   bool takeLikePlan();
+  /// To which layer each node belongs, where the plan expects something of each. False after an error.
+  bool findBlocks();
 
   friend class ModelRun;
   friend class ModelStructure;

@@ -83,6 +83,9 @@ struct PlanCell {
 /// In the order of the enum.
 inline constexpr llvm::StringLiteral kVerdictWords[] = {"best", "worse", "memory", "impossible", "pruned", "slow"};
 
+/// Why a cell is not an answer, for people; empty where it is one.
+llvm::StringRef describeVerdict(PlanCell::Verdict verdict);
+
 /// What a limit costs: so much more memory of a rank would save so much time.
 struct PlanBinding {
   int64_t moreBytes = 0;

@@ -1,7 +1,7 @@
 //===- LikePlan.h - a plan of a style that people know ----------*- C++ -*-===//
 //
-// `CompileOptions::like` asks for it; what an axis then cuts follows from the structure of the model (Search/Styles.h). The plan is rules
-// alone: no axis is free, and what it says is what a person would have written.
+// `CompileOptions::like` asks for it, or `like` of the plan that is given; what an axis then cuts follows from the structure of the model
+// (Search/Styles.h). The plan is rules: what it says is what a person would have written. By the option no axis is free.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_COMPILER_LIKEPLAN_H
@@ -13,6 +13,8 @@ namespace cleave {
 
 struct LikePlan {
   std::shared_ptr<const spmd::Plan> plan;
+  /// `data,megatron`.
+  std::string style;
   /// `model=4`.
   std::string mesh;
   /// Inputs, weights and results that rules split.

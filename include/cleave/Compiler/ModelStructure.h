@@ -57,6 +57,8 @@ public:
 
   /// In the order in which the model uses them. `plan`: whose rules say how they are split; may be null.
   std::vector<NamedRole> findRoles(const spmd::Plan *plan) const;
+  /// By node the layer of those that repeat, from 1: that of the weight that was read last, for collectives that it needs. 0: none.
+  std::map<std::string, unsigned> numberNodes() const;
   SupportReport findSupport() const;
 
 private:

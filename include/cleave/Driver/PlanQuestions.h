@@ -10,7 +10,7 @@
 namespace cleave::driver {
 
 /// `megatron over model=4: rules split 14 tensors`.
-std::string summarize(const LikePlan &like, llvm::StringRef style);
+std::string summarize(const LikePlan &like);
 
 /// `cleave plan MODEL --like STYLE`, of a loaded model.
 ExitCode likePlan(Session &session, const LikePlan &like);

@@ -1,6 +1,6 @@
 //===- Expect.h - what a plan expects of its program ------------*- C++ -*-===//
 //
-//   expect: {bytes: <= 1.9GB, memory: <= 8GB, time: <= 5ms, no: [permute over data]}
+//   expect: {bytes: <= 1.9GB, memory: <= 8GB, time: <= 5ms, all_reduce: 2 per block, no: [permute over data]}
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_PLAN_EXPECT_H
@@ -25,8 +25,8 @@ struct PlanBound {
   std::string kind, axis;
   /// Those alone that send what is made of weights.
   bool isOfWeights = false;
-  /// `number` at most, or exactly.
-  bool isMost = true;
+  /// `number` at most, or exactly; of each of the layers that repeat.
+  bool isMost = true, isPerBlock = false;
   int64_t number = 0;
   PlanPlace place;
 

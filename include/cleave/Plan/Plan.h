@@ -16,6 +16,7 @@
 
 #include "cleave/Plan/Expect.h"
 #include "cleave/Plan/Pipeline.h"
+#include "cleave/Plan/Style.h"
 #include "cleave/Plan/Train.h"
 #include "cleave/Sharding/AttentionMethod.h"
 #include "cleave/Sharding/Cluster.h"
@@ -139,6 +140,9 @@ struct Plan {
   std::map<std::string, int64_t> dims;
   std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
+  /// Rules of a style are added to these, by the structure of the model: one style for all axes, or one for each. Empty: none are.
+  std::vector<Style> like;
+  PlanPlace likePlace;
   /// All rules are uneven, and so is what free axes cut.
   bool uneven = false;
   std::vector<PlanState> states;

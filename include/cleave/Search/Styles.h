@@ -18,23 +18,13 @@
 #ifndef CLEAVE_SEARCH_STYLES_H
 #define CLEAVE_SEARCH_STYLES_H
 
+#include "cleave/Plan/Style.h"
 #include "cleave/Search/ClassColoring.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 
 namespace cleave::spmd {
-
-enum class Style : uint8_t { Data, Fsdp, Megatron, Sequence, Context, Expert, Channels, Spatial };
-
-/// In the order of the enum; and what an axis without a name is then called.
-inline constexpr llvm::StringLiteral kStyleWords[] = {"data",    "fsdp",   "megatron", "sequence",
-                                                      "context", "expert", "channels", "spatial"};
-inline constexpr llvm::StringLiteral kStyleAxes[] = {"data",    "data",   "model", "model",
-                                                     "context", "expert", "model", "rows"};
-
-/// `megatron`, or `data,megatron`: one for each axis, or one for all.
-llvm::Expected<std::vector<Style>> parseStyles(llvm::StringRef text);
 
 /// By value, what the problem does not know.
 struct StyledModel {

@@ -1,5 +1,6 @@
 //===- PlanTest.cpp - plans: what is read, what is refused ----------------===//
 #include "cleave/Plan/Plan.h"
+#include "cleave/Plan/FormatPlan.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/ProposeStates.h"
 #include "gtest/gtest.h"
@@ -88,10 +89,29 @@ TEST(Plan, SubAxesThatOnlyTouchAreTwo) {
             "p.yaml:2:38: error: axis 'a' is used twice in one tensor");
 }
 
+// One style for all axes, or a list with one for each; both are written as they were read.
+TEST(Plan, ReadsStyles) {
+  Parsed one("mesh: {a: 4}\nlike: megatron"), each("mesh: {a: 2, b: 2}\nlike: [data, megatron]");
+  EXPECT_EQ(one.plan.like, std::vector<Style>{Style::Megatron});
+  EXPECT_EQ(each.plan.like, (std::vector<Style>{Style::Data, Style::Megatron}));
+  EXPECT_EQ(formatPlan(one.plan, AttentionMethod::Auto, ""), "{mesh: {\"a\": 4}, like: megatron}");
+  EXPECT_EQ(formatPlan(each.plan, AttentionMethod::Auto, ""), "{mesh: {\"a\": 2, \"b\": 2}, like: [data, megatron]}");
+  EXPECT_EQ(StringRef(Parsed("like: [data, spacial]").error).split(';').first,
+            "p.yaml:1:14: error: 'spacial' is not a style");
+}
+
+TEST(Plan, CountsPerBlock) {
+  Parsed plan("mesh: {a: 4}\nexpect: {all_reduce: 2 per block, permute: <= 1 per block, all_gather: 3}");
+  ASSERT_EQ(plan.plan.bounds.size(), 3u) << plan.error;
+  EXPECT_TRUE(plan.plan.bounds[0].isPerBlock && !plan.plan.bounds[0].isMost && plan.plan.bounds[0].number == 2);
+  EXPECT_TRUE(plan.plan.bounds[1].isPerBlock && plan.plan.bounds[1].isMost && plan.plan.bounds[1].number == 1);
+  EXPECT_FALSE(plan.plan.bounds[2].isPerBlock);
+}
+
 TEST(Plan, NamesThePlaceOfEveryError) {
   EXPECT_EQ(Parsed("").error, "p.yaml:1:1: error: the plan is empty\n");
   EXPECT_EQ(Parsed("[1]").error,
-            "p.yaml:1:1: error: expected a mapping with mesh, devices, dims, shard, free, uneven, attention, "
+            "p.yaml:1:1: error: expected a mapping with mesh, devices, dims, shard, like, free, uneven, attention, "
             "state, pipeline, train, expect or cluster\n");
   EXPECT_EQ(Parsed("attention: rings").error, "p.yaml:1:12: error: attention is auto, gather or ring, got 'rings'\n");
   EXPECT_EQ(Parsed("mesh: {a: 2}\nmesh: {b: 2}").error, "p.yaml:2:1: error: key 'mesh' is given twice\n");

@@ -68,7 +68,7 @@ Certificate certify(int64_t memoryBytes, size_t own = 0) {
     Model model(cell);
     int64_t limit = limitBytes(made, cell.stages);
     std::unique_ptr<JointTables> tables = JointTables::create(model.graph.problem, model.options);
-    for (double price = 0; made.options.empty() && cell == kSpace[own];
+    for (double price = 0; made.options.empty() && cell == kSpace[own] && price < 1e9;
          price = price * 4 + 1e-3 * model.options.costs.perNs) {
       model.options.perStoredByte = price;
       Solver solver(model.graph.problem, model.options);

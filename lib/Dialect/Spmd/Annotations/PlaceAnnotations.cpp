@@ -311,6 +311,12 @@ static LogicalResult borrowMesh(ModuleOp module, Plan &plan) {
 }
 
 LogicalResult cleave::spmd::placeAnnotations(ModuleOp module, const Plan &given) {
+  if (!given.like.empty())
+    return mlir::emitError(toLoc(module.getContext(), given.likePlace))
+           << "a style becomes rules where a command of cleave takes the plan, before models are annotated; cleave "
+              "plan "
+              "--like "
+           << formatStyles(given.like) << " writes them";
   PlanError error;
   if (failed(placeStates(module, given, error)))
     return emitError(module.getContext(), error);
