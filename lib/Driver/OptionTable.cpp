@@ -67,7 +67,7 @@ std::vector<OptionGroup> cleave::driver::getOptionGroups(StringRef command) {
       continue;
     OptionGroup entry{group.HelpText, {}};
     for (const OptTable::Info &info : kOptions)
-      if (info.GroupID == group.ID && info.AliasID == OPT_INVALID &&
+      if (info.GroupID == group.ID && info.AliasID == OPT_INVALID && !(info.Flags & llvm::opt::HelpHidden) &&
           (command.empty() || table.isValidForSubCommand(&info, command)))
         entry.options.push_back(table.getOption(info.ID));
     if (!entry.options.empty())

@@ -97,6 +97,8 @@ defm like : Value<"like", "STYLE[,..]", "compile.like", kPlanning,
                   "a plan of this style, or one for each axis of --mesh: data, fsdp, megatron, sequence, context, expert, channels, spatial">;
 def train : Switch<"train", "compile.train", kPlanning,
                    "the step that trains the model, as the plan's 'train' says, or --train='{loss: .., optimizer: ..}'">;
+// The one option whose argument may be left out.
+let Flags = [HelpHidden] in
 def train_eq : Joined<["--"], "train=", kPlanning>, Fills<"compile.trainText">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
                       "makes it an error where a rank takes more memory than a device of the cluster has">;

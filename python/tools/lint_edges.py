@@ -22,7 +22,7 @@ EDGES = {
     "Dialect/Nn/IR": "Support Dialect/Spmd/IR",
     "Dialect/Nn/ShardingRules": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Nn/Partition": "Sharding/WindowMoves.h Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
-    "Dialect/Nn/Gradients": "Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Nn/Gradients": "Dialect/Nn/IR",
     "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
@@ -49,7 +49,7 @@ EDGES = {
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Reference",
     "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Stages",
     "Export": "Program Arrays/Safetensors.h Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
-    "Pipelines": "Program Sharding Plan Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Stages "
+    "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Stages "
                  "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms",
     "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
     "Compiler": "Program Runtime Support Sharding Plan Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "

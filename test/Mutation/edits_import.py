@@ -15,7 +15,7 @@ EDITS = [
          "a running sum's gradient runs the same way", ["gradients"]),
     Edit("sums-for-each-element", GRADIENTS + "Differentiate.cpp", "shape[dim - added] == 1 && from[dim] != 1", "false",
          "dims that were repeated are not summed", ["gradients"]),
-    Edit("zeros-at-the-wrong-end", GRADIENTS + "Convolution.cpp", "int64_t low = reach - windows.low[i], size", "int64_t low = windows.low[i], size",
+    Edit("zeros-at-the-wrong-end", GRADIENTS + "Convolution.cpp", "reach - windows.low[i]", "windows.low[i]",
          "what windows read is handed back as far from the end", ["gradients"]),
     Edit("groups-as-one", GRADIENTS + "Convolution.cpp", "apart[0] /= groups;", "apart[0] /= 1;",
          "channels of groups are swapped as if they were one", ["gradients"]),
