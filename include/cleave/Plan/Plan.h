@@ -112,8 +112,7 @@ struct PlanRule {
   std::string formatAnnotation() const;
 };
 
-/// One entry of `state`: inputs that the next call finds as an output has left them. A `*` stands for any text, the same
-/// on both sides.
+/// One entry of `state`: inputs that the next call finds as an output has left them. A `*` stands for the same text on both sides.
 struct PlanState {
   PlanPattern input, output;
 };
@@ -134,14 +133,13 @@ struct Plan {
   std::vector<int64_t> devices;
   /// `devices: auto`: whoever runs the plan lays the ranks on the cluster as takes least time.
   bool areDevicesAuto = false;
-  PlanPlace devicesPlace;
+  PlanPlace devicesPlace, likePlace;
   /// Values of symbolic dimensions, and where they were written.
   std::map<std::string, int64_t> dims;
   std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
-  /// Rules of a style are added to these, by the structure of the model: one style for all axes, or one for each. Empty: none are.
+  /// Styles whose rules are added to these by the structure of the model: one for all axes, or one for each.
   std::vector<Style> like;
-  PlanPlace likePlace;
   /// All rules are uneven, and so is what free axes cut.
   bool uneven = false;
   std::vector<PlanState> states;
@@ -171,8 +169,7 @@ struct Plan {
   llvm::SmallVector<SplitAxis> getSplits(const PlanDim &dim) const;
 };
 
-/// Reads the text of a plan file. On failure `error` says why and where; the plan is then unspecified. Axes are not
-/// looked up yet: see `checkPlan`.
+/// Reads the text of a plan file. On failure `error` says why and where; the plan is then unspecified. See `checkPlan` for axes.
 llvm::LogicalResult parsePlan(llvm::StringRef text, llvm::StringRef file, Plan &plan, PlanError &error);
 
 /// A file that cannot be read is an error at line 0.
