@@ -69,6 +69,7 @@ static void addCauses(InFlightDiagnostic &error, SmallVector<const CollectiveRep
                        << (one->cause.empty() ? "" : ": " + one->cause);
 }
 
+/// In the order of the program.
 static SmallVector<const CollectiveReport *> listMeant(const PlanBound &bound, const Report &report) {
   SmallVector<const CollectiveReport *> meant;
   for (const CollectiveReport &one : report.collectives)
@@ -77,11 +78,13 @@ static SmallVector<const CollectiveReport *> listMeant(const PlanBound &bound, c
   return meant;
 }
 
+/// Counts are far below what a double has exactly.
 static bool isKept(const PlanBound &bound, double has) {
   auto number = static_cast<double>(bound.number);
   return bound.isMost ? has <= number : has == number;
 }
 
+/// Where the plan says it.
 static InFlightDiagnostic emitMiss(MLIRContext *context, const PlanBound &bound) {
   const spmd::PlanPlace &place = bound.place;
   return emitError(FileLineColLoc::get(context, place.file, place.line, place.column));

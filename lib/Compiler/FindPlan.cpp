@@ -284,6 +284,7 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   return std::move(answer);
 }
 
+/// Of an answer there is nothing to say: it has figures.
 llvm::StringRef cleave::describeVerdict(PlanCell::Verdict verdict) {
   switch (verdict) {
   case PlanCell::Verdict::Best:

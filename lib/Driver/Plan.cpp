@@ -167,6 +167,7 @@ static std::string formatSizes(const std::map<std::string, int64_t> &sizes) {
   return text;
 }
 
+/// Calls follow each other.
 static bool isOfMany(const Options &options) { return options.plan.objective == PlanObjective::Throughput; }
 
 /// Its share of a call, or of one where calls follow each other.

@@ -1,4 +1,8 @@
 //===- PlanStyle.cpp - plans that people know, by name --------------------===//
+//
+// A list of words, as the command line has it; in plan files each entry of a list is one.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Plan/Style.h"
 #include "cleave/Support/Status.h"
 #include "cleave/Support/Suggest.h"
@@ -24,6 +28,7 @@ Expected<std::vector<Style>> cleave::spmd::parseStyles(StringRef text) {
   return styles;
 }
 
+/// As it is parsed.
 std::string cleave::spmd::formatStyles(ArrayRef<Style> styles) {
   return join(map_range(styles, [](Style style) { return kStyleWords[static_cast<int>(style)].str(); }), ",");
 }

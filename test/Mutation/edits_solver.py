@@ -236,5 +236,9 @@ EDITS = [
          "with one microbatch the first stage loads the parameters of all", ["lit:Pipe/Transforms/split-one"]),
     Edit("fewer-microbatches-than-bound", "include/cleave/Search/StageCells.h", "static_cast<double>(microbatches - 1)", "static_cast<double>(microbatches)",
          "a bound is above what pipelines take", ["CleaveSearchTests"]),
-    Edit("all-is-expected", "lib/Compiler/Expect.cpp", "*has <= number", "true", "what a plan expects is not held", ["lit:Driver/expect"]),
+    Edit("all-is-expected", "lib/Compiler/Expect.cpp", "bound.isMost ? has <= number : has == number", "true", "what a plan expects is not held", ["lit:Driver/expect"]),
+    Edit("blocks-of-all", "lib/Compiler/Expect.cpp", "byBlock[known->second].push_back(one)", "byBlock[last].push_back(one)", "collectives of all blocks count as those of the last one", ["lit:Driver/expect"]),
+    Edit("style-without-rules", "lib/Compiler/LikePlan.cpp", "makePlanRules(tensors, structure->getNames())", "std::vector<PlanRule>()", "a style that a plan names has no rules", ["lit:Driver/like"]),
+    Edit("stages-share-a-limit", "lib/Search/CellBound.cpp", "isMore ? std::numeric_limits<int64_t>::max() : bytes", "certificate.memoryBytes", "the limits of stages do not add up", ["CleaveSearchTests"]),
+    Edit("path-without-end", "lib/Search/MainPath.cpp", "std::max(gap, all - before[op + 1])", "gap", "what stands behind a model's main path is not beside it", ["CleaveSearchTests"]),
 ]

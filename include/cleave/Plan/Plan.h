@@ -57,14 +57,13 @@ struct Plan {
   std::vector<int64_t> devices;
   /// `devices: auto`: whoever runs the plan lays the ranks on the cluster as takes least time.
   bool areDevicesAuto = false;
-  PlanPlace devicesPlace;
+  PlanPlace devicesPlace, likePlace;
   /// Values of symbolic dimensions, and where they were written.
   std::map<std::string, int64_t> dims;
   std::map<std::string, PlanPlace> dimPlaces;
   std::vector<PlanRule> rules;
-  /// Rules of a style are added to these, by the structure of the model: one style for all axes, or one for each. Empty: none are.
+  /// Styles whose rules are added to these by the structure of the model: one for all axes, or one for each.
   std::vector<Style> like;
-  PlanPlace likePlace;
   /// All rules are uneven, and so is what free axes cut.
   bool uneven = false;
   std::vector<PlanState> states;
@@ -96,8 +95,7 @@ struct Plan {
   llvm::SmallVector<SplitAxis> getSplits(const PlanDim &dim) const;
 };
 
-/// Reads the text of a plan file. On failure `error` says why and where; the plan is then unspecified. Axes are not
-/// looked up yet: see `checkPlan`.
+/// Reads the text of a plan file. On failure `error` says why and where; the plan is then unspecified. See `checkPlan` for axes.
 llvm::LogicalResult parsePlan(llvm::StringRef text, llvm::StringRef file, Plan &plan, PlanError &error);
 
 /// A file that cannot be read is an error at line 0.
