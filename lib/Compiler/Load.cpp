@@ -347,7 +347,7 @@ static bool warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) 
   return !notes.empty();
 }
 
-/// What a file says that is cut already, else what the model does with its inputs.
+/// What a file says that is split already, else what the model does with its inputs.
 static InputRanges readRanges(ModuleOp module) {
   InputRanges ranges;
   if (auto known = module->getAttrOfType<DictionaryAttr>(kRangesAttr)) {

@@ -1,6 +1,6 @@
 //===- LikePlan.h - a plan of a style that people know ----------*- C++ -*-===//
 //
-// `CompileOptions::like` asks for it; what an axis then cuts follows from the structure of the model (Search/Styles.h). The plan is rules
+// `CompileOptions::like` asks for it; what an axis then splits follows from the structure of the model (Search/Styles.h). The plan is rules
 // alone: no axis is free, and what it says is what a person would have written.
 //
 //===----------------------------------------------------------------------===//
