@@ -1,4 +1,4 @@
-// Cutting large graphs into stages: layers of ten ops with times that differ, a skip over each layer, and a mask that
+// Splitting large graphs into stages: layers of ten ops with times that differ, a skip over each layer, and a mask that
 // all layers use.
 #include "cleave/Schedule/StageSplit.h"
 #include <benchmark/benchmark.h>

@@ -1,7 +1,7 @@
 //===- Annotate.cpp - a model with its shardings --------------------------===//
 //
 // The file is walked field by field and copied; only nodes and what says something of devices are written anew. A spec
-// (onnx.proto: ShardingSpecProto) lists the cut axes, then for each shard, row-major over them, its device, or a negative
+// (onnx.proto: ShardingSpecProto) lists the split axes, then for each shard, row-major over them, its device, or a negative
 // number that stands for the devices that hold copies of it.
 //
 //===----------------------------------------------------------------------===//
@@ -60,8 +60,8 @@ static int64_t getDigit(MeshAttr mesh, AxisAttr axis, int64_t rank) {
 /// Axes per dim.
 using DimAxes = SmallVector<SmallVector<AxisAttr>>;
 
-/// Moves the axes of dims [first, last) of a value to dims of a tensor with as many elements there: a cut of the major dims is
-/// one of both. False for other cuts.
+/// Moves the axes of dims [first, last) of a value to dims of a tensor with as many elements there: a split of the major dims is
+/// one of both. False for other splits.
 static bool regroup(ShardingAttr sharding, ArrayRef<int64_t> from, unsigned first, ArrayRef<int64_t> to,
                     MutableArrayRef<SmallVector<AxisAttr>> splits) {
   SmallVector<AxisAttr> axes;
@@ -88,7 +88,7 @@ static bool regroup(ShardingAttr sharding, ArrayRef<int64_t> from, unsigned firs
 }
 
 /// How a tensor of `shape` lies that a value is, with dims merged or kept apart, or of which it is a part; nothing where that
-/// is no cut of dims.
+/// is no split of dims.
 static std::optional<DimAxes> findSplits(RankedTensorType value, bool isPart, ArrayRef<int64_t> shape) {
   ShardingAttr sharding = spmd::getSharding(value);
   DimAxes splits(shape.size());

@@ -23,7 +23,7 @@ using spmd::HeldShards;
 using spmd::PlanRule;
 
 namespace {
-/// A dim of a tensor that is cut, and which of the lists of shards says how.
+/// A dim of a tensor that is split, and which of the lists of shards says how.
 struct ShardedDim {
   int64_t axis;
   size_t list;
@@ -177,8 +177,8 @@ bool DevicePlanReader::takeStages() {
 // Shards of devices
 //===----------------------------------------------------------------------===//
 
-/// Shards of an axis, as the parts of a fused one make them: parts in front must be cut into single elements, and those
-/// behind not at all; anything else would be a cut with a stride.
+/// Shards of an axis, as the parts of a fused one make them: parts in front must be split into single elements, and those
+/// behind not at all; anything else would be a split with a stride.
 bool DevicePlanReader::readDim(const ErrorContext &place, const ShardedDimProto &dim, ShardedDim &sharded,
                                int64_t &count) {
   constexpr int64_t mostDims = 64; // more than any tensor has: what is larger would only fill memory
@@ -186,7 +186,7 @@ bool DevicePlanReader::readDim(const ErrorContext &place, const ShardedDimProto 
     return fail(place, "axis " + Twine(dim.axis) + " is one of no tensor");
   sharded = {dim.axis, 0, false};
   count = 1;
-  bool isFull = true; // all parts so far are cut into single elements
+  bool isFull = true; // all parts so far are split into single elements
   for (const SimpleShardedDimProto &part : dim.simpleSharding) {
     if (part.numShards < 1 || part.numShards > devices)
       return fail(place, "axis " + Twine(dim.axis) + " is cut into " + Twine(part.numShards) + " shards on " +
@@ -241,7 +241,7 @@ size_t DevicePlanReader::getList(HeldShards held) {
   return it->second;
 }
 
-/// Shards count row-major over the cut axes as they are listed.
+/// Shards count row-major over the split axes as they are listed.
 bool DevicePlanReader::readSpec(const ErrorContext &place, const ShardingSpecProto &spec, ArrayRef<int64_t> own,
                                 ShardedDims &shardedDims) {
   SmallVector<int64_t> counts;
@@ -426,7 +426,7 @@ bool DevicePlanReader::read() {
   }
   if (!chooseMesh())
     return false;
-  // Who is alone in a stage cuts nothing, and what is asked for would only keep tensors apart that canonical form makes one of.
+  // Who is alone in a stage splits nothing, and what is asked for would only keep tensors apart that canonical form makes one of.
   if (countDevices() > 1)
     for (const auto &[name, shardedDims] : tensors)
       addRule(name, shardedDims);

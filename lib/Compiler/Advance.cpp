@@ -134,7 +134,7 @@ bool Compilation::State::checkFit(const std::optional<Report> &report) {
   return fail(makeError("{0}: --must-fit needs a cluster whose device has a 'memory'", options.model), Blame::Options);
 }
 
-/// The axis of a pipeline is none that values are cut along, but says where stages stand.
+/// The axis of a pipeline is none that values are split along, but says where stages stand.
 spmd::CostModel Compilation::State::makeCosts(spmd::Optimize optimize) {
   spmd::MeshAttr whole = getWholeMesh();
   if (!getCluster() || !whole)

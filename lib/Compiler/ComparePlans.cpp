@@ -29,7 +29,7 @@ using llvm::formatv;
 
 namespace {
 
-/// How a weight is stored: `[_, [data, model]]`, as a plan has it; empty: it is whole everywhere.
+/// How a weight is stored: `[_, [data, model]]`, as a plan has it; empty: it is replicated everywhere.
 struct StoredWeight {
   std::string dims;
   int64_t bytes = 0;

@@ -208,7 +208,7 @@ std::vector<CauseStep> Explainer::State::describe(ArrayRef<CauseLink> chain) con
   return steps;
 }
 
-/// A partial value starts where an op sums over a dim that is cut, or where an annotation says so; other ops pass it on.
+/// A partial value starts where an op sums over a dim that is split, or where an annotation says so; other ops pass it on.
 std::vector<CauseStep> Explainer::State::explainPartial(ValueId value, AtomId atom) const {
   if (const spmd::Annotation *annotation = problem.annotation(value))
     return {{CauseStep::Kind::Annotation, annotations.at(annotation->cause), "", ""}};

@@ -1,6 +1,6 @@
 //===- LikePlan.cpp - a plan of a style that people know ------------------===//
 //
-// The model goes as far as annotations, so that what is given already is known; styles say which inputs and results each axis cuts; rules
+// The model goes as far as annotations, so that what is given already is known; styles say which inputs and results each axis splits; rules
 // say that of them by their names, equal layers in one.
 //
 //===----------------------------------------------------------------------===//
@@ -39,7 +39,7 @@ static llvm::Error completeMesh(Plan &plan, ArrayRef<Style> styles, int64_t devi
   return llvm::Error::success();
 }
 
-/// What each axis cuts in its style; one style cuts along all axes together.
+/// What each axis splits in its style; one style splits along all axes together.
 static llvm::Error applyStyles(StyledPlan &styled, const AtomMesh &mesh, ArrayRef<Style> styles) {
   AtomList all;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)

@@ -69,7 +69,7 @@ Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std
   return taken;
 }
 
-/// Stages are cut for time; where a rank then has too much, within the limit, if they can be.
+/// Stages are split for time; where a rank then has too much, within the limit, if they can be.
 Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::shared_ptr<Plan> &plan, double least) {
   State::Prediction taken = predictAsTaken(plan, least);
   if (!plan->pipeline || limit == 0 || taken.ns == kNever || fitsMemory(taken.peakBytes, taken.fitsDevices))

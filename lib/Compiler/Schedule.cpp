@@ -152,7 +152,7 @@ static Error scaleStages(llvm::ArrayRef<double> scale, schedule::Costs &costs) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Placements with their costs, and how a model is cut for each.
+/// Placements with their costs, and how a model is split for each.
 struct Candidates {
   std::vector<schedule::SearchCandidate> placements;
   std::vector<std::optional<schedule::StageSplit>> splits;

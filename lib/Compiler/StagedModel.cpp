@@ -1,11 +1,11 @@
 //===- StagedModel.cpp - a model's stages under a schedule ----------------===//
 //
-// The schedule says how many stages there are and where each stands; the model is cut into as many, exactly
+// The schedule says how many stages there are and where each stands; the model is split into as many, exactly
 // (StageSplit.h), and gives them times, and channels their bytes:
 //
 //   table of `1f1b` on 4 ranks ──▶ 4 stages of the model ──▶ F, I, W of each, channels ──▶ times
 //
-// Times are those of the shapes of one microbatch: products and values are cut with the batch, weights are not. With a plan, the model is the
+// Times are those of the shapes of one microbatch: products and values are split with the batch, weights are not. With a plan, the model is the
 // program that a run with that plan partitions, whatever the schedule: also where options say how many ranks, microbatches and chunks there
 // are, which then stand in the plan. Without one it is the model as it is.
 //
@@ -85,7 +85,7 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, Schedul
   return llvm::Error::success();
 }
 
-/// Makes ops of `entry` what is cut, with the times that were measured of nodes, where there are some. False after an error, which is among
+/// Makes ops of `entry` what is split, with the times that were measured of nodes, where there are some. False after an error, which is among
 /// the diagnostics of the compilation.
 static bool take(Compilation &compilation, mlir::func::FuncOp entry, const pipe::DeviceRates &rates,
                  const std::string &profile, Program &program) {
@@ -108,7 +108,7 @@ static bool take(Compilation &compilation, mlir::func::FuncOp entry, const pipe:
   return succeeded(applied);
 }
 
-/// Takes the model through what a run does before it cuts stages. Error: why no run would get there.
+/// Takes the model through what a run does before it splits stages. Error: why no run would get there.
 static llvm::Expected<Program> partition(CompileOptions options, const std::string &profile,
                                          const ProgressHandler &tell) {
   Program program;

@@ -65,7 +65,7 @@ struct Compilation::State {
   bool chooseDevices();
   /// Of a rank; of a pipeline the most that any has.
   struct Prediction {
-    double ns = 0; ///< of a call; infinite where the model cannot be cut so, which is told when it is done
+    double ns = 0; ///< of a call; infinite where the model cannot be split so, which is told when it is done
     int64_t peakBytes = 0;
     bool hasRings = false;
     int64_t sentBytes = 0; ///< by the busiest rank
@@ -103,13 +103,13 @@ struct Compilation::State {
   /// How far a trial goes: to the program of a device; attention that is written out as the one op that kernels are made of; kernels formed,
   /// which no longer say what travels meanwhile.
   enum class Trial { Sharded, WithAttention, WithKernels };
-  /// What comes of the model if it is cut as `candidate` says (null: as its types do).
+  /// What comes of the model if it is split as `candidate` says (null: as its types do).
   Prediction predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding,
                      Trial trial = Trial::Sharded);
   /// Shardings that stand in a file already are annotations; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
-  /// Axes may cut what no rule asks for: a plan says so, or the file.
+  /// Axes may split what no rule asks for: a plan says so, or the file.
   bool hasFreeAxes();
   /// Adds an ordered module to a program, as the variant for the sizes of options. False after an error.
   bool addTo(Assembler &assembler);
@@ -154,16 +154,16 @@ struct Compilation::State {
   ProgressHandler onProgress = [](const std::string &) {};
 };
 
-/// What is said of inputs (`InputRanges`), on modules that are cut: shards of weights do not tell it any more.
+/// What is said of inputs (`InputRanges`), on modules that are split: shards of weights do not tell it any more.
 constexpr llvm::StringLiteral kRangesAttr = "nn.ranges";
 
-/// What a file says that is cut already, else what the model does with its inputs.
+/// What a file says that is split already, else what the model does with its inputs.
 std::map<std::string, int64_t> readRanges(mlir::ModuleOp module);
 
 /// Of a file of inputs, what no input takes. That there is no function to be run is told by whoever runs it.
 llvm::Error warnOfArrays(mlir::ModuleOp module, llvm::StringRef inputs);
 
-/// Costs on the cluster and the mesh of a plan, for the axes that values are cut along: which links an axis has follows from where it stands.
+/// Costs on the cluster and the mesh of a plan, for the axes that values are split along: which links an axis has follows from where it stands.
 /// Precondition: the plan has a cluster, on which its mesh fits.
 spmd::CostModel makeCosts(const spmd::Plan &plan, spmd::Optimize optimize);
 /// The options of a trial with that plan. Precondition: the same.

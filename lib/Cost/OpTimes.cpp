@@ -1,9 +1,9 @@
 //===- OpTimes.cpp - what a partitioned program takes ---------------------===//
 //
-// A group of ranks is a list of axes; their atoms are cut for each collective anew, since what a group costs does not
-// depend on how its axes are cut:
+// A group of ranks is a list of axes; their atoms are split for each collective anew, since what a group costs does not
+// depend on how its axes are split:
 //
-//   all_reduce over model:(1)2   ->   atoms of model, cut so that (1)2 is a run of them   ->   links of these atoms
+//   all_reduce over model:(1)2   ->   atoms of model, split so that (1)2 is a run of them   ->   links of these atoms
 //
 // Costs of collectives are those of the objective `time`, turned back into nanoseconds: there is one set of formulas.
 //

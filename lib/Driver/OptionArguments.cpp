@@ -104,7 +104,7 @@ static std::string read(std::vector<double> &field, StringRef text) {
   return "";
 }
 
-/// How many parts something is cut into; 0 leaves it to the cost model.
+/// How many parts something is split into; 0 leaves it to the cost model.
 static std::string read(std::optional<int64_t> &field, StringRef text) {
   int64_t number = 0;
   if (text != "auto" && (text.getAsInteger(10, number) || number < 1))

@@ -42,7 +42,7 @@ static void printStages(llvm::raw_ostream &os, const ScheduleResult &made) {
     os << llvm::formatv("{0,5} {1,5} {2,6} {3,12} {4,14} {5}\n", number, made.table.replicas.front().placement[number],
                         stage.numOps, stage.ns, stage.parameterBytes, sends);
   }
-  os << llvm::formatv("slowest stage or link {0} ns, no cuts are faster than {1} ns\n", made.split->bottleneckNs,
+  os << llvm::formatv("slowest stage or link {0} ns, no split is faster than {1} ns\n", made.split->bottleneckNs,
                       made.split->boundNs);
   for (const std::string &note : made.notes)
     os << note << '\n';

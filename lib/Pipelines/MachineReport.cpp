@@ -17,14 +17,14 @@ using namespace mlir;
 using namespace cleave;
 
 namespace {
-/// Parameters that an axis does not cut.
+/// Parameters that an axis does not split.
 struct ReplicatedParameters {
   int64_t bytes = 0, saved = 0, largestBytes = 0;
   StringRef largest;
 };
 } // namespace
 
-/// By a digit of the axis too: what is cut in part is not what stands out.
+/// By a digit of the axis too: what is split in part is not what stands out.
 static bool isSplitAlong(nn::LoadOp load, StringRef axis) {
   auto sharding = dyn_cast_if_present<spmd::ShardingAttr>(load.getSharding().value_or(Attribute()));
   return sharding && llvm::any_of(sharding.getDims(), [&](spmd::DimShardingAttr dim) {
@@ -32,7 +32,7 @@ static bool isSplitAlong(nn::LoadOp load, StringRef axis) {
          });
 }
 
-/// Those with fewer elements than ranks cannot be cut, and do not count.
+/// Those with fewer elements than ranks cannot be split, and do not count.
 static ReplicatedParameters findReplicated(func::FuncOp func, StringRef axis, int64_t size) {
   ReplicatedParameters whole;
   for (auto load : func.getOps<nn::LoadOp>()) {
@@ -49,7 +49,7 @@ static ReplicatedParameters findReplicated(func::FuncOp func, StringRef axis, in
   return whole;
 }
 
-/// What would save the most; empty where no parameter stands whole along any axis.
+/// What would save the most; empty where no parameter is replicated along any axis.
 static std::string advise(func::FuncOp func, const Report &report) {
   std::string advice;
   int64_t most = 0;

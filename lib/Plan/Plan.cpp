@@ -270,7 +270,7 @@ LogicalResult PlanReader::readDims(yaml::Node *node, PlanRule &rule) {
   });
 }
 
-/// One entry, or a list of axes that cut the dim together, major to minor.
+/// One entry, or a list of axes that split the dim together, major to minor.
 LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
   dim.place = placeOf(node);
   auto readEntry = [&](yaml::Node *entry) -> LogicalResult {

@@ -46,7 +46,7 @@ std::optional<std::vector<PlanDim>> PlanRule::expand(size_t rank) const {
   return result;
 }
 
-/// A dim that propagation may cut as it likes.
+/// A dim that propagation may split as it likes.
 static PlanDim makeOpen(const PlanPlace &place) {
   PlanDim dim;
   dim.isOpen = true;
@@ -54,7 +54,7 @@ static PlanDim makeOpen(const PlanPlace &place) {
   return dim;
 }
 
-/// A dim that does not divide is left open, not whole: propagation may still cut it by another axis.
+/// A dim that does not divide is left open, not whole: propagation may still split it by another axis.
 LogicalResult cleave::spmd::fitRule(const Plan &plan, const PlanRule &rule, const Twine &what, ArrayRef<int64_t> shape,
                                     PlanRule &fitted, std::vector<PlanNote> &left, PlanError &error,
                                     ArrayRef<Granule> granules) {

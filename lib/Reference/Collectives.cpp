@@ -128,7 +128,7 @@ static PerRank localSlice(const PerRank &inputs, ArrayAttr dims, spmd::MeshAttr 
   SmallVector<int64_t> local(inputs.front().getShape()), zeros(local.size(), 0);
   for (auto [extent, groupsOfDim] : llvm::zip_equal(local, perDim))
     extent /= groupsOfDim.size();
-  std::map<std::pair<const char *, int64_t>, Tensor> pieces; // equal operands cut at one place stay shared
+  std::map<std::pair<const char *, int64_t>, Tensor> pieces; // equal operands split at one place stay shared
   PerRank results;
   for (auto [rank, input] : llvm::enumerate(inputs)) {
     auto [piece, isNew] = pieces.try_emplace({input.getBytes().data(), groups.indexOf(rank)});

@@ -111,7 +111,7 @@ LogicalResult Executor::copy(exec::CopyOp op) {
 // Of ranks together
 //===----------------------------------------------------------------------===//
 
-/// Where piece `number`, of extents `piece`, begins in what is cut into `counts` pieces.
+/// Where piece `number`, of extents `piece`, begins in what is split into `counts` pieces.
 static SmallVector<int64_t> getStart(int64_t number, ArrayRef<int64_t> counts, ArrayRef<int64_t> piece) {
   SmallVector<int64_t> start(piece.size(), 0);
   for (int64_t dim = counts.size() - 1; dim >= 0; --dim) {

@@ -1,6 +1,6 @@
 //===- RunGlobal.cpp - runs a partitioned function on global tensors ------===//
 //
-// Inputs are cut by the shardings that the function's arguments keep in their `spmd.global` types; results are put
+// Inputs are split by the shardings that the function's arguments keep in their `spmd.global` types; results are put
 // together by those of its results. A piece that several ranks hold must be the same on all of them. Where an argument
 // is partial, one rank of each group gets the value and the others nothing (0 for a sum); a partial result is combined.
 //
@@ -118,7 +118,7 @@ static FailureOr<Tensor> assemble(func::FuncOp func, unsigned index, RankedTenso
   return result;
 }
 
-/// Cuts global inputs into each rank's.
+/// Splits global inputs into each rank's.
 static FailureOr<SmallVector<SmallVector<Tensor>>> shardInputs(func::FuncOp func, ArrayRef<Tensor> inputs) {
   spmd::MeshAttr mesh = spmd::getMesh(func);
   SmallVector<SmallVector<Tensor>> ofRanks(mesh.getNumRanks());

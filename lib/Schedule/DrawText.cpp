@@ -1,6 +1,6 @@
 //===- DrawText.cpp - a schedule as lines of text -------------------------===//
 //
-// Time is cut into as many columns as there are; a bar covers the columns from its start to its end, both rounded down,
+// Time is split into as many columns as there are; a bar covers the columns from its start to its end, both rounded down,
 // so that bars which touch do not overlap. A bar that is too narrow for its name shows its kind, and one narrower than a
 // column nothing.
 //

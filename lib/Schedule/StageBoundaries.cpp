@@ -1,4 +1,4 @@
-//===- StageBoundaries.cpp - the best cuts of a row of blocks -------------===//
+//===- StageBoundaries.cpp - where a row of blocks is best split -----------===//
 //
 // The dynamic programming of StageBoundaries.h. One recurrence serves all weights: the largest of the stages', or their sum.
 // Least bytes among the fastest splits need a second run under the time found by the first: (largest, sum) pairs have

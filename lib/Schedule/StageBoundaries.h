@@ -1,6 +1,6 @@
-//===- StageBoundaries.h - the best cuts of a row of blocks -----*- C++ -*-===//
+//===- StageBoundaries.h - where a row of blocks is best split ---*- C++ -*-===//
 //
-// Blocks stand in a row; cut positions lie between them:
+// Blocks stand in a row; boundaries lie between them:
 //
 //   block      0 | 1 | 2 | 3
 //   position   0   1   2   3   4        a stage is the blocks [i, j)
@@ -42,7 +42,7 @@ struct BoundaryProblem {
   std::vector<int64_t> memoryLimits;
 };
 
-/// What is made small: the largest time of a stage or link, the largest memory, or a sum over the cuts.
+/// What is made small: the largest time of a stage or link, the largest memory, or a sum over the boundaries.
 enum class BoundaryWeight { Time, Memory, CrossingBytes, LinkNs };
 
 struct BoundaryAnswer {
@@ -51,8 +51,8 @@ struct BoundaryAnswer {
   std::vector<uint32_t> positions;
 };
 
-/// The cuts of least weight whose stages and links take at most `timeLimit`, and, unless memory is the weight, no more
-/// memory than allowed. Of equal sums, the one whose last cuts are earliest. Nothing if there are none.
+/// The boundaries of least weight whose stages and links take at most `timeLimit`, and, unless memory is the weight, no more
+/// memory than allowed. Of equal sums, the one whose last boundaries are earliest. Nothing if there are none.
 std::optional<BoundaryAnswer> findBoundaries(const BoundaryProblem &problem, BoundaryWeight weight,
                                              int64_t timeLimit = std::numeric_limits<int64_t>::max());
 

@@ -1,6 +1,6 @@
 //===- StageDescribe.h - what an assignment of ops to stages costs -*- C++ -*-===//
 //
-// The terms of `describeStages` that the search for cuts needs one by one.
+// The terms of `describeStages` that the search for boundaries needs one by one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SCHEDULE_STAGEDESCRIBE_H

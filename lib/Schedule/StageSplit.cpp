@@ -1,9 +1,9 @@
-//===- StageSplit.cpp - where a model is cut into stages ------------------===//
+//===- StageSplit.cpp - where a model is split into stages ----------------===//
 //
 // Per topological order of the units (the given one and the depth-first one, which finishes a branch before the next):
 //
 //   positions   all, or the best of many short stretches; what lies between two becomes a block
-//   cuts        the least bottleneck, then the fewest bytes among the splits that reach it (StageBoundaries.h)
+//   splits      the least bottleneck, then the fewest bytes among the splits that reach it (StageBoundaries.h)
 //
 // Ops that belong on one rank are tried on each rank in turn, which fixes the stages that they may be in. The best
 // answer is the one whose described bottleneck is least, then whose sends are fewest.
@@ -40,7 +40,7 @@ public:
     fillBlocks();
   }
 
-  /// The best cuts with each `together` list on its rank. Nothing: none fit.
+  /// The best boundaries with each `together` list on its rank. Nothing: none fit.
   /// \param parts into which the limit of a rank goes
   std::optional<std::vector<int32_t>> split(llvm::ArrayRef<int32_t> ranks, int64_t parts);
   /// The least memory that some split gets along with, time aside.
@@ -191,7 +191,7 @@ std::optional<BoundaryAnswer> BlockRow::findFastest() {
   return findBoundaries(boundaries, BoundaryWeight::CrossingBytes, fastest->weight);
 }
 
-/// In the terms of the search: what lies over a cut goes over one link.
+/// In the terms of the search: what lies over a boundary goes over one link.
 int64_t BlockRow::getBottleneck(const BoundaryAnswer &answer) const {
   int64_t bottleneck = 0;
   size_t begin = 0;

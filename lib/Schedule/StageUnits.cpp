@@ -1,4 +1,4 @@
-//===- StageUnits.cpp - what may be cut apart -----------------------------===//
+//===- StageUnits.cpp - what may be split apart ---------------------------===//
 //
 // Kahn's algorithm, linear but for the heap of the given order: a unit is possible once all its producers stand.
 //

@@ -1,4 +1,4 @@
-//===- StageUnits.h - what may be cut apart ---------------------*- C++ -*-===//
+//===- StageUnits.h - what may be split apart -------------------*- C++ -*-===//
 //
 // Ops of one cluster become one unit; units stand in an order that is topological again:
 //

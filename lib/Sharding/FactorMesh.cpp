@@ -1,6 +1,6 @@
 //===- FactorMesh.cpp - a mesh for lists of shards ------------------------===//
 //
-// Any mesh that serves can be cut into prime axes, and serves still. So: meshes of primes, in each order of the primes,
+// Any mesh that serves can be split into prime axes, and serves still. So: meshes of primes, in each order of the primes,
 // until one serves; then neighboring axes become one where every list has both side by side, or neither.
 //
 //===----------------------------------------------------------------------===//
@@ -12,7 +12,7 @@
 using namespace llvm;
 using namespace cleave::spmd;
 
-/// A step along an axis adds its weight to the shard's number; the weights of the cuts are those of a mixed radix, and
+/// A step along an axis adds its weight to the shard's number; the weights of the splits are those of a mixed radix, and
 /// all devices must be as the few that were asked for them say.
 std::optional<SmallVector<unsigned>> cleave::spmd::findSplits(ArrayRef<int64_t> sizes, const HeldShards &held) {
   assert(int64_t(held.shards.size()) == product_of(sizes) && "one entry per device");

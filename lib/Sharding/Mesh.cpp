@@ -1,11 +1,11 @@
-//===- Mesh.cpp - a mesh cut into atoms -----------------------------------===//
+//===- Mesh.cpp - a mesh split into atoms ---------------------------------===//
 //
-// An axis of size n is first cut at its *borders*, the products that annotated sub-axes begin and end at. Sorted, each
-// border must divide the next one, or no cut of the axis shows them all:
+// An axis of size n is first split at its *borders*, the products that annotated sub-axes begin and end at. Sorted, each
+// border must divide the next one, or no split of the axis shows them all:
 //
 //   axis of 12, annotation (3)2:    1 . . 3 . 6 . 12    pieces 3, 2, 2
 //
-// Each piece is then cut into its primes, ascending.
+// Each piece is then split into its primes, ascending.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/Mesh.h"
@@ -34,7 +34,7 @@ static std::string digitText(int64_t preSize, int64_t size) {
   return "(" + std::to_string(preSize) + ")" + std::to_string(size);
 }
 
-/// Collects the borders of each axis, and refuses those that no one way to cut it has.
+/// Collects the borders of each axis, and refuses those that no one way to split it has.
 Expected<AtomMesh> AtomMesh::create(ArrayRef<int64_t> axisSizes, ArrayRef<SubAxis> annotations,
                                     ArrayRef<StringRef> names) {
   auto describe = [&](unsigned axis) {

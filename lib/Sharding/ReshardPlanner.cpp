@@ -3,14 +3,14 @@
 // A route is a start (free slices, then reductions) and a finish (all_to_all and gathers, or one exchange). The starts
 // differ in three things, each of which can only pay in the cases named:
 //
-//   early       an atom is blocked from its own place: it waits, or is cut early in its own dim, or in another one
-//   scatterAll  something is reduced that the target does not cut: all_reduce, or reduce_scatter and a gather last
+//   early       an atom is blocked from its own place: it waits, or is split early in its own dim, or in another one
+//   scatterAll  something is reduced that the target does not split: all_reduce, or reduce_scatter and a gather last
 //   splitIdle     something is reduced while other ranks hold copies: they may share the work
 //
 // So most pairs of states compare two routes, and none more than 24. Where beginning a collective costs something, two
 // more things can pay, which send more in fewer collectives:
 //
-//   reduceJointly  some of what is reduced is cut by the target and some is not: one all_reduce, then slices
+//   reduceJointly  some of what is reduced is split by the target and some is not: one all_reduce, then slices
 //   no all_to_all  one all_gather of all that is in the way, then slices
 //
 // And where some links are faster than others, an all_to_all over the slow ones may take along what is gathered over the fast ones

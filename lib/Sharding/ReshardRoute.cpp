@@ -30,7 +30,7 @@ static bool nests(const AtomMesh &mesh, int64_t extent, ArrayRef<AtomId> wide, A
 namespace {
 // Local extents of a step's two sides.
 struct StepSizes {
-  /// Bytes before, and of the pieces that ranks send each other (cut on every dim).
+  /// Bytes before, and of the pieces that ranks send each other (split on every dim).
   int64_t before, piece;
   bool legal = true;
 };
@@ -299,7 +299,7 @@ bool Route::scatterOne(const RouteStart &how) {
   return false;
 }
 
-// One all_reduce of everything that is still partial and must not be. What the target cuts is sliced afterwards.
+// One all_reduce of everything that is still partial and must not be. What the target splits is sliced afterwards.
 void Route::reduceRest() {
   AtomList rest;
   for (AtomId atom : now.partial)
@@ -394,7 +394,7 @@ void Route::placeOwn(unsigned dim, AtomList &list, AtomList &atoms) const {
   }
 }
 
-// Appends those of `atoms` that the target does not cut by to a dim that has gained others, and that they divide.
+// Appends those of `atoms` that the target does not split by to a dim that has gained others, and that they divide.
 void Route::placeBehindGained(MutableArrayRef<AtomList> dims, AtomList &atoms) const {
   erase_if(atoms, [&](AtomId atom) {
     for (auto [dim, list] : enumerate(dims))

@@ -36,21 +36,21 @@ enum class EarlyPlace {
   OtherDim, ///< another dim, so that an all_to_all can bring it in order
 };
 
-/// How a route begins: what is cut before the reductions, and how those are done.
+/// How a route begins: what is split before the reductions, and how those are done.
 struct RouteStart {
   EarlyPlace early = EarlyPlace::Never;
   /// Reduce by reduce_scatter, and gather in the end, where an all_reduce would do.
   bool scatterAll = false;
-  /// Cut over atoms that hold copies on both sides, and gather them in the end.
+  /// Split over atoms that hold copies on both sides, and gather them in the end.
   bool splitIdle = false;
-  /// One all_reduce of everything, slices after it, where what the target cuts could be scattered beforehand.
+  /// One all_reduce of everything, slices after it, where what the target splits could be scattered beforehand.
   bool reduceJointly = false;
 };
 
 /// What an all_to_all takes along on the way to a target.
 enum class UseAllToAll {
   No,     ///< there is none
-  ForOwn, ///< atoms of other dims' targets; what the target does not cut by is gathered before or after
+  ForOwn, ///< atoms of other dims' targets; what the target does not split by is gathered before or after
   ForMore, ///< that too, where it stands at the minor end of a dim beside such atoms: it is gathered afterwards, in smaller pieces
 };
 
@@ -82,7 +82,7 @@ public:
   void giveUpAbove(int64_t cost) { mostCost = cost; }
 
   bool isLegal() const { return legal; }
-  /// True if some atom cuts another dim than the one where it belongs: else an all_to_all has nothing to do.
+  /// True if some atom splits another dim than the one where it belongs: else an all_to_all has nothing to do.
   bool hasStrays() const;
   const RouteRank &getRank() const { return rank; }
   /// Steps are empty where none are asked for.

@@ -1,8 +1,8 @@
 //===- RuleMatch.cpp - does an op agree with its shardings? ---------------===//
 //
 // Two steps. First every dim's atoms are dealt out to its factors, major to minor: a factor takes atoms until it is
-// full, then the next one begins (so a minor factor is cut only under a full major), and all tensors that have a factor
-// must agree. Then, atom by atom: which factors it cuts and which tensors are partial over it must be one choice.
+// full, then the next one begins (so a minor factor is split only under a full major), and all tensors that have a factor
+// must agree. Then, atom by atom: which factors it splits and which tensors are partial over it must be one choice.
 //
 //   dim of 24 = factors [k=4, j=6], atoms 2 2 2 3    ->    k: 2 2    j: 2 3
 //
@@ -36,14 +36,14 @@ private:
     error = message.str();
     return false;
   }
-  /// Reads off one tensor what cuts its factors; `what` names it in errors.
+  /// Reads off one tensor what splits its factors; `what` names it in errors.
   bool dealOut(const TensorFactors &factors, const State &state, const Twine &what);
   bool dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, const Twine &what);
-  /// True if the atoms cut the first factor of a dim alone, and do not divide it.
+  /// True if the atoms split the first factor of a dim alone, and do not divide it.
   bool isRegrouped(FactorId factor, ArrayRef<AtomId> atoms) const;
-  /// A factor that stands in several tensors is cut alike in all of them.
+  /// A factor that stands in several tensors is split alike in all of them.
   bool setSplit(FactorId factor, const AtomList &atoms, const Twine &what);
-  /// The one choice that says of `atom` what all tensors together say of it: which factors it cuts, which operands are
+  /// The one choice that says of `atom` what all tensors together say of it: which factors it splits, which operands are
   /// partial over it, and whether the results are.
   bool findChoice(AtomId atom, ArrayRef<const State *> operands, ArrayRef<const State *> results);
 
@@ -82,7 +82,7 @@ bool Matcher::dealOutDim(const DimFactors &factors, ArrayRef<AtomId> atoms, cons
   }
   for (FactorId factor : factors) {
     AtomList mine;
-    // Major factors first: a minor one is cut only once those before it are used up, or its pieces would not lie in one
+    // Major factors first: a minor one is split only once those before it are used up, or its pieces would not lie in one
     // shard.
     for (int64_t room = rule.factorSizes[factor]; !atoms.empty() && room % mesh.size(atoms.front()) == 0;
          atoms = atoms.drop_front()) {

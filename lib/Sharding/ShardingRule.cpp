@@ -221,7 +221,7 @@ static void printFactorSet(llvm::raw_ostream &os, llvm::StringRef label, llvm::A
   os << '}';
 }
 
-/// What is cut together: ` exchange={l>k,o>n}`, inputs before results.
+/// What is split together: ` exchange={l>k,o>n}`, inputs before results.
 static void printPairs(llvm::raw_ostream &os, const ShardingRule &rule) {
   auto isResult = [&](FactorId factor) {
     return llvm::any_of(rule.results, [&](const TensorFactors &dims) {

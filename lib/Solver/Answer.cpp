@@ -16,7 +16,7 @@ using namespace llvm;
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// A constraint cuts what its annotation says.
+/// A constraint splits what its annotation says.
 void Solver::Search::answerConstraint(OpId op) {
   const RuleInfo rule(problem.rule(problem.ruleOf(op)));
   StrategyId strategy = present[graph.nodeOfOp(op)];
@@ -53,7 +53,7 @@ void Solver::Search::answerOps() {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Cuts `list` to the atoms that it has in common with the front of `other`.
+/// Splits `list` to the atoms that it has in common with the front of `other`.
 static void keepCommonPrefix(AtomList &list, ArrayRef<AtomId> other) {
   size_t length = 0;
   while (length < list.size() && length < other.size() && list[length] == other[length])
@@ -61,7 +61,7 @@ static void keepCommonPrefix(AtomList &list, ArrayRef<AtomId> other) {
   list.truncate(length);
 }
 
-/// The annotated state of an input, with its open dims cut further where all users want that.
+/// The annotated state of an input, with its open dims split further where all users want that.
 State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
   NodeId node = graph.inputNode(value);
   if (node == kNone || wants.empty()) {
@@ -90,7 +90,7 @@ State Solver::Search::storedState(ValueId value, ArrayRef<StateId> wants) {
         break;
       dim.push_back(atom);
     }
-    // What it is cut further by each user slices off by itself.
+    // What it is split further by each user slices off by itself.
     bool isKeptEven = static_cast<int32_t>(index) == problem.evenDimOfInput(value);
     while (isKeptEven && dim.size() > keptAtoms && problem.shape(value)[index] % problem.getMesh().product(dim) != 0)
       dim.pop_back();
@@ -216,7 +216,7 @@ void Solver::Search::listForcedAt(OpId op, AtomId atom) {
   decision.forced.push_back(forced);
 }
 
-/// Notes that `atom` comes along a factor that the op cannot cut, and cuts another one.
+/// Notes that `atom` comes along a factor that the op cannot split, and splits another one.
 void Solver::Search::listMovedAt(OpId op, AtomId atom) {
   NodeId node = graph.nodeOfOp(op);
   const RuleInfo &info = graph.ruleOf(node);
@@ -227,7 +227,7 @@ void Solver::Search::listMovedAt(OpId op, AtomId atom) {
   }
 }
 
-/// What users are told (remarks, report): an atom that comes to an op by an annotation and cuts nothing there, or something
+/// What users are told (remarks, report): an atom that comes to an op by an annotation and splits nothing there, or something
 /// else.
 void Solver::Search::listForced() {
   size_t numAtoms = problem.getMesh().numAtoms();

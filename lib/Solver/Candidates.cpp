@@ -1,6 +1,6 @@
 //===- Candidates.cpp - what an axis may do where -------------------------===//
 //
-// A queue of arrivals (node, factor, atom). Each goes on to the factors that are cut together with it, and through
+// A queue of arrivals (node, factor, atom). Each goes on to the factors that are split together with it, and through
 // every dim that has the factor to the node at the other end of the edge. An arrival at a minor factor whose majors
 // cannot be full yet waits at its node until something else arrives there.
 //
@@ -198,7 +198,7 @@ const DimFactors &Candidates::factorsAt(NodeId node, const FactorPlace &place) c
   return (place.isResult ? rule.results : ArrayRef<TensorFactors>(rule.operands))[place.tensor][place.dim];
 }
 
-/// A minor factor is cut only under majors that are full; else an axis of the batch would leak into the sequence
+/// A minor factor is split only under majors that are full; else an axis of the batch would leak into the sequence
 /// through a reshape that merges them.
 bool Candidates::majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId atom) const {
   const ShardingRule &rule = *graph.ruleOf(node).rule;
@@ -208,7 +208,7 @@ bool Candidates::majorsCanBeFull(NodeId node, const FactorPlace &place, AtomId a
   return true;
 }
 
-/// To all that a choice cuts together. Once is enough, as what is refused is refused again: of thousands of factors each arrives.
+/// To all that a choice splits together. Once is enough, as what is refused is refused again: of thousands of factors each arrives.
 void Candidates::flowAlong(NodeId node, int32_t choice, AtomId atom, uint32_t number) {
   constexpr size_t kFew = 8;
   const SmallVector<FactorId, 2> &factors = graph.ruleOf(node).rule->choices[choice].factors;
@@ -222,7 +222,7 @@ void Candidates::flowAlong(NodeId node, int32_t choice, AtomId atom, uint32_t nu
     put(node, factor, atom, number);
 }
 
-/// First within the op, to what is cut together with the factor, then through every dim that has it, both ways.
+/// First within the op, to what is split together with the factor, then through every dim that has it, both ways.
 void Candidates::flowFrom(const Arrival &arrival) {
   NodeId node = arrival.node;
   const RuleInfo &info = graph.ruleOf(node);
@@ -385,7 +385,7 @@ void Candidates::activate(int64_t priority) {
 // Figures of ops
 //===----------------------------------------------------------------------===//
 
-/// True if every operand that has the factor brings the atom on it, so that a cut needs no slicing.
+/// True if every operand that has the factor brings the atom on it, so that a split needs no slicing.
 bool Candidates::isBrought(NodeId node, FactorId factor, AtomId atom) const {
   const ShardingRule &rule = *graph.ruleOf(node).rule;
   bool isAny = false;
@@ -406,7 +406,7 @@ bool Candidates::isBrought(NodeId node, FactorId factor, AtomId atom) const {
   return isAny;
 }
 
-/// By how much propagation cuts the op: the objective holds further cuts against that, so that what is cut for free is
+/// By how much propagation splits the op: the objective holds further splits against that, so that what is split for free is
 /// no reward.
 void Candidates::measure(NodeId node) {
   if (isValueNode(graph.node(node)))
@@ -439,7 +439,7 @@ template <typename Callback> void Candidates::forEachFactor(NodeId node, Callbac
              any_of(info.places[factor], [](const FactorPlace &place) { return place.isResult; }));
 }
 
-/// Atoms that cut what comes in, or what that is made of.
+/// Atoms that split what comes in, or what that is made of.
 AtomMask Candidates::arrivingAt(NodeId node) const {
   AtomMask atoms = 0;
   for (const SearchEdge &edge : graph.inEdges(node)) {
@@ -465,7 +465,7 @@ AtomMask Candidates::findDropped(NodeId node) const {
   return here & ~goesOn;
 }
 
-/// Nobody asked for the whole result, nor for this or that dim of it: what its atoms cut is open.
+/// Nobody asked for the replicated result, nor for this or that dim of it: what its atoms split is open.
 AtomMask Candidates::freeAtOutput(NodeId output) const {
   return graph.node(output).annotation ? 0 : arrivingAt(output);
 }

@@ -13,10 +13,10 @@
 // reduced factors take its atoms.
 //
 // In a dim of several factors atoms fill the major one first (x=4 on [kv 2, group 4] gives its first half to kv); a
-// minor factor lets atoms out only where the majors can be full, else a flatten would leak a cut sequence into a whole
+// minor factor lets atoms out only where the majors can be full, else a flatten would leak a split sequence into a replicated
 // batch. Atoms flow first come, first served, so causes are shortest chains. Linear in the edges.
 //
-// Atoms that are free (`Problem::setFree`) come to every factor that some choice cuts, behind the annotations of the last level.
+// Atoms that are free (`Problem::setFree`) come to every factor that some choice splits, behind the annotations of the last level.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_CANDIDATES_H
@@ -95,7 +95,7 @@ public:
   int64_t wide(NodeId node) const { return wides[node]; }
   /// Atoms that come to an op on a parallel factor and meet no conflict there.
   AtomMask calm(NodeId node) const { return calms[node]; }
-  /// Atoms that may cut any dim of an output without an annotation: they cut some dim of it, or of what it is made of, where an op
+  /// Atoms that may split any dim of an output without an annotation: they split some dim of it, or of what it is made of, where an op
   /// on the way cannot go on with them.
   AtomMask freeAtOutput(NodeId output) const;
   /// True if a reshard here moves a parameter that the user sharded, to an op where nothing else asks for its axis.
@@ -189,7 +189,7 @@ private:
   size_t queueHead = 0;
   /// Arrivals that a major factor holds back, by node.
   llvm::DenseMap<NodeId, llvm::SmallVector<Arrival, 2>> blocked, blockedInBase;
-  /// By node and choice, of those that cut many factors together: atoms that went on to all of them.
+  /// By node and choice, of those that split many factors together: atoms that went on to all of them.
   llvm::DenseMap<std::pair<NodeId, int32_t>, AtomMask> flowedAlong;
   /// Ops to look at for fallbacks, in order, and per op the atoms that wait there.
   std::vector<std::pair<NodeId, AtomId>> late;

@@ -35,7 +35,7 @@ static SmallVector<ChoiceId, 8> commonChoices(const Profile &profile, const Shar
       common.push_back(index);
   if (common.size() <= kMaxDomain)
     return common;
-  // Base cuts (of free axes all may be), none, partial, fallbacks.
+  // Base splits (of free axes all may be), none, partial, fallbacks.
   auto rank = [&](ChoiceId index) {
     const Choice &choice = rule.choices[index];
     bool isBase = (profile.allowed[index].first & group) == group;

@@ -5,7 +5,7 @@
 // stay. The bytes of a place are told for both answers; all places together differ by what the answers differ by.
 //
 // The answer is held against two others: what annotations alone say, before fallbacks (another strategy was taken than the one that
-// the cuts name), and what deciding by bytes alone says (compute is more expensive than bytes, or a strategy is kept). The latter is
+// the splits name), and what deciding by bytes alone says (compute is more expensive than bytes, or a strategy is kept). The latter is
 // a second search, hence for graphs that are small enough only.
 //
 //===----------------------------------------------------------------------===//

@@ -229,7 +229,7 @@ static std::vector<char> findReturned(const SearchGraph &graph) {
 }
 
 namespace {
-/// The walk forwards: kernels, and which edges cut them.
+/// The walk forwards: kernels, and which edges split them.
 class Forwards {
 public:
   Forwards(const SearchGraph &graph, ArrayRef<Role> roles, ArrayRef<Reads> reads)

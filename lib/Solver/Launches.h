@@ -1,6 +1,6 @@
 //===- Launches.h - which ops share a kernel --------------------*- C++ -*-===//
 //
-// However an op is cut, each rank launches it once; what changes with a decision is which ops may share a kernel, for what
+// However an op is split, each rank launches it once; what changes with a decision is which ops may share a kernel, for what
 // has been sent is read by another kernel than the one that made it:
 //
 //   product ─▶ add ─▶ product              2 kernels: the sum is made on the product's tiles
@@ -29,17 +29,17 @@ public:
   /// Nothing is true of any edge where launches and memory have no cost.
   Launches(const SearchGraph &graph, const CostModel &costs);
 
-  /// True if ranks launch a kernel more where something is sent, or cut, along this edge.
+  /// True if ranks launch a kernel more where something is sent, or split, along this edge.
   bool splitsKernel(EdgeId edge) const { return splits[edge]; }
 
   /// True if what is sent along this edge has to be moved first, by a kernel that is not there where nothing is sent.
   bool movesFirst(EdgeId edge) const { return moves[edge]; }
-  /// True if that is so for what is cut along this edge, too. Implies `movesFirst`.
+  /// True if that is so for what is split along this edge, too. Implies `movesFirst`.
   bool joinsFirst(EdgeId edge) const { return joins[edge]; }
   /// True if the op moves elements in a kernel of its own, whatever is sent.
   bool isAlone(NodeId node) const { return alone[node]; }
 
-  /// True if what is neither sent nor cut along this edge is read in the kernel that made it, and not from memory. Only of the first 63
+  /// True if what is neither sent nor split along this edge is read in the kernel that made it, and not from memory. Only of the first 63
   /// operands.
   bool sharesKernel(EdgeId edge) const { return shares[edge]; }
   /// True if that is so for all who read the node's result, and it is not returned: it is not stored.

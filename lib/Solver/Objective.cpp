@@ -83,7 +83,7 @@ double Objective::valueBytes(const Profile &profile, StrategyId id) const {
 }
 
 /// Flops, and bytes written; of a model of time, the longer of flops and memory, and the launch of a product, which has a kernel
-/// of its own however it is cut.
+/// of its own however it is split.
 double Objective::computeUnits(const Profile &profile, StrategyId id) const {
   const Strategy &strategy = strategies[id];
   const Signature &signature = strategies.signature(profile.signature);
@@ -101,7 +101,7 @@ double Objective::computeUnits(const Profile &profile, StrategyId id) const {
   return units;
 }
 
-/// Context parallelism stays what the user wrote: an atom that comes to a contraction without any conflict, but cuts
+/// Context parallelism stays what the user wrote: an atom that comes to a contraction without any conflict, but splits
 /// something else there, pays for it.
 double Objective::movedOffUnits(const Profile &profile, StrategyId id) const {
   const Signature &signature = strategies.signature(profile.signature);
@@ -171,7 +171,7 @@ NodeCost Objective::costOfNode(ProfileId profileId, StrategyId id) const {
   return made;
 }
 
-/// Factors that are cut together may count twice (`Strategies::localFlops`): where there are such, flops prove nothing.
+/// Factors that are split together may count twice (`Strategies::localFlops`): where there are such, flops prove nothing.
 int64_t Objective::leastCostOfNode(ProfileId id) const {
   assert(model.isTime() && "units that are no time");
   const Profile &profile = profiles[id];
@@ -234,7 +234,7 @@ int64_t Objective::costOfEdge(ShapeId shape, StateId from, StateId to, Surcharge
   return cost >= kImpossibleCost ? kForbidden : costOfReshard(shape, from, to, cost, std::max(lhs, rhs), traits);
 }
 
-/// Where all divides, what is not only cut further, or made partial, is sent: a collective begins, and over the fastest link goes what ranks
+/// Where all divides, what is not only split further, or made partial, is sent: a collective begins, and over the fastest link goes what ranks
 /// lack. To reduce the terms of g ranks each element is sent g - 1 times by some rank.
 int64_t Objective::leastReshard(ShapeId shape, StateId fromId, StateId toId) const {
   const State &from = states[fromId], &to = states[toId];

@@ -6,12 +6,12 @@
 //   bytes on the wire, between and inside ops           1
 //   compute of one rank, per flop                       1/128    the balance of a large GPU; above 1/64 it changes minima
 //   flops beyond 1.25 x flops / split                   + 1/64   what propagation splits stays split
-//   bytes written beyond total / wide                   1/256    no reward for cutting pointwise work further
+//   bytes written beyond total / wide                   1/256    no reward for splitting pointwise work further
 //   each reshard                                        1/2      all_reduce rather than scatter and gather
 //   a whole operand made partial                        1/8      no select on every rank for nothing
 //   an op that keeps a partial                          - 1/32   reduce late
 //   reshard next to a fallback                           x 1.1    a fallback must save something
-//   reshard next to an axis cut in two although it fits x 1.25
+//   reshard next to an axis split in two although it fits x 1.25
 //   reshard of a parameter that the user split, to an
 //     op where nothing else brings its axis             x 64     Megatron stays Megatron at any batch
 //   contraction moved off its uncontested factor        1/3 of its activation bytes
@@ -19,7 +19,7 @@
 // On a known machine flops are counted by its rates, and bytes by the links that they go over (Cluster.h). `--optimize=time`
 // counts nothing but time: of an op the longer of its flops and its bytes of memory, of what is sent latencies too, and of kernels
 // what they take to start: those of products, and those that there are more because something is sent. What is made and read in one
-// kernel goes through no memory, unless it is sent or cut (Launches.h). Where it is decided how inputs are stored, a price on what a rank
+// kernel goes through no memory, unless it is sent or split (Launches.h). Where it is decided how inputs are stored, a price on what a rank
 // stores of them holds memory against time.
 //
 //===----------------------------------------------------------------------===//
@@ -48,7 +48,7 @@ struct Profile {
   AtomMask calm = 0;
   /// Atoms whose choice stays, decided at an earlier priority.
   AtomMask stays = 0;
-  /// Atoms that cut the held factor or nothing (`Problem::hold`).
+  /// Atoms that split the held factor or nothing (`Problem::hold`).
   AtomMask held = 0;
   /// Bit by bit, operands that are parameters, and those that are made in the kernel that reads them.
   uint64_t parameters = 0, inside = 0;
@@ -68,7 +68,7 @@ struct NodeCost {
 struct EdgeTraits {
   /// A reshard moves a parameter that the user split (`Candidates::movesParameter`).
   bool movesParameter = false;
-  /// A change makes two kernels of one, or one more of what is moved before it is sent, or put together before it is cut (Launches.h).
+  /// A change makes two kernels of one, or one more of what is moved before it is sent, or put together before it is split (Launches.h).
   bool splitsKernel = false, movesFirst = false, joinsFirst = false;
   /// Unchanged, it is read in the kernel that made it, and not stored for anybody else.
   bool sharesKernel = false, isKept = false;

@@ -18,7 +18,7 @@ using namespace llvm;
 // Backward
 //===----------------------------------------------------------------------===//
 
-/// Lets an annotation for a partial value reach the factors whose cut makes it partial.
+/// Lets an annotation for a partial value reach the factors whose split makes it partial.
 void Candidates::seedPartial(NodeId node) {
   const Annotation *annotation = graph.node(node).annotation;
   if (!annotation || !annotation->isPartial())

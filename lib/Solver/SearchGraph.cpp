@@ -55,7 +55,7 @@ RuleInfo::RuleInfo(const ShardingRule &rule, const Problem *problem, int32_t eve
   }
 }
 
-/// The rule of a value's own node: every dim may be cut, and the value may be partial with any kind.
+/// The rule of a value's own node: every dim may be split, and the value may be partial with any kind.
 uint32_t SearchGraph::identityRule(ArrayRef<int64_t> shape, int32_t evenDim) {
   auto [entry, isNew] = identityIds.try_emplace({shape.vec(), evenDim}, rules.size());
   if (isNew) {
@@ -107,7 +107,7 @@ void SearchGraph::countUses() {
     ++useCounts[problem.outputValue(output)];
 }
 
-/// Any user of an input without an annotation cuts it for nothing, so its users do not share anything; unless it is decided how it is
+/// Any user of an input without an annotation splits it for nothing, so its users do not share anything; unless it is decided how it is
 /// stored.
 void SearchGraph::addInput(ValueId value) {
   const Annotation *annotation = problem.annotation(value);
@@ -120,7 +120,7 @@ void SearchGraph::addInput(ValueId value) {
 }
 
 /// Lets several users of a value whose state is annotated, or decided before theirs, share what they make of it. A replicated annotation is
-/// cut for nothing.
+/// split for nothing.
 void SearchGraph::addHubBehind(ValueId value) {
   const Annotation *annotation = problem.annotation(value);
   bool isSplit = !annotation || any_of(annotation->dims, [](const AnnotationDim &dim) { return !dim.atoms.empty(); });

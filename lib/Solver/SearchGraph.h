@@ -42,13 +42,13 @@ struct RuleInfo {
   const ShardingRule *rule;
   /// Per factor where it stands, operands first.
   std::vector<llvm::SmallVector<FactorPlace, 4>> places;
-  /// Per factor the choices that cut it together with others. Not the others themselves: a concat has thousands.
+  /// Per factor the choices that split it together with others. Not the others themselves: a concat has thousands.
   std::vector<llvm::SmallVector<int32_t, 2>> sharedSplits;
-  /// Per factor: can be cut alone with whole results; and if so, for a cost inside the op.
+  /// Per factor: can be split alone with whole results; and if so, for a cost inside the op.
   llvm::SmallVector<bool, 8> isParallel, isCostly;
   /// Per factor: see `ShardingRule::allowsUneven` and `Problem::keepEven`.
   llvm::SmallVector<bool, 8> allowsUneven;
-  /// Per factor the choice that cuts it alone, or -1.
+  /// Per factor the choice that splits it alone, or -1.
   llvm::SmallVector<int, 8> singleSplit;
   /// True if some dim has several factors.
   bool hasDimOfSeveral = false;

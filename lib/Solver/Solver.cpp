@@ -2,7 +2,7 @@
 //
 //   per priority, ascending:
 //     annotations flow; nodes get their profiles
-//     rounds without fallbacks; what is cut stays
+//     rounds without fallbacks; what is split stays
 //   rounds with fallbacks
 //   on small graphs: pass pairs of axes, and marked axes in two parts; by time, the same once more from what bytes alone decide
 //
@@ -150,7 +150,7 @@ Signature Solver::Search::makeSignature(NodeId node) {
 }
 
 /// Inputs are as annotated, unless it is decided how they are stored. Annotated values inside append to open dims what propagation brings,
-/// outputs that nobody names take what it brings, or are cut by that along another dim. Both are partial over what is annotated, and nothing
+/// outputs that nobody names take what it brings, or are split by that along another dim. Both are partial over what is annotated, and nothing
 /// else.
 void Solver::Search::allowChoices(NodeId node, Profile &profile) const {
   const SearchNode &info = graph.node(node);
@@ -224,7 +224,7 @@ void Solver::Search::classifyAll() {
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// True if atoms of the axis are decided by themselves, too: it is marked, or cutting an axis in two costs nothing.
+/// True if atoms of the axis are decided by themselves, too: it is marked, or splitting an axis in two costs nothing.
 static bool isDecidedInParts(unsigned axis, const AtomMesh &mesh, const Candidates &candidates,
                              const CostModel &costs) {
   return mesh.numAtoms(axis) > 1 && (candidates.isMarked(axis) || costs.tornSurcharge == 0);

@@ -1,6 +1,6 @@
 //===- Strategies.cpp - an op under one choice per atom -------------------===//
 //
-// First the choices are dealt out: which atoms cut each factor, which operands and results are partial. Then every dim
+// First the choices are dealt out: which atoms split each factor, which operands and results are partial. Then every dim
 // becomes the atoms of its factors, major to minor, if that is possible.
 //
 //===----------------------------------------------------------------------===//
@@ -72,7 +72,7 @@ bool Strategies::isUneven(const ShardingRule &rule, FactorId factor, const Split
   return rule.factorSizes[factor] % mesh.product(splits[factor]) != 0;
 }
 
-/// Every cut factor divides, together with what is asked for its dim; or at least by the atoms that have to divide.
+/// Every split factor divides, together with what is asked for its dim; or at least by the atoms that have to divide.
 bool Strategies::divide(const ShardingRule &rule, const Signature &signature, const Splits &splits) const {
   unsigned regrouped = 0;
   for (const Regroup &regroup : rule.regroups)
@@ -89,7 +89,7 @@ bool Strategies::divide(const ShardingRule &rule, const Signature &signature, co
       erase_if(all, [&](AtomId atom) { return is_contained(uneven, atom); });
     if (rule.factorSizes[factor] % mesh.product(all) != 0)
       return false;
-    // Where a minor factor could be cut instead, that is another choice, and the same state.
+    // Where a minor factor could be split instead, that is another choice, and the same state.
     auto sizes = map_to_vector(atoms, [&](AtomId atom) { return int64_t(mesh.size(atom)); });
     if (isUneven(rule, factor, splits) && rule.findRegroup(factor) &&
         !Regroup::isNeeded(rule.factorSizes[factor], sizes))
@@ -161,7 +161,7 @@ std::optional<Strategies::Sent> Strategies::countSent(const ShardingRule &rule, 
   for (const SlidingDim &slide : cost.slides) {
     const AtomList &mine = splits[slide.input], &made = splits[slide.result];
     int64_t extent = rule.factorSizes[slide.input];
-    // A cut of the input alone is another choice, and so may be one of the result.
+    // A split of the input alone is another choice, and so may be one of the result.
     if (made.empty() || areApart(rule, slide, mine, made)) {
       int64_t wanted = slide.picks ? rule.factorSizes[slide.result] : ceilDiv(extent, mesh.product(mine));
       dims.push_back(DimWindow::whole(wanted));
@@ -274,7 +274,7 @@ bool Strategies::addInner(Strategy &strategy, const ShardingRule &rule, const Sp
   return strategy.innerUnits < kImpossibleCost;
 }
 
-/// Factors that are cut together shrink the work once.
+/// Factors that are split together shrink the work once.
 double Strategies::localFlops(const ShardingRule &rule, const Splits &splits) const {
   double flops = rule.flops;
   for (auto [factor, atoms] : enumerate(splits)) {

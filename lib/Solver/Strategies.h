@@ -34,7 +34,7 @@ struct Signature {
 
 struct Strategy {
   SignatureId signature;
-  /// False if a minor factor is cut under a major that is not full, a size does not divide, two kinds of partial
+  /// False if a minor factor is split under a major that is not full, a size does not divide, two kinds of partial
   /// results mix, or the op cannot do inside what it would have to.
   bool isValid = false;
   bool keepsPartial = false;
@@ -46,7 +46,7 @@ struct Strategy {
 
 class Strategies {
 public:
-  /// `order`: all atoms, as they follow each other in a dim that several of them cut. `uneven`: those that may cut what
+  /// `order`: all atoms, as they follow each other in a dim that several of them split. `uneven`: those that may split what
   /// they do not divide.
   Strategies(const AtomMesh &mesh, const CostModel &costs, StateTable &states, llvm::ArrayRef<AtomId> order,
              llvm::ArrayRef<AtomId> uneven = {})
@@ -76,7 +76,7 @@ public:
   size_t size() const { return strategies.size(); }
 
 private:
-  /// Atoms that cut each factor.
+  /// Atoms that split each factor.
   using Splits = llvm::SmallVector<AtomList, 8>;
   /// What the choices say, before it is known to be possible.
   struct Draft {

@@ -1,6 +1,6 @@
 //===- Status.cpp - errors of libraries without MLIR ----------------------===//
 //
-// Text of a file may hold any byte and be of any length. What a message quotes of it is cut at 200 bytes, and whatever
+// Text of a file may hold any byte and be of any length. What a message quotes of it is split at 200 bytes, and whatever
 // a terminal would take for a command, or is no UTF-8, is printed as hex.
 //
 //===----------------------------------------------------------------------===//

@@ -151,7 +151,7 @@ Value Generator::addSplit(SmallVector<int64_t> shape, int64_t dim, const Axis &a
   return arguments.back();
 }
 
-/// Now and then with all sequences cut by one axis, and a word on how queries reach keys: in a ring, mostly.
+/// Now and then with all sequences split by one axis, and a word on how queries reach keys: in a ring, mostly.
 SmallVector<Value, 3> Generator::addAttentionOperands(int64_t batch, int64_t heads, int64_t kvHeads, int64_t sequence,
                                                       int64_t keys) {
   SmallVector<SmallVector<int64_t>, 3> shapes = {

@@ -22,7 +22,7 @@ namespace cleave::test {
 constexpr int64_t kMaxElements = 1536;
 /// What extents are drawn from.
 constexpr int64_t kSizes[] = {1, 2, 3, 4, 4, 6, 8, 8, 12, 12, 24};
-/// Likewise where axes cut what they do not divide.
+/// Likewise where axes split what they do not divide.
 constexpr int64_t kUnevenSizes[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 17, 24};
 /// Likewise where nothing is to be divided by the mesh.
 constexpr int64_t kOddSizes[] = {1, 2, 3, 5, 7, 8, 16, 17, 33, 48, 145};
@@ -89,7 +89,7 @@ private:
   static std::string typeOf(llvm::ArrayRef<int64_t> shape, llvm::StringRef elementType, llvm::StringRef encoding = "");
   static std::string typeOf(const Value &value) { return typeOf(value.shape, value.elementType, value.encoding); }
   Value addArgument(llvm::SmallVector<int64_t> shape, llvm::StringRef elementType);
-  /// One of f32 whose dim `dim` is cut by `axis`, and now and then others by other axes.
+  /// One of f32 whose dim `dim` is split by `axis`, and now and then others by other axes.
   Value addSplit(llvm::SmallVector<int64_t> shape, int64_t dim, const Axis &axis);
   bool add(const std::string &text, llvm::ArrayRef<const Value *> operands, llvm::SmallVector<int64_t> shape);
   /// An op inside of a formula, which gets no annotation and is no value that others use.

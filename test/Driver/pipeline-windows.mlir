@@ -1,4 +1,4 @@
-// Convolutions over cut rows, with 7 samples in microbatches of 3, 2 and 2: what neighbors exchange has as many samples as the
+// Convolutions over split rows, with 7 samples in microbatches of 3, 2 and 2: what neighbors exchange has as many samples as the
 // microbatch that it belongs to.
 //
 // RUN: printf 'mesh: {rows: 2, stage: 2}\npipeline: {axis: stage, microbatches: 3, uneven: true, batch: {x: 0}}\nshard: [{tensor: x, dims: [_, _, rows, _]}, {tensor: y, dims: [_, _, rows, _]}]\n' > %t.yaml

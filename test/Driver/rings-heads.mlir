@@ -1,7 +1,7 @@
 // By time, rings against what prices decide: they count no overlap, so the whole is predicted both ways.
 //
 // 256 tokens of four heads of 16, on four ranks: a shard is B = 64 x 4 x 16 x 4 = 16384 bytes, a nanosecond each over the link. A rank attends in
-// 4 x 2 x 64 x 256 x 32 = 4194304 ns, however it is cut. Combining takes 3 x 3 x 16384 / 1000 = 147 ns, in 7 kernels: where an element takes 10 ns
+// 4 x 2 x 64 x 256 x 32 = 4194304 ns, however it is split. Combining takes 3 x 3 x 16384 / 1000 = 147 ns, in 7 kernels: where an element takes 10 ns
 // to compute, weights are divided before they are spread over 16 of them.
 //   heads   4 x 3/4 B + 4194304 + a launch                       with launches of 1 us 4244456 ns, of 50 us 4293456
 //   ring    4194304 + 11 launches + 3 x 147, all blocks meanwhile                      4205745              4744745

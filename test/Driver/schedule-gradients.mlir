@@ -31,12 +31,12 @@
 // RUN: cleave schedule %s --ranks 2 --microbatches 4 --schedule forward --quiet --report %t.json
 // RUN: %{python} -c "import json; r = json.load(open('%t.json')); print(*r['memory'].values(), r['peak']['memory'])" | FileCheck %s --check-prefix=TWO
 // TWO: [1024, 2568] [1024, -512] [-1024, -1536] 1 None [1024, 3592]
-// In training stages are cut by all that they take, 4030, 2, 6045, 2, 2 and 6003: behind %y, where F alone (and the link of 5 us) would be cut behind %h.
+// In training stages are split by all that they take, 4030, 2, 6045, 2, 2 and 6003: behind %y, where F alone (and the link of 5 us) would be split behind %h.
 //
 // RUN: cleave schedule %s --ranks 2 --microbatches 4 --quiet | FileCheck %s --check-prefix=TRAINING
 // TRAINING: {{^}}    0     0      3        10077
 // TRAINING-NEXT: {{^}}    1     1      3         6007
-// TRAINING-NEXT: {{^}}slowest stage or link 10077 ns, no cuts are faster than 8042 ns
+// TRAINING-NEXT: {{^}}slowest stage or link 10077 ns, no split is faster than 8042 ns
 nn.param @w1 : tensor<64x128xf32> = dense<0.5> : tensor<64x128xf32>
 nn.param @w2 : tensor<128x64xf32> = dense<0.5> : tensor<128x64xf32>
 nn.param @b : tensor<64xf32> = dense<0.5> : tensor<64xf32>

@@ -1,4 +1,4 @@
-// Attention in which a query sees a window of keys, with the sequence cut: neighbors give the keys and values that are missing, and the
+// Attention in which a query sees a window of keys, with the sequence split: neighbors give the keys and values that are missing, and the
 // op is itself again. A mask says which of them lie beyond the first and the last key.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
@@ -32,7 +32,7 @@ func.func @longer_than_a_shard(%q: tensor<1x1x16x16xf32, #s>, %k: tensor<1x1x16x
 }
 
 //--- both-sides.mlir
-// One before and two behind; padding is hidden by a mask that is cut as keys are.
+// One before and two behind; padding is hidden by a mask that is split as keys are.
 // CHECK-LABEL: @both_sides_with_a_mask
 func.func @both_sides_with_a_mask(%q: tensor<2x2x16x8xf32, #s>, %k: tensor<2x2x16x8xf32, #s>, %v: tensor<2x2x16x8xf32, #s>, %m: tensor<2x1x1x16xi1, #k>) -> tensor<2x2x16x8xf32, #s> {
   // CHECK-COUNT-2: spmd.window {{.*}} lows [0, 0, -1, 0] highs [2, 2, 6, 8] {{.*}} -> tensor<2x2x7x8xf32>

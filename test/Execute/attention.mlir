@@ -1,4 +1,4 @@
-// Attention by heads is local; over a cut key sequence the maximum, the sum and the weighted values travel.
+// Attention by heads is local; over a split key sequence the maximum, the sum and the weighted values travel.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 // The same on four ranks of one axis.
@@ -25,7 +25,7 @@ func.func @attention_by_heads_is_local(%q: tensor<2x8x8x4xf32, #oXoo>, %k: tenso
 }
 
 //--- keys.mlir
-// Queries cut over x and keys over y: three all-reduces over y, and the causal mask knows both places.
+// Queries split over x and keys over y: three all-reduces over y, and the causal mask knows both places.
 // CHECK-LABEL: @cut_keys_reduce_a_maximum_a_sum_and_the_values
 func.func @cut_keys_reduce_a_maximum_a_sum_and_the_values(%q: tensor<2x8x8x4xf32, #ooxo>, %k: tensor<2x4x8x4xf32, #ooyo>, %m: tensor<8x8xf32, #xy>) -> tensor<2x8x8x4xf32, #ooxo> {
   // CHECK: nn.einsum
@@ -40,7 +40,7 @@ func.func @cut_keys_reduce_a_maximum_a_sum_and_the_values(%q: tensor<2x8x8x4xf32
 }
 
 //--- queries.mlir
-// A causal mask over a cut query sequence needs the rank's offset, and no communication but that of the keys.
+// A causal mask over a split query sequence needs the rank's offset, and no communication but that of the keys.
 // CHECK-LABEL: @cut_queries_need_their_offset
 func.func @cut_queries_need_their_offset(%q: tensor<2x8x8x4xf32, #ooxo>, %k: tensor<2x4x8x4xf32, #ooyo>) -> tensor<2x8x8x4xf32, #ooxo> {
   // CHECK: spmd.all_gather

@@ -8,7 +8,7 @@
 // EQUAL: check result0: ok
 
 //--- row.mlir
-// Row-parallel: the contracting dim is cut, so each rank has a term of the sum; one all-reduce, nothing else.
+// Row-parallel: the contracting dim is split, so each rank has a term of the sum; one all-reduce, nothing else.
 #mesh = #spmd.mesh<["x"=4, "y"=2]>
 #xy = #spmd.sharding<#mesh, [{"x"}, {"y"}]>
 #y_ = #spmd.sharding<#mesh, [{"y"}, {}]>
@@ -23,7 +23,7 @@ func.func @row_parallel_dot_needs_one_all_reduce(%a: tensor<8x32xf32, #xy>, %b: 
 }
 
 //--- scatter.mlir
-// The same, the result cut over the axis summed over: each rank needs only its piece of the sum.
+// The same, the result split over the axis summed over: each rank needs only its piece of the sum.
 #mesh = #spmd.mesh<["x"=4, "y"=2]>
 #xy = #spmd.sharding<#mesh, [{"x"}, {"y"}]>
 #y_ = #spmd.sharding<#mesh, [{"y"}, {}]>
@@ -37,7 +37,7 @@ func.func @a_cut_sum_is_reduce_scattered(%a: tensor<8x32xf32, #xy>, %b: tensor<3
 }
 
 //--- gather.mlir
-// The contracting dim is cut on the left only, and the result wants that axis: the left side is gathered.
+// The contracting dim is split on the left only, and the result wants that axis: the left side is gathered.
 #mesh = #spmd.mesh<["x"=4, "y"=2]>
 #xy = #spmd.sharding<#mesh, [{"x"}, {"y"}]>
 #_y = #spmd.sharding<#mesh, [{}, {"y"}]>
@@ -82,7 +82,7 @@ func.func @a_tie_goes_to_the_left(%a: tensor<8x8xf32, #a_>, %b: tensor<8x8xf32, 
 }
 
 //--- defer.mlir
-// Partial over two axes, added to itself, and only then wanted whole: the reduction waits for the addition.
+// Partial over two axes, added to itself, and only then wanted replicated: the reduction waits for the addition.
 #mesh = #spmd.mesh<["x"=2, "y"=2, "z"=2]>
 #x_yz = #spmd.sharding<#mesh, [{"x"}, {"y", "z"}]>
 #yz_ = #spmd.sharding<#mesh, [{"y", "z"}, {}]>
@@ -99,7 +99,7 @@ func.func @a_reduction_waits_for_the_addition(%a: tensor<8x32xf32, #x_yz>, %b: t
 }
 
 //--- constant.mlir
-// One constant on both sides of a dot: every rank has it, so each side takes its own cut, and nothing is sent.
+// One constant on both sides of a dot: every rank has it, so each side takes its own split, and nothing is sent.
 #mesh = #spmd.mesh<["a"=2, "b"=2]>
 #ab = #spmd.sharding<#mesh, [{"a"}, {"b"}]>
 // CHECK-LABEL: @a_constant_is_cut_twice

@@ -6,7 +6,7 @@
 // EQUAL: check result0: ok
 
 //--- split.mlir
-// A dim cut into 4, split as 2 x 4: the axis splits with it, into sub-axes, and nothing moves.
+// A dim split into 4, split as 2 x 4: the axis splits with it, into sub-axes, and nothing moves.
 #mesh = #spmd.mesh<["a"=4]>
 #a = #spmd.sharding<#mesh, [{"a"}]>
 // CHECK: #[[$SPLIT:.*]] = #spmd.sharding<#mesh, [{"a":(1)2}, {"a":(2)2}]>
@@ -20,7 +20,7 @@ func.func @a_split_dim_splits_its_axis(%x: tensor<8xf32, #a>) -> tensor<2x4xf32>
 }
 
 //--- three.mlir
-// An axis of 3 does not divide the major part of 2 x 12: the result stays whole.
+// An axis of 3 does not divide the major part of 2 x 12: the result stays replicated.
 #mesh = #spmd.mesh<["a"=3]>
 #a = #spmd.sharding<#mesh, [{"a"}]>
 // CHECK-LABEL: @an_axis_that_does_not_divide_stays_out
@@ -34,7 +34,7 @@ func.func @an_axis_that_does_not_divide_stays_out(%x: tensor<24xf32, #a>) -> ten
 }
 
 //--- shared.mlir
-// All that hangs on one value wants it cut the other way: it is turned once.
+// All that hangs on one value wants it split the other way: it is turned once.
 #mesh = #spmd.mesh<["a"=2]>
 #a_ = #spmd.sharding<#mesh, [{"a"}, {}]>
 #_a = #spmd.sharding<#mesh, [{}, {"a"}]>
@@ -65,7 +65,7 @@ func.func @axes_that_change_places_are_permuted(%a: tensor<8x8xf32, #xy>) -> ten
 }
 
 //--- other.mlir
-// One axis goes, another comes on the other dim: cutting first makes the gather half as large.
+// One axis goes, another comes on the other dim: splitting first makes the gather half as large.
 #mesh = #spmd.mesh<["x"=2, "y"=2]>
 #x_ = #spmd.sharding<#mesh, [{"x"}, {}]>
 #_y = #spmd.sharding<#mesh, [{}, {"y"}]>
@@ -106,7 +106,7 @@ func.func @minor_axes_are_gathered_together(%a: tensor<8x8xf32, #xyz>) -> tensor
 }
 
 //--- lookup.mlir
-// A table cut along its rows: each rank looks up what it has, zeros elsewhere, and one all-reduce adds up. The table
+// A table split along its rows: each rank looks up what it has, zeros elsewhere, and one all-reduce adds up. The table
 // itself is never gathered.
 #mesh = #spmd.mesh<["m"=4]>
 #m_ = #spmd.sharding<#mesh, [{"m"}, {}]>

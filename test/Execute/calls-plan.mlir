@@ -1,5 +1,5 @@
 // A program of functions runs as it is, and under a plan, which may name a tensor inside a function: in each call of it.
-// Two products of 8 x 16, cut by rows because their operand is, and whole again behind: nothing but the gather of the
+// Two products of 8 x 16, split by rows because their operand is, and replicated again behind: nothing but the gather of the
 // result, 8 x 8 x 4 bytes / 2 = 128.
 //
 // RUN: %{python} -c "import numpy as n, sys; r = n.random.default_rng(5); n.savez(sys.argv[1], x=r.normal(size=(8, 8)).astype('f'), w=r.normal(size=(8, 8)).astype('f'))" %t.in.npz

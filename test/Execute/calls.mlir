@@ -1,5 +1,5 @@
 // A program of functions: a layer that is called twice, whose row-parallel product is asked to be partial inside, and
-// whose bias joins its terms. One all_reduce a layer, of 8 x 16 x 4 bytes: * 2 * (2 - 1) / 2 = 512 each; with batch cut
+// whose bias joins its terms. One all_reduce a layer, of 8 x 16 x 4 bytes: * 2 * (2 - 1) / 2 = 512 each; with batch split
 // too, half of that.
 //
 // RUN: cleave run %s --check | FileCheck %s --check-prefix=EQUAL

@@ -1,4 +1,4 @@
-// Attention with nothing cut but the sequence: heads instead of the sequence where they divide (Ulysses), as far as they divide;
+// Attention with nothing split but the sequence: heads instead of the sequence where they divide (Ulysses), as far as they divide;
 // keys and values gathered where few heads have them; a maximum and two sums where a query meets a long cache (flash
 // decoding). The price decides between them, masks are those of global positions.
 //

@@ -1,4 +1,4 @@
-// An einsum runs on its shards; what is contracted over a cut dim is summed once, after the last linear op.
+// An einsum runs on its shards; what is contracted over a split dim is summed once, after the last linear op.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 // The same on four ranks of one axis.
@@ -17,7 +17,7 @@
 #xo_sum_y = #spmd.sharding<#mesh, [{"x"}, {}], partial = {"y": sum}>
 
 //--- layers.mlir
-// A layer cut by columns and one by rows: the sum over the hidden dim is reduced once, after the second.
+// A layer split by columns and one by rows: the sum over the hidden dim is reduced once, after the second.
 // CHECK-LABEL: @column_then_row_needs_one_all_reduce
 func.func @column_then_row_needs_one_all_reduce(%x: tensor<8x16xf32, #xo>, %a: tensor<16x32xf32, #oy>, %b: tensor<32x16xf32, #yo>) -> tensor<8x16xf32, #xo> {
   // CHECK-NEXT: nn.einsum {{.*}} -> tensor<4x16xf32>
@@ -31,7 +31,7 @@ func.func @column_then_row_needs_one_all_reduce(%x: tensor<8x16xf32, #xo>, %a: t
 }
 
 //--- batch.mlir
-// A batched product, cut along its batch and along its rows.
+// A batched product, split along its batch and along its rows.
 // CHECK-LABEL: @cut_batches_and_rows_stay_on_their_ranks
 func.func @cut_batches_and_rows_stay_on_their_ranks(%a: tensor<4x4x6xf32, #xyo>, %b: tensor<4x6x8xf32, #xoo>) -> tensor<4x4x8xf32, #xyo> {
   // CHECK-NEXT: nn.einsum {{.*}} : (tensor<2x2x6xf32>, tensor<2x6x8xf32>) -> tensor<2x2x8xf32>

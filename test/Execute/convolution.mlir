@@ -1,4 +1,4 @@
-// Windows over batch, channels, groups, patches, and cut pictures.
+// Windows over batch, channels, groups, patches, and split pictures.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 // The same on four ranks of one axis.
@@ -22,7 +22,7 @@
 #xooo_sum_y = #spmd.sharding<#mesh, [{"x"}, {}, {}, {}], partial = {"y": sum}>
 
 //--- channels.mlir
-// Channels in are cut, so a rank has terms of the sum: the bias counts on one of them only.
+// Channels in are split, so a rank has terms of the sum: the bias counts on one of them only.
 // CHECK-LABEL: @the_bias_counts_on_one_rank
 func.func @the_bias_counts_on_one_rank(%x: tensor<4x8x8x8xf32, #xyoo>, %w: tensor<4x8x3x3xf32, #oyoo>, %b: tensor<4xf32, #o>) -> tensor<4x4x8x8xf32, #xooo> {
   // CHECK: %[[BIAS:.*]] = spmd.keep_on_first sum
@@ -46,7 +46,7 @@ func.func @groups_are_cut_with_the_channels(%x: tensor<4x8x8x8xf32, #xyoo>, %w: 
 }
 
 //--- patches.mlir
-// Windows that tile the picture may be cut along both spatial dims.
+// Windows that tile the picture may be split along both spatial dims.
 // CHECK-LABEL: @patches_are_cut_in_space
 func.func @patches_are_cut_in_space(%x: tensor<4x8x8x8xf32, #ooxy>, %w: tensor<4x8x2x2xf32, #oooo>) -> tensor<4x4x4x4xf32, #ooxy> {
   // CHECK-NEXT: nn.conv {{.*}} -> tensor<4x4x2x2xf32>

@@ -1,5 +1,5 @@
-// A result that nobody annotations otherwise costs no more than the best annotation for it would: where an op cannot go on with a cut, the
-// cut moves to another dim and stays there, and nothing is gathered. A sum over ranks is returned whole.
+// A result that nobody annotates otherwise costs no more than the best annotation for it would: where an op cannot go on with a split, the
+// split moves to another dim and stays there, and nothing is gathered. A sum over ranks is returned replicated.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-shard 2>&1 | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 

@@ -1,4 +1,4 @@
-// A weight that holds q, k and v side by side, and a plan that cuts it by columns: each of the three is cut by its own
+// A weight that holds q, k and v side by side, and a plan that splits it by columns: each of the three is split by its own
 // columns, so that every rank has whole heads. Two ranks need one all_reduce, after the output projection, where
 // contiguous columns would have to be gathered first. Each rank stores half of each weight.
 //

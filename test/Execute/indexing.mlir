@@ -17,7 +17,7 @@
 #ooo = #spmd.sharding<#mesh, [{}, {}, {}]>
 
 //--- lookup.mlir
-// Rows are cut: a rank finds what it holds, has zeros elsewhere, and the finds are added up.
+// Rows are split: a rank finds what it holds, has zeros elsewhere, and the finds are added up.
 // CHECK-LABEL: @what_is_found_is_summed
 func.func @what_is_found_is_summed(%t: tensor<16x8xf32, #xy>, %i: tensor<4x2xi64, #oo>) -> tensor<4x2x8xf32, #ooy> {
   // CHECK: nn.gather {{.*}} -> tensor<4x2x4xf32>

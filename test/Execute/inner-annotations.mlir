@@ -1,4 +1,4 @@
-// An annotation for a tensor inside of what would become one op, or inside of a chain of reshapes, keeps it: it is cut as asked.
+// An annotation for a tensor inside of what would become one op, or inside of a chain of reshapes, keeps it: it is split as asked.
 // Without the annotation the op or the chain is fused.
 //
 // RUN: %{each} %s %t "cleave run {} --mesh c=2 --check | FileCheck {} --check-prefix=EQUAL" "cleave shard {} --mesh c=2 --emit canonical | FileCheck {} --check-prefix=FUSED"
@@ -69,7 +69,7 @@ func.func @a_annotation_keeps_merged_dims(%x: tensor<2x3x4x8xf32>) -> (tensor<2x
 #flat = loc(#nn.node<"/flat", "Reshape", ["x"], [["flat"]]>)
 
 //--- back.mlir
-// Merged, and taken apart at once; the annotation is for what is whole again.
+// Merged, and taken apart at once; the annotation is for what is replicated again.
 // RUN: cleave explain %t/back.mlir --mesh c=2 --shard 'back=[c, _, _, _]' back | FileCheck %s --check-prefix=BACK
 // RUN: cleave run %t/back.mlir --mesh c=2 --shard 'back=[c, _, _, _]' --check | FileCheck %s --check-prefix=EQUAL
 // BACK: back: f32[2, 3, 4, 8] [c, _, _, _]

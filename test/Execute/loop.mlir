@@ -38,7 +38,7 @@ func.func @samples_stay_where_they_are(%x: tensor<8x8xf32, #rows>, %n: tensor<i6
 }
 
 //--- hidden.mlir
-// A product over a cut dim: terms of 8x1024 numbers in each of 5 iterations, of which a rank keeps one half and sends the other: 5 * 16,384 bytes.
+// A product over a split dim: terms of 8x1024 numbers in each of 5 iterations, of which a rank keeps one half and sends the other: 5 * 16,384 bytes.
 // CHECK-LABEL: @a_sum_over_ranks_in_each_iteration
 func.func @a_sum_over_ranks_in_each_iteration(%x: tensor<8x1024xf32, #cols>, %w: tensor<1024x1024xf32, #rows>) -> tensor<8x1024xf32> {
   // CHECK: nn.loop count 5 carries(%arg0) captures(%arg1) {spmd.times = 5 : i64} : (tensor<8x512xf32>, tensor<512x1024xf32>) -> tensor<8x512xf32>
@@ -135,7 +135,7 @@ func.func @what_stays_goes_no_way_back(%x: tensor<8x16xf32, #whole>, %z: tensor<
 }
 
 //--- view.mlir
-// A rank's own rows of what is whole are a view with an offset of the rank's, unless ranks meet with it: also where they do so in a loop.
+// A rank's own rows of what is replicated are a view with an offset of the rank's, unless ranks meet with it: also where they do so in a loop.
 // CHECK-LABEL: @ranks_meet_with_what_a_loop_captures
 func.func @ranks_meet_with_what_a_loop_captures(%x: tensor<8x8xf32, #whole>, %z: tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole> {
   // CHECK: %[[T:.*]] = nn.tanh
@@ -170,7 +170,7 @@ func.func @places_are_drawn_through_loops(%table: tensor<1x8xf32>, %ids: tensor<
 }
 
 //--- nested.mlir
-// A loop in a loop, of which the inner one carries what the outer one cuts.
+// A loop in a loop, of which the inner one carries what the outer one splits.
 // CHECK-LABEL: @a_loop_in_a_loop
 func.func @a_loop_in_a_loop(%x: tensor<8x8xf32, #rows>) -> tensor<8x8xf32> {
   // CHECK: nn.loop count 3 {{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -27,7 +27,7 @@ func.func @a_transpose_is_local(%x: tensor<8x16xf32, #xy>) -> tensor<16x8xf32, #
 }
 
 //--- merge.mlir
-// Dims merge locally where only the outer one is cut.
+// Dims merge locally where only the outer one is split.
 // CHECK-LABEL: @a_merge_needs_the_outer_dim_cut
 func.func @a_merge_needs_the_outer_dim_cut(%x: tensor<8x16xf32, #xy>) -> tensor<128xf32, #X> {
   // CHECK: nn.reshape {{.*}} -> tensor<32xf32>
@@ -38,7 +38,7 @@ func.func @a_merge_needs_the_outer_dim_cut(%x: tensor<8x16xf32, #xy>) -> tensor<
 }
 
 //--- split.mlir
-// A cut dim that is split cuts its outer part.
+// Where a sharded dim is split, its outer part stays sharded.
 // CHECK-LABEL: @a_split_is_local
 func.func @a_split_is_local(%x: tensor<8x16xf32, #xy>) -> tensor<8x4x4xf32, #xyo> {
   // CHECK-NEXT: nn.reshape {{.*}} -> tensor<4x2x4xf32>

@@ -1,4 +1,4 @@
-// Norms over cut dims all-reduce their moments, and nothing else.
+// Norms over split dims all-reduce their moments, and nothing else.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 // The same on four ranks of one axis.
@@ -40,7 +40,7 @@ func.func @an_rms_norm_reduces_one_moment(%x: tensor<8x16xf32, #xy>, %s: tensor<
 }
 
 //--- group-norm.mlir
-// Two moments of each of two groups, where the positions of a group are cut.
+// Two moments of each of two groups, where the positions of a group are split.
 // CHECK-LABEL: @a_cut_group_reduces_two_moments
 func.func @a_cut_group_reduces_two_moments(%h: tensor<4x8x16xf32, #xoy>, %c: tensor<8xf32, #o>) -> tensor<4x8x16xf32, #xoy> {
   // CHECK-COUNT-2: spmd.all_reduce sum {{.*}} over {"y"} : tensor<2x2x1x1xf32>

@@ -1,5 +1,5 @@
 // An argument may arrive in terms, as some other program left it: the ranks of a group hold tensors that combine to its
-// value. A linear op takes it as it is; any other waits for the reduction. Constants and parameters are whole, and made
+// value. A linear op takes it as it is; any other waits for the reduction. Constants and parameters are replicated, and made
 // partial where that is asked.
 //
 //   x    8 x 8 x 4 bytes over y=2, in halves over x=2: all_reduce of 128 bytes * 2 * 1 / 2 = 128

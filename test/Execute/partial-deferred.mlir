@@ -1,4 +1,4 @@
-// A product that is asked to be partial keeps its terms: its contracted dim is cut, and the reduction waits until
+// A product that is asked to be partial keeps its terms: its contracted dim is split, and the reduction waits until
 // somebody needs the value whole. Here that is behind a second product, whose result is half as large:
 // 8 x 4 x 4 bytes * 2 * (4 - 1) / 4 = 192, where the first product would take 384.
 //

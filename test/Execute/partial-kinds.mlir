@@ -1,8 +1,8 @@
 // A whole value is made partial for nothing, of any kind; what ends it is what the next annotation says: an all_reduce to be
-// whole, a reduce_scatter to be cut. Over four ranks, 8 x 8 x 4 = 256 bytes:
+// replicated, a reduce_scatter to be split. Over four ranks, 8 x 8 x 4 = 256 bytes:
 //
 //   max to whole    all_reduce        256 * 2 * 3 / 4 = 384
-//   min to cut      reduce_scatter    256 * 3 / 4     = 192
+//   min to split    reduce_scatter    256 * 3 / 4     = 192
 //   max to sum      all_reduce        384: terms of a maximum are no terms of a sum
 //   prod, returned  nothing
 //

@@ -1,4 +1,4 @@
-// Recurrent nets by samples and directions are local; over cut hidden units the state travels in each step, and nothing else.
+// Recurrent nets by samples and directions are local; over split hidden units the state travels in each step, and nothing else.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 

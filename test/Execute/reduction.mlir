@@ -1,4 +1,4 @@
-// Reductions, softmax, searches and scans along cut dims: only statistics travel.
+// Reductions, softmax, searches and scans along split dims: only statistics travel.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-partition | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
 // The same on four ranks of one axis.

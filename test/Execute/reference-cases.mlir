@@ -25,7 +25,7 @@ func.func @column_then_row_needs_one_all_reduce(%x: tensor<2x8x16xf32>, %a: tens
 }
 
 //--- embedding.mlir
-// An embedding cut along the vocabulary: masked lookup and one all-reduce; the table is never gathered.
+// An embedding split along the vocabulary: masked lookup and one all-reduce; the table is never gathered.
 // CHECK-LABEL: @a_cut_vocabulary_costs_one_all_reduce
 func.func @a_cut_vocabulary_costs_one_all_reduce(%w: tensor<64x16xf32, #row>, %i: tensor<2x8xi64>) -> tensor<2x8x16xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
@@ -36,7 +36,7 @@ func.func @a_cut_vocabulary_costs_one_all_reduce(%w: tensor<64x16xf32, #row>, %i
 }
 
 //--- head.mlir
-// The head, cut along the vocabulary too: the logits stay where they are.
+// The head, split along the vocabulary too: the logits stay where they are.
 // CHECK-LABEL: @a_cut_head_is_local
 func.func @a_cut_head_is_local(%x: tensor<2x8x16xf32>, %w: tensor<16x64xf32, #col>) -> tensor<2x8x64xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}
@@ -45,7 +45,7 @@ func.func @a_cut_head_is_local(%x: tensor<2x8x16xf32>, %w: tensor<16x64xf32, #co
 }
 
 //--- loss.mlir
-// Cross entropy over logits cut along the vocabulary: maximum, sum and target logit are all-reduced, one number per
+// Cross entropy over logits split along the vocabulary: maximum, sum and target logit are all-reduced, one number per
 // token each; the logits are never gathered.
 // CHECK-LABEL: @a_loss_never_gathers_the_logits
 func.func @a_loss_never_gathers_the_logits(%x: tensor<2x8x16xf32>, %w: tensor<16x64xf32, #col>, %t: tensor<2x8xi64>) -> tensor<2x8xf32> {
@@ -75,7 +75,7 @@ func.func @grouped_heads_need_nothing_more(%q: tensor<2x8x8x4xf32, #heads>, %k: 
 }
 
 //--- gqa-few.mlir
-// Fewer key/value heads than ranks: two ranks hold the same one, cut over a sub-axis, and nothing is sent.
+// Fewer key/value heads than ranks: two ranks hold the same one, split over a sub-axis, and nothing is sent.
 // CHECK-LABEL: @few_key_heads_are_held_by_several_ranks
 func.func @few_key_heads_are_held_by_several_ranks(%q: tensor<2x8x8x4xf32, #heads>, %k: tensor<2x2x8x4xf32>, %v: tensor<2x2x8x4xf32>) -> tensor<2x8x8x4xf32> {
   // CHECK-NOT: = spmd.{{all|reduce|permute}}

@@ -4,7 +4,7 @@
 // RUN: cleave shard %s --mesh m=4 --shard 'w{q,k,v}=[_, m]' --shard 'wo=[m, _]' --shard 'up=[_, m]' --shard 'down=[m, _]' | FileCheck %s --check-prefix=TENSOR
 // RUN: cleave run %s --mesh m=4 --shard 'w{q,k,v}=[_, m]' --shard 'wo=[m, _]' --shard 'up=[_, m]' --shard 'down=[m, _]' --check | FileCheck %s --check-prefix=EQUAL
 //
-// The same with the sequence cut between the dots: two all-gathers and two reduce-scatters, as many bytes in all.
+// The same with the sequence split between the dots: two all-gathers and two reduce-scatters, as many bytes in all.
 // RUN: cleave shard %s --mesh m=4 --shard '{x,y}=[_, m, _]' --shard 'w{q,k,v}=[_, m]' --shard 'wo=[m, _]' --shard 'up=[_, m]' --shard 'down=[m, _]' | FileCheck %s --check-prefix=SEQUENCE
 // RUN: cleave run %s --mesh m=4 --shard '{x,y}=[_, m, _]' --shard 'w{q,k,v}=[_, m]' --shard 'wo=[m, _]' --shard 'up=[_, m]' --shard 'down=[m, _]' --check | FileCheck %s --check-prefix=EQUAL
 //

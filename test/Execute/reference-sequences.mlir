@@ -1,4 +1,4 @@
-// What attention must send when queries, keys and values are all cut along the sequence. Each case is sharded, runs on all
+// What attention must send when queries, keys and values are all split along the sequence. Each case is sharded, runs on all
 // ranks, and sends the bytes of its formula: n positions, p ranks, e bytes an element, h and g the widths of all query and
 // of all key/value heads.
 //

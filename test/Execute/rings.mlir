@@ -1,4 +1,4 @@
-// Attention over a cut sequence, in a ring where that is asked for: each of keys and values is passed on p - 1 times, and nothing else is sent.
+// Attention over a split sequence, in a ring where that is asked for: each of keys and values is passed on p - 1 times, and nothing else is sent.
 // Evaluated, and as programs on the host and on a CUDA device as this machine plays it. test/Models/Parallel/rings.py tries random shapes.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-shard=attention=ring | FileCheck {}" "cleave run {} --attention=ring --check | FileCheck {} --check-prefix=EQUAL"
@@ -43,7 +43,7 @@ func.func @over_two_axes(%q: tensor<2x4x16x8xf32, #g>, %k: tensor<2x2x16x8xf32, 
 }
 
 //--- megatron.mlir
-// Heads are cut over one axis, as asked for, and tokens go round over the other.
+// Heads are split over one axis, as asked for, and tokens go round over the other.
 // 1 x 2 x 1 x 8 x 8 x 4 bytes.
 // EQUAL: sent by a rank: {{ *}}512 B
 // EQUAL: check result0: ok

@@ -1,4 +1,4 @@
-// What several users need of a value travels once: whole values are gathered once, cheap ops are repeated on them, and two users
+// What several users need of a value travels once: replicated values are gathered once, cheap ops are repeated on them, and two users
 // that want different layouts share what these have in common.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"

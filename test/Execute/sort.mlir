@@ -1,4 +1,4 @@
-// The largest elements along a cut dim: candidates of all ranks where they are few; else the elements move, to another dim that
+// The largest elements along a split dim: candidates of all ranks where they are few; else the elements move, to another dim that
 // is free, or to every rank. The price decides: over 4 ranks k candidates are 3 k (4 + 4) bytes, a gather of n elements 3 n.
 //
 // RUN: %{each} %s %t "cleave-opt {} --spmd-shard | FileCheck {}" "cleave run {} --check | FileCheck {} --check-prefix=EQUAL"
@@ -37,7 +37,7 @@ func.func @many_candidates_are_more_than_the_elements(%x: tensor<256xf32, #x>) -
 }
 
 //--- rows.mlir
-// A whole sort, with rows that nobody cuts: three quarters of a rank's piece go to other ranks, and results stay there.
+// A whole sort, with rows that nobody splits: three quarters of a rank's piece go to other ranks, and results stay there.
 // CHECK-LABEL: @a_sort_moves_to_the_rows
 func.func @a_sort_moves_to_the_rows(%x: tensor<8x256xf32, #ox>) -> (tensor<8x256xf32>, tensor<8x256xi64>) {
   // CHECK-NEXT: spmd.all_to_all {{.*}} (tensor<8x64xf32>) -> tensor<2x256xf32>

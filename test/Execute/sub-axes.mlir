@@ -1,4 +1,4 @@
-// An annotation for a part of an axis: a layer cut along its hidden dim over half of an axis needs one all_reduce over that half,
+// An annotation for a part of an axis: a layer split along its hidden dim over half of an axis needs one all_reduce over that half,
 // as over a whole axis: 12 x 16 x 4 bytes * 2 * (2 - 1) / 2 = 768, less than gathering a weight (16 x 32 x 4 / 2 = 1024).
 //
 // RUN: cleave run %s --mesh a=4 --shard 'up=[_, "a:(1)2"]' --check | FileCheck %s --check-prefix=MAJOR

@@ -1,4 +1,4 @@
-// An axis whose halves cut two dims moves as a whole to a third dim, and back: one all_to_all over 4 ranks each way, of
+// An axis whose halves split two dims moves as a whole to a third dim, and back: one all_to_all over 4 ranks each way, of
 // 2x4x8 f32 = 256 bytes a rank, 3/4 of which are sent.
 //
 // RUN: cleave run %s --check | FileCheck %s

@@ -164,7 +164,7 @@ func.func @terms_are_padded_before_they_are_scattered(%x: tensor<10x8xf32, #term
 }
 
 //--- constants.mlir
-// Constants and positions are cut, too: the last shard of each is filled up.
+// Constants and positions are split, too: the last shard of each is filled up.
 #mesh = #spmd.mesh<["x"=2]>
 #x = #spmd.sharding<#mesh, [{"x"}], uneven>
 // CHECK-LABEL: @constants_and_positions

@@ -62,7 +62,7 @@ def split(build, module, count):
         raise ValueError(told)
     if told[0]:
         raise ValueError(told[0])
-    remark = re.search(r"the slowest takes (\d+) ns, no cuts are faster than (\d+) ns", done.stderr)
+    remark = re.search(r"the slowest takes (\d+) ns, no split is faster than (\d+) ns", done.stderr)
     notes = re.findall(r"stage \d+: (\d+) ops, (\d+) ns", done.stderr)
     if [int(ops) for ops, _ in notes] != told[1]:
         raise ValueError(f"notes say {notes}, the module has {told[1]} ops")

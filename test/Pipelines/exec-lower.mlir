@@ -17,7 +17,7 @@
 #columns = #spmd.sharding<#mesh, [{}, {"model"}]>
 #rows = #spmd.sharding<#mesh, [{"model"}, {}]>
 
-// Two equal layers, cut as columns and rows: their kernels are there once, and every rank runs the same.
+// Two equal layers, split as columns and rows: their kernels are there once, and every rank runs the same.
 // CHECK: module attributes {exec.rank_table = {"model * 8" = array<i64: 0, 8>}, {{.*}}spmd.phase = "ordered"
 // CHECK-LABEL: @main
 // CHECK: exec.run @matmul_add_relu_0

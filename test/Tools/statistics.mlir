@@ -16,7 +16,7 @@
 // CHECK-DAG: {{^ *}}512 exec-plan-memory {{.*}} bytes that are needed at once
 // CHECK-DAG: {{^ *}}3 exec-order {{.*}} commands
 // CHECK-DAG: {{^ *}}1 exec-order {{.*}} collectives and exchanges
-// The terms become whole by one all_reduce, in which each of two ranks sends half of 512 bytes twice.
+// The addends become replicated by one all_reduce, in which each of two ranks sends half of 512 bytes twice.
 // CHECK-DAG: {{^ *}}1 spmd-insert-reshards {{.*}} reshards inserted
 // CHECK-DAG: {{^ *}}1 spmd-insert-reshards {{.*}} operands that take a reshard
 // CHECK-DAG: {{^ *}}1 spmd-partition {{.*}} reshards made collectives

@@ -126,7 +126,7 @@ public:
   /// Precondition: the model is loaded.
   std::vector<std::pair<std::string, std::string>> getFilesRead() const;
 
-  /// How inputs are drawn that nobody gives (Values.h): as the model says before it is cut. Precondition: the model is loaded.
+  /// How inputs are drawn that nobody gives (Values.h): as the model says before it is split. Precondition: the model is loaded.
   const std::map<std::string, int64_t> &getInputRanges() const;
 
   /// How far a model goes that is not compiled: to the program of one device, or of a pipeline to those of its ranks.

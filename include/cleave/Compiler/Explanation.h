@@ -22,7 +22,7 @@ struct CauseStep {
     Output,     ///< an output of the program that has it
     PassedOn,   ///< a value in terms, of which an op makes another one in terms
     Annotation, ///< the end
-    Free,       ///< the end: the axis may cut whatever it can
+    Free,       ///< the end: the axis may split whatever it can
   };
   Kind kind = Kind::Annotation;
   /// `nn.softmax`, the value's name, the output's number, the place of the annotation: `plan.yaml:7:5`.
@@ -47,7 +47,7 @@ struct Alternative {
   double ns = 0;
 };
 
-/// Why axes cut a dim, or why a value is in terms over one.
+/// Why axes split a dim, or why a value is in terms over one.
 struct AxisExplanation {
   /// Nothing: the value is in terms.
   std::optional<unsigned> dim;
@@ -74,7 +74,7 @@ struct ValueExplanation : ShardedValue {
   std::vector<ShardedValue> returned;
   /// One for each chain, dims in order.
   std::vector<AxisExplanation> axes;
-  /// It is whole on every rank; and then, whether an annotation reaches it, and what following that would cost, axis by axis.
+  /// It is replicated on every rank; and then, whether an annotation reaches it, and what following that would cost, axis by axis.
   bool isReplicated = false, isReached = false;
   std::vector<Alternative> alternatives;
   /// Axes of annotations that the op that makes it does not follow.

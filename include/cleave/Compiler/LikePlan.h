@@ -1,6 +1,6 @@
 //===- LikePlan.h - a plan of a style that people know ----------*- C++ -*-===//
 //
-// `CompileOptions::like` asks for it, or `like` of the plan that is given; what an axis then cuts follows from the structure of the model
+// `CompileOptions::like` asks for it, or `like` of the plan that is given; what an axis then splits follows from the structure of the model
 // (Search/Styles.h). The plan is rules: what it says is what a person would have written. By the option no axis is free.
 //
 //===----------------------------------------------------------------------===//

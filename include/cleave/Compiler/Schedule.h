@@ -64,17 +64,17 @@ struct ScheduleResult {
 /// A result, or an error.
 template <typename T> using OrDiagnostic = std::variant<T, Diagnostic>;
 
-/// What a model's stages are cut from, and what its plan says of them.
+/// What a model's stages are split from, and what its plan says of them.
 class StagedModel {
 public:
   /// Loads the model, where it is not loaded yet, and fills in what options leave to the plan: ranks, microbatches, chunks, and the
-  /// schedule, which is the one that runs where the plan names none. `others`: schedules that it will be cut for besides that one. Null after
+  /// schedule, which is the one that runs where the plan names none. `others`: schedules that it will be split for besides that one. Null after
   /// an error, which is among the diagnostics.
   static std::unique_ptr<StagedModel> create(Compilation &compilation, ScheduleOptions &options,
                                              llvm::ArrayRef<std::string> others = {});
   ~StagedModel();
 
-  /// Cuts the model into the stages of `table`, which stand as planned, which then has the channels and costs of the model, in
+  /// Splits the model into the stages of `table`, which stand as planned, which then has the channels and costs of the model, in
   /// nanoseconds and bytes. What I and W take, and what is kept for them: StageGradients.h.
   llvm::Expected<schedule::StageSplit> splitStages(schedule::CostedSchedule &table) const;
 

@@ -50,13 +50,13 @@ llvm::Error writeTensors(llvm::ArrayRef<std::string> names, llvm::ArrayRef<refer
 /// divided by the root of. Integers without an entry are 0 or 1, floats have the fan-in 1.
 using InputRanges = std::map<std::string, int64_t>;
 
-/// Follows the arguments of a whole model, that is not cut yet, to what they are for: integers are below the extent of any dim
+/// Follows the arguments of a whole model, that is not split yet, to what they are for: integers are below the extent of any dim
 /// that they index (found by following them to lookups), 0 to 255 (127 for i8) where they are only cast to another type and are
 /// no mask; weights have their fan-in.
 InputRanges findRanges(mlir::func::FuncOp func);
 
 /// Random arguments: floats normal(0, 1 / fan-in), bool fair coins, integers. Deterministic in `seed`, the global types and
-/// `ranges`, which are those of the whole model: how it is cut, and how far it is, makes no difference.
+/// `ranges`, which are those of the whole model: how it is split, and how far it is, makes no difference.
 /// An argument that the model was imported for a value of has that value, a state that begins as a parameter is that, and what else
 /// an optimizer keeps is not negative, as second moments are not.
 llvm::SmallVector<reference::Tensor> drawInputs(mlir::func::FuncOp func, uint64_t seed, const InputRanges &ranges);

@@ -26,7 +26,7 @@ struct SimpleShardedDimProto {
   int64_t numShards = 0;
 };
 
-/// An axis of a tensor; with several parts it is these fused, and each of them is cut.
+/// An axis of a tensor; with several parts it is these fused, and each of them is split.
 struct ShardedDimProto {
   int64_t axis = 0; ///< a negative one counts from the back
   std::vector<SimpleShardedDimProto> simpleSharding;

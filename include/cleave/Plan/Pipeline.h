@@ -1,6 +1,6 @@
 //===- Pipeline.h - what a plan says of pipelines ---------------*- C++ -*-===//
 //
-// The section `pipeline:` of a plan: which mesh axis is the pipeline, into how many microbatches a batch is cut, where
+// The section `pipeline:` of a plan: which mesh axis is the pipeline, into how many microbatches a batch is split, where
 // stages begin, and which schedule runs them. Read with the plan, which has a place for every error.
 //
 //   pipeline:

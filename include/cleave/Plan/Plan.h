@@ -47,7 +47,7 @@ struct MeshAxis {
   PlanPlace place;
 };
 
-/// An axis that cuts a dim: its text, and how many ranks are along it.
+/// An axis that splits a dim: its text, and how many ranks are along it.
 using SplitAxis = std::pair<std::string, int64_t>;
 
 struct Plan {
@@ -64,16 +64,16 @@ struct Plan {
   std::vector<PlanRule> rules;
   /// Styles whose rules are added to these by the structure of the model: one for all axes, or one for each.
   std::vector<Style> like;
-  /// All rules are uneven, and so is what free axes cut.
+  /// All rules are uneven, and so is what free axes split.
   bool uneven = false;
   std::vector<PlanState> states;
   std::vector<PlanBound> bounds;
-  /// Axes that may cut whatever they can where no rule says otherwise: what takes least time. All of the mesh, or those listed.
+  /// Axes that may split whatever they can where no rule says otherwise: what takes least time. All of the mesh, or those listed.
   bool areAllFree = false;
   std::vector<PlanAxis> free;
   /// Decided by time: `free` is there, and may be empty.
   bool isByTime = false;
-  /// How attention reaches keys of other ranks where its queries are cut.
+  /// How attention reaches keys of other ranks where its queries are split.
   AttentionMethod attention = AttentionMethod::Auto;
   std::optional<PlanPipeline> pipeline;
   /// How the model is trained, where it is asked for (`--train`).
@@ -84,14 +84,14 @@ struct Plan {
   std::string clusterFile; ///< that the plan names, or a name that is known; empty: neither
 
   const MeshAxis *findAxis(llvm::StringRef name) const;
-  /// Axes that values are cut along: all but that of the pipeline.
+  /// Axes that values are split along: all but that of the pipeline.
   std::vector<MeshAxis> getInnerAxes() const;
   bool hasFree() const { return areAllFree || !free.empty(); }
   /// Whether the axis is free; that of the pipeline never is.
   bool isFree(llvm::StringRef axis) const;
   /// Number of ranks along an axis or sub-axis; 1 for an unknown one.
   int64_t getExtent(const PlanAxis &axis) const;
-  /// The axes that cut a dim.
+  /// The axes that split a dim.
   llvm::SmallVector<SplitAxis> getSplits(const PlanDim &dim) const;
 };
 
@@ -150,7 +150,7 @@ llvm::LogicalResult pairStates(const Plan &plan, llvm::ArrayRef<llvm::StringRef>
 /// axis twice in one tensor, devices that are a permutation.
 llvm::LogicalResult checkPlan(const Plan &plan, PlanError &error);
 
-/// Elements of a dim that no cut takes apart: those that share a byte, and those that share a scale.
+/// Elements of a dim that no split takes apart: those that share a byte, and those that share a scale.
 struct Granule {
   int64_t perByte = 1, block = 1;
 };

@@ -1,6 +1,6 @@
 //===- Schedule.h - what each rank of a pipeline does -----------*- C++ -*-===//
 //
-// A model is cut into *stages*, numbered along the graph; a batch into *microbatches*. A *rank* is a coordinate on the
+// A model is split into *stages*, numbered along the graph; a batch into *microbatches*. A *rank* is a coordinate on the
 // pipeline axis. A *schedule* is one ordered list of actions per rank:
 //
 //   rank 0   F0 SEND  F1 SEND           stage 0 runs on rank 0, stage 1 on rank 1

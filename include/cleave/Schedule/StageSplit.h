@@ -1,9 +1,9 @@
-//===- StageSplit.h - where a model is cut into stages ----------*- C++ -*-===//
+//===- StageSplit.h - where a model is split into stages --------*- C++ -*-===//
 //
-// Ops stand in a topological order; S - 1 cuts make S stages of it. The best cuts are those whose slowest stage is
+// Ops stand in a topological order; S - 1 boundaries make S stages of it. The best ones are those whose slowest stage is
 // fastest (`Throughput`), and among these the ones over which the fewest bytes are sent.
 //
-//   ops      a  b  c | d  e | f  g  h        cut positions 3 and 5
+//   ops      a  b  c | d  e | f  g  h        boundaries 3 and 5
 //   time     3  1  4 | 1  5 | 9  2  6        stages 8, 6, 17: the bottleneck is 17
 //
 // Exact over the positions considered (all of them up to `maxPositions`, else in each of as many stretches of equal time
@@ -29,7 +29,7 @@ struct SplitOp {
   int64_t savedBytes = 0, temporaryBytes = 0;
   /// Positions in `SplitProblem::parameterBytes`.
   std::vector<uint32_t> parameters;
-  /// Ops of one cluster are never cut apart; -1: none.
+  /// Ops of one cluster are never split apart; -1: none.
   int32_t cluster = -1;
   /// For messages.
   std::string name;
@@ -101,14 +101,14 @@ struct StageSplit {
   /// Op -> stage; edges go forward, and every stage has an op.
   std::vector<int32_t> stageOf;
   std::vector<StageSummary> stages;
-  /// Bytes that cross each of the S - 1 cuts: values made before it and used behind it, each once.
+  /// Bytes that cross each of the S - 1 boundaries: values made before it and used behind it, each once.
   std::vector<int64_t> crossingBytes;
   /// The slowest stage or link; no split of these ops into S stages is below `boundNs` = max(largest op or cluster,
   /// sum / S); of ranks that differ, the largest on the fastest, and the sum over the sum of the speeds of stages.
   int64_t bottleneckNs = 0, boundNs = 0;
 };
 
-/// The best cuts. Error: more stages than ops that can be cut apart; nothing fits (the least limit with
+/// The best boundaries. Error: more stages than ops that can be split apart; nothing fits (the least limit with
 /// which one of the splits considered would; a limit with which one would, where ranks have several stages); ops
 /// that must stay together have others between them (names them).
 llvm::Expected<StageSplit> splitStages(const SplitProblem &problem, const SplitOptions &options);

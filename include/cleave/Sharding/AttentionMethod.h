@@ -1,6 +1,6 @@
 //===- AttentionMethod.h - how attention reaches keys of others -*- C++ -*-===//
 //
-// What a user may ask for where queries are cut along their sequence, in a plan (`attention: ring`) or as an option.
+// What a user may ask for where queries are split along their sequence, in a plan (`attention: ring`) or as an option.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_ATTENTIONMETHOD_H

@@ -9,7 +9,7 @@
 // has as unit 1/1024 of the time of a byte over the fastest link, and fills in each axis; the shape of the objective stays.
 //
 // A collective over several axes goes through them one after the other, the fastest first: over axes of sizes g1, g2,
-// .. it sends, of every piece that a rank holds in the end (an all_to_all, of every piece that it is cut into),
+// .. it sends, of every piece that a rank holds in the end (an all_to_all, of every piece that it is split into),
 //
 //   all_gather, reduce_scatter, and twice for all_reduce    (g1-1) g2 g3 .. pieces over axis 1, (g2-1) g3 .. over 2, ..
 //   all_to_all                                              (g1-1) pieces over axis 1, (g2-1) g1 over axis 2, ..
@@ -113,7 +113,7 @@ struct CostModel {
   /// Units more for each flop beyond `repetitionSlack` times its share of the split that propagation found: what
   /// propagation splits stays split. Padding is not repetition, hence the slack.
   double perRepeatedFlop = kCostUnitsPerByte / 64.0, repetitionSlack = 1.25;
-  /// Units per byte written beyond the share that propagation found: no reward for cutting pointwise work further.
+  /// Units per byte written beyond the share that propagation found: no reward for splitting pointwise work further.
   double perExtraWrite = kCostUnitsPerByte / 256.0;
   /// Units per byte of its activations that a contraction pays for leaving its uncontested factor: context parallelism
   /// stays what was asked for.
@@ -128,7 +128,7 @@ struct CostModel {
 
   /// On reshards next to a fallback, which must save something.
   Surcharge fallbackSurcharge = 10;
-  /// On reshards next to an axis cut in two although it fits. Without it, halves of an axis are as good as the whole,
+  /// On reshards next to an axis split in two although it fits. Without it, halves of an axis are as good as the whole,
   /// and the solver looks at each.
   Surcharge tornSurcharge = 25;
   /// On reshards of a parameter that was asked to be split, to an op where nothing else brings its axis: Megatron stays

@@ -1,6 +1,6 @@
-//===- Mesh.h - a mesh cut into atoms ---------------------------*- C++ -*-===//
+//===- Mesh.h - a mesh split into atoms -------------------------*- C++ -*-===//
 //
-// Every mesh axis is cut into *atoms*, its prime factors, major first:
+// Every mesh axis is split into *atoms*, its prime factors, major first:
 //
 //   axis      x = 4     y = 6     z = 1
 //   atoms     2  2      2  3      (none)
@@ -8,7 +8,7 @@
 //
 // A whole axis or a sub-axis is then a run of atoms, and everything that decides about shardings works on lists of
 // atoms. Where a plan names a sub-axis that the ascending primes would not show (the digit (3)2 of an axis of 6), the
-// mesh is built with that sub-axis as an annotation, and the axis is cut as 3, 2 instead.
+// mesh is built with that sub-axis as an annotation, and the axis is split as 3, 2 instead.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_MESH_H
@@ -40,7 +40,7 @@ struct SubAxis {
   }
 };
 
-/// A mesh by its axis sizes, cut into atoms. At most 255 atoms, which is far beyond any mesh of 64-bit size.
+/// A mesh by its axis sizes, split into atoms. At most 255 atoms, which is far beyond any mesh of 64-bit size.
 class AtomMesh {
 public:
   /// The mesh without annotations. Precondition: all sizes >= 1.

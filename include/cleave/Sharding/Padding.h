@@ -14,7 +14,7 @@ namespace cleave::spmd {
 struct Padding {
   int64_t bytes = 0, heldBytes = 0;
 
-  /// Adds a tensor of `globalBytes` that is cut into `shards`, of which each of `ranks`, a multiple of them, holds one, of `localBytes`.
+  /// Adds a tensor of `globalBytes` that is split into `shards`, of which each of `ranks`, a multiple of them, holds one, of `localBytes`.
   /// All shards together hold each element once.
   void add(int64_t ranks, int64_t shards, int64_t localBytes, int64_t globalBytes) {
     bytes += ranks * localBytes - ranks / shards * globalBytes;

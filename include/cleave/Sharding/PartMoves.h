@@ -1,6 +1,6 @@
 //===- PartMoves.h - parts of a concatenation to their places ---*- C++ -*-===//
 //
-// Some values are each cut into shards along one dim, over the same ranks, and what is wanted is a shard of all of them put
+// Some values are each split into shards along one dim, over the same ranks, and what is wanted is a shard of all of them put
 // one behind the other:
 //
 //   rank                 0       1

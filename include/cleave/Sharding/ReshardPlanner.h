@@ -101,7 +101,7 @@ int64_t exchangeBytes(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64
 /// Other ranks that one sends to then, or gets from, at most. As fast.
 int64_t exchangePeers(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, const State &from, const State &to);
 
-/// The atoms that a step of this kind moves, ascending: those that change their place, and of an exchange all that cut a dim which
+/// The atoms that a step of this kind moves, ascending: those that change their place, and of an exchange all that split a dim which
 /// changes.
 AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &before, const State &after);
 

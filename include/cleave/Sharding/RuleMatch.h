@@ -2,7 +2,7 @@
 //
 // After reshards are inserted, the states of an op's operands and results must be what one choice per atom gives. The
 // choices are not written down anywhere: they are read off the states here, which proves that there are some, and gives
-// the partitioner what it needs, the atoms that cut each factor.
+// the partitioner what it needs, the atoms that split each factor.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_SHARDING_RULEMATCH_H
@@ -14,7 +14,7 @@
 namespace cleave::spmd {
 
 struct RuleMatch {
-  /// Per factor the atoms that cut it, major to minor.
+  /// Per factor the atoms that split it, major to minor.
   llvm::SmallVector<AtomList, 6> splits;
   /// Per atom the index of its choice; 0 where it does nothing.
   llvm::SmallVector<unsigned, 8> choices;
@@ -27,8 +27,8 @@ std::optional<RuleMatch> matchRule(const AtomMesh &mesh, const ShardingRule &rul
                                    llvm::ArrayRef<const State *> operands, llvm::ArrayRef<const State *> results,
                                    std::string &error);
 
-/// True if ranks need nothing of each other for a dim that slides although its result is cut: by other atoms than the input, which is a
-/// choice of its own. \param input, result what cuts the two.
+/// True if ranks need nothing of each other for a dim that slides although its result is split: by other atoms than the input, which is a
+/// choice of its own. \param input, result what splits the two.
 bool areApart(const ShardingRule &rule, const SlidingDim &slide, const AtomList &input, const AtomList &result);
 
 } // namespace cleave::spmd

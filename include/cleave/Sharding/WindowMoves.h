@@ -1,6 +1,6 @@
 //===- WindowMoves.h - who gives whom what of its edges ---------*- C++ -*-===//
 //
-// A dim is cut into shards, one after the other, and each rank wants an interval of it that moves on by a step from rank
+// A dim is split into shards, one after the other, and each rank wants an interval of it that moves on by a step from rank
 // to rank: its own piece with the edges of its neighbors, or another piece. What lies beyond the ends of the dim comes
 // from nobody, or is the nearest position that there is, or goes on at the other end.
 //
@@ -39,7 +39,7 @@ struct DimWindow {
   int64_t first = std::numeric_limits<int64_t>::min(), end = std::numeric_limits<int64_t>::max();
   int64_t takers = std::numeric_limits<int64_t>::max();
 
-  /// A dim that is not cut, and that each rank wants as it is.
+  /// A dim that is not split, and that each rank wants as it is.
   static DimWindow whole(int64_t extent) { return {extent, 1, 0, 0, extent}; }
   /// Where the interval of a piece begins.
   int64_t startOf(int64_t piece) const { return piece * step + low; }

@@ -90,7 +90,7 @@ public:
   ~JointTables();
 
   const JointGraph &getGraph() const { return graph; }
-  /// Units for what there is in any case: kernels other than those of products start however ops are cut.
+  /// Units for what there is in any case: kernels other than those of products start however ops are split.
   int64_t getConstant() const { return constant; }
   /// Bytes that a rank stores at least of parameters whose storage is not decided.
   int64_t getFixedBytes() const { return fixedBytes; }

@@ -11,7 +11,7 @@
 //   problem.addOutput(y);
 //
 // A value that no op makes is an input. Ops without operands (constants, loads of parameters, iota) belong into the
-// problem as inputs too, not as ops. An input without an annotation is *free*: any user cuts it for nothing, and how it is
+// problem as inputs too, not as ops. An input without an annotation is *free*: any user splits it for nothing, and how it is
 // stored follows from its users.
 //
 //===----------------------------------------------------------------------===//
@@ -84,13 +84,13 @@ public:
   /// Nor is that dim of an input.
   void keepInputEven(ValueId value, int32_t dim) { values[value].evenDim = dim; }
   void keepOutputEven(OutputId output, int32_t dim) { outputs[output].evenDim = dim; }
-  /// The atom may cut whatever its size divides and a rule can cut, also where no annotation brings it; `isUneven`: and what it does not
+  /// The atom may split whatever its size divides and a rule can split, also where no annotation brings it; `isUneven`: and what it does not
   /// divide, as that of an uneven annotation.
   void setFree(AtomId atom, bool isUneven = false);
   /// How an input is stored is decided with all else: it costs memory, and what users want otherwise is resharded. Without it an input
   /// that has no annotation is stored as its users have in common. Precondition: it has no annotation.
   void decideStorage(ValueId input) { values[input].isStorageDecided = true; }
-  /// Nothing but an annotation cuts this dim of an input.
+  /// Nothing but an annotation splits this dim of an input.
   void keepInputDim(ValueId input, int32_t dim) { values[input].keptDim = dim; }
   /// The next call finds the output in the input, so both have one state. Precondition: the input's storage is decided, and the output has
   /// no annotation.
@@ -100,7 +100,7 @@ public:
   /// Preconditions: operands are inputs or results of earlier ops; results are new; one of each per tensor of the rule,
   /// with its rank.
   OpId addOp(RuleId rule, llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<ValueId> results);
-  /// An axis that annotations bring to `factor` of the op cuts nothing else of it.
+  /// An axis that annotations bring to `factor` of the op splits nothing else of it.
   void hold(OpId op, FactorId factor) { ops[op].held = factor; }
   /// Makes a value that is `operand` in the state that its annotation asks for (`spmd.constrain`): an op whose operand and
   /// result always have the same state. Precondition: both have one shape; `result` gets an annotation.
@@ -110,7 +110,7 @@ public:
   OutputId addOutput(ValueId value, const Annotation *annotation = nullptr);
 
   const AtomMesh &getMesh() const { return mesh; }
-  /// True if the atom may cut what it does not divide: some uneven annotation has it.
+  /// True if the atom may split what it does not divide: some uneven annotation has it.
   bool mayBeUneven(AtomId atom) const { return llvm::is_contained(unevenAtoms, atom); }
   llvm::ArrayRef<AtomId> getUnevenAtoms() const { return unevenAtoms; }
   llvm::ArrayRef<AtomId> getFreeAtoms() const { return freeAtoms; }

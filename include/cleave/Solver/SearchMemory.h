@@ -22,7 +22,7 @@ class SearchMemory {
 public:
   /// What was decided of an equal problem with equal options; null: nothing is known. Valid until something is kept.
   const Decision *find(const Problem &problem, const SolverOptions &options) const;
-  /// Of what only some factors may be cut, or is traced, nothing is kept. The oldest decisions go first.
+  /// Of what only some factors may be split, or is traced, nothing is kept. The oldest decisions go first.
   void keep(const Problem &problem, const SolverOptions &options, const Decision &decision);
   /// What reshards cost on this mesh, for all who plan there by these costs.
   std::shared_ptr<PlannedCosts> costsOn(const AtomMesh &mesh, const CostModel &costs);

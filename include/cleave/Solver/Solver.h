@@ -5,7 +5,7 @@
 //   passes       one mesh axis at a time, all else fixed: the exact minimum over the whole graph (Elimination.h)
 //
 // Passes repeat until nothing improves, first with the candidates that follow from the annotations, then also with those
-// that give way to a conflict (fallbacks). Annotations of a lower priority number are decided first, and what they cut stays.
+// that give way to a conflict (fallbacks). Annotations of a lower priority number are decided first, and what they split stays.
 //
 //   Solver solver(problem);
 //   if (!solver.solve()) report(solver.getErrors());
@@ -51,7 +51,7 @@ struct SolverOptions {
   double perStoredByte = 0;
   /// Units per byte that a rank reads and writes at each op: what passes through memory is alive there.
   double perValueByte = 0;
-  /// True for factors of ops that free atoms may cut. Null: all.
+  /// True for factors of ops that free atoms may split. Null: all.
   std::function<bool(OpId, FactorId)> maySplit;
   /// What other searches found out, and this one adds to; null: nothing is known.
   std::shared_ptr<SearchMemory> memory;
@@ -61,11 +61,11 @@ struct SolverOptions {
 /// Why an atom that an annotation brings to an op does nothing there, or not what the annotation asks for.
 struct ForcedReplication {
   enum class Reason {
-    NoChoice,    ///< the op cannot be cut along this factor; see `ShardingRule::mustReplicate`
+    NoChoice,    ///< the op cannot be split along this factor; see `ShardingRule::mustReplicate`
     NotDividing, ///< the atom does not divide the factor
-    AxisTaken,   ///< the factor, or one more major in the same dim, is cut by other axes
+    AxisTaken,   ///< the factor, or one more major in the same dim, is split by other axes
     Dearer,      ///< possible, but `extraBytes` more on the wire if only this op did it
-    Moved,       ///< the op cannot be cut along this factor; the atom cuts another one, so operands are resharded
+    Moved,       ///< the op cannot be split along this factor; the atom splits another one, so operands are resharded
   };
   OpId op = kNone;
   FactorId factor = 0;
@@ -111,7 +111,7 @@ struct CauseLink {
     Value,      ///< dim `factor` of value number `id`
     Output,     ///< dim `factor` of output number `id`
     Annotation, ///< the end: `id` is the annotation's CauseId
-    Free,       ///< the end: the atom may cut whatever it can (`Problem::setFree`)
+    Free,       ///< the end: the atom may split whatever it can (`Problem::setFree`)
   };
   Kind kind = Kind::Annotation;
   uint32_t id = kNone;
@@ -161,7 +161,7 @@ public:
   /// Precondition: `solve` returned true.
   const Decision &getDecision() const;
 
-  /// The atoms that annotations bring to a factor of an op, whether or not they cut it.
+  /// The atoms that annotations bring to a factor of an op, whether or not they split it.
   AtomList getReached(OpId op, FactorId factor) const;
   /// How `atom` came to `factor` of `op`: the op first, an annotation last. Empty if it did not come.
   std::vector<CauseLink> explain(OpId op, FactorId factor, AtomId atom) const;

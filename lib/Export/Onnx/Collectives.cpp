@@ -28,7 +28,7 @@ using spmd::ReductionKind;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Digits of ranks, each of a dim where they cut one.
+/// Digits of ranks, each of a dim where they split one.
 struct Digits {
   SmallVector<int64_t> dims, extents, strides;
   std::vector<std::string> axes;
@@ -206,7 +206,7 @@ static Written writeWindow(spmd::WindowOp op, GraphBuilder &out) {
                                     : op.getWraps()    ? "wrap"
                                     : op.getReflects() ? "reflect"
                                                        : "nearest");
-  // Of dims that nobody cuts nothing is missing, whatever stands there.
+  // Of dims that nobody splits nothing is missing, whatever stands there.
   if (std::optional<ArrayRef<int64_t>> missing = op.getMissing()) {
     SmallVector<int64_t> counted(*missing);
     for (auto [count, axes] : llvm::zip_equal(counted, op.getDims()))

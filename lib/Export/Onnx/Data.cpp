@@ -25,7 +25,7 @@ static Written writeConstant(nn::ConstantOp op, GraphBuilder &out) {
   return out.constant(value);
 }
 
-/// The file that a rank's shard is cut from by its own place on the mesh.
+/// The file that a rank's shard is split from by its own place on the mesh.
 static Written writeLoad(nn::LoadOp op, GraphBuilder &out) {
   Attribute shard = op.getShardingAttr();
   auto sharding = dyn_cast_if_present<spmd::ShardingAttr>(shard);

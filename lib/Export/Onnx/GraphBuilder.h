@@ -74,7 +74,7 @@ struct TensorInfo {
 
 /// A graph and what its file says of it.
 struct OnnxGraph {
-  /// All ranks. Of a pipeline an axis is stages, along which shardings cut nothing: they are of the mesh without it.
+  /// All ranks. Of a pipeline an axis is stages, along which shardings split nothing: they are of the mesh without it.
   spmd::MeshAttr mesh;
   std::optional<unsigned> pipelineAxis;
   /// Of a pipeline: whose program it is along that axis.

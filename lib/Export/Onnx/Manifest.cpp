@@ -1,6 +1,6 @@
 //===- Manifest.cpp - what exported files say of themselves ---------------===//
 //
-// Whoever runs the files has to know which is whose, how to cut inputs and how to put outputs together. The words are those of
+// Whoever runs the files has to know which is whose, how to split inputs and how to put outputs together. The words are those of
 // docs/report.md: they are added to, and never changed.
 //
 //===----------------------------------------------------------------------===//
@@ -78,7 +78,7 @@ static std::vector<Port> getOutputs(const OnnxGraph &graph, func::FuncOp func) {
   return ports;
 }
 
-/// `[4, 16] [data, _]`: the whole shape, and how it is cut, in the words of plans.
+/// `[4, 16] [data, _]`: the whole shape, and how it is split, in the words of plans.
 static std::string describe(const Port &port) {
   std::string text = llvm::interleaved_array(port.global.getShape()).str();
   return port.sharding ? text + " " + spmd::formatSharding(port.sharding) : text;
@@ -102,7 +102,7 @@ static void writeAxes(llvm::json::OStream &json, ArrayRef<spmd::AxisAttr> axes) 
   json.array([&] { llvm::for_each(axes, [&](spmd::AxisAttr axis) { json.value(spmd::formatAxis(axis)); }); });
 }
 
-/// Element types by their number in onnx.proto; of each dim the axes that cut it, major to minor.
+/// Element types by their number in onnx.proto; of each dim the axes that split it, major to minor.
 static void write(llvm::json::OStream &json, const Port &port) {
   json.object([&] {
     json.attribute("name", port.name);

@@ -17,7 +17,7 @@ struct ExportedFile {
 bool isCollective(const Node &node);
 /// The domains of all nodes, each with its version.
 std::vector<std::pair<std::string, int64_t>> getDomains(const OnnxGraph &graph);
-/// What a model's file says besides, the same in all files: the mesh, and how inputs and outputs are cut.
+/// What a model's file says besides, the same in all files: the mesh, and how inputs and outputs are split.
 std::vector<std::pair<std::string, std::string>> getProperties(const OnnxGraph &graph, mlir::func::FuncOp func);
 /// `export.json` (docs/report.md).
 void writeManifest(llvm::ArrayRef<ExportedProgram> programs, llvm::ArrayRef<ExportedFile> files, llvm::raw_ostream &os);

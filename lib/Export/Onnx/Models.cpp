@@ -1,7 +1,7 @@
 //===- Models.cpp - a graph as the files of all ranks ---------------------===//
 //
 // Two ranks have equal models if they have equal places in all groups that an initializer asks about: with `data=2, model=2`, and
-// weights that are cut over `model` alone, ranks 0 and 2 share a file, and 1 and 3.
+// weights that are split over `model` alone, ranks 0 and 2 share a file, and 1 and 3.
 //
 //   rank-0.onnx  rank-0.data  rank-1.onnx  rank-1.data  export.json
 //

@@ -1,6 +1,6 @@
 //===- Normalization.cpp - norms over dims, channels and groups -----------===//
 //
-// What has an op stays one op, whatever its decomposition in the standard: a norm of one piece can be cut, fused and
+// What has an op stays one op, whatever its decomposition in the standard: a norm of one piece can be split, fused and
 // lowered as such. Statistics that a model asks for as further outputs are computed beside it. Training mode is spelled
 // out, as it updates statistics.
 //

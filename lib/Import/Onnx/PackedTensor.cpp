@@ -2,7 +2,7 @@
 //
 //   bytes ui8 [k, n / 2] ─▶ reshape [k, n / 2, 1] ─▶ shift right by [0, 4] ─▶ cast bits, i4 [k, n / 2, 2] ─▶ reshape i4 [k, n]
 //
-// All of these have rules: cutting n cuts bytes, and where it would cut one of them the bytes stay whole.
+// All of these have rules: splitting n splits bytes, and where it would split one of them the bytes stay replicated.
 //
 //===----------------------------------------------------------------------===//
 #include "PackedTensor.h"

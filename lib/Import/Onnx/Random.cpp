@@ -3,7 +3,7 @@
 // The generator is Philox2x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011): ten
 // rounds of a 32-bit product and exclusive ors, on a counter, under a key. The counter of an element is its place in the
 // tensor in row-major order, made of iotas; so each rank computes the elements of its shard and no other, and they are
-// the same however the tensor is cut. It is written in i64 ops, whose products wrap; what is above 32 bits is masked off.
+// the same however the tensor is split. It is written in i64 ops, whose products wrap; what is above 32 bits is masked off.
 //
 // The key is made of `seed`: its 32 bits as a float, or of an integer the lower ones; of a node without one, of the name
 // of its first output.

@@ -1,7 +1,7 @@
 //===- Recurrence.cpp - LSTM, GRU and RNN ---------------------------------===//
 //
-// ONNX has the gates of a direction one behind the other in a dim; here they are a dim of their own, so that a cut of the
-// hidden dim cuts all gates alike. What the input alone says of all steps is one product:
+// ONNX has the gates of a direction one behind the other in a dim; here they are a dim of their own, so that a split of the
+// hidden dim splits all gates alike. What the input alone says of all steps is one product:
 //
 //   x [t, b, i], reversed for a direction from the end ── einsum with W [d, g, h, i], + bias ──▶ projected [t, d, b, g, h]
 //   nn.recurrence ──▶ y [t, d, b, h], reversed likewise

@@ -70,7 +70,7 @@ static void importLength(NodeContext &node) {
   node.result(0, node.scalar(node.getBuilder().getI64Type(), double(node.sequence(0).size())));
 }
 
-/// Without sizes each position is a part; one size cuts as many parts of it as there are, and what is left; a list is what
+/// Without sizes each position is a part; one size splits as many parts of it as there are, and what is left; a list is what
 /// parts have.
 static void importSplitToSequence(NodeContext &node) {
   Value input = node.operand(0);

@@ -1,7 +1,7 @@
 //===- RankWriter.cpp - the program of a rank, written lane by lane -------===//
 //
 // Counts F and B (or I) per lane; W is due in the order of the I's. An action without its operand would be a table that
-// nobody can run, so that it is left out: cut schedules need no second formula.
+// nobody can run, so that it is left out: split schedules need no second formula.
 //
 //===----------------------------------------------------------------------===//
 #include "Generators.h"

@@ -188,7 +188,7 @@ int64_t countBytes(llvm::StringRef text, spmd::CostModel costs) {
   return compilation.makeReport()->getWireBytes();
 }
 
-// Sums over both axes, wanted cut over one: scattered first, half of it is reduced over the other. Where beginning a
+// Sums over both axes, wanted split over one: scattered first, half of it is reduced over the other. Where beginning a
 // collective is dear, one all_reduce of everything is better, though it sends half as much again.
 TEST(CompilationTest, plansByTheCostsThatItDecidedBy) {
   constexpr llvm::StringLiteral kSums = R"(

@@ -271,7 +271,7 @@ TEST_F(DeviceScattersTest, EqualUpdatesOfWideRows) {
       }
 }
 
-/// As many blocks as many rows are cut into.
+/// As many blocks as many rows are split into.
 TEST_F(DeviceScattersTest, EqualUpdatesOfManyRows) {
   for (const char *kind : {"set", "add", "max"}) {
     Scatter s{kind, "f32", {70000}, {3000, 1}, {3000}, std::nullopt};

@@ -97,7 +97,7 @@ TEST(ClusterFile, NamedOnes) {
   EXPECT_EQ(named["cpu-threads"].getNumDevices(), 0);
 }
 
-// Without one, times are those that stages have always been cut by.
+// Without one, times are those that stages have always been split by.
 TEST(ClusterFile, TheDefault) {
   Cluster cluster;
   EXPECT_EQ(cluster.device.getFlopsPerNs("bf16"), 47000);

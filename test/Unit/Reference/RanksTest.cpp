@@ -192,7 +192,7 @@ TEST_F(RanksTest, SixteenBitSumsRoundOnce) {
 // Whole programs
 //===----------------------------------------------------------------------===//
 
-/// A row-parallel product: x [2, 4] and w [4, 2] cut along the dim they share.
+/// A row-parallel product: x [2, 4] and w [4, 2] split along the dim they share.
 const char *kRowParallel = R"(
   #m = #spmd.mesh<["x"=2]>
   module attributes {spmd.mesh = #m} {

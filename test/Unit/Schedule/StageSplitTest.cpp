@@ -1,4 +1,4 @@
-// Splits against a search over all cuts, and the bottlenecks of shared fact sheets: exact min-max partitions of rows.
+// Splits against a search over all splits, and the bottlenecks of shared fact sheets: exact min-max partitions of rows.
 #include "cleave/Schedule/StageSplit.h"
 #include "gtest/gtest.h"
 #include <random>
@@ -78,7 +78,7 @@ struct Generator {
     options.latencyNs = static_cast<double>(draw(0, 2));
     options.bytesPerNs = draw(0, 1) ? 4 : 0;
     options.overlapsSends = draw(0, 1);
-    // Relayed, what crosses a cut is what its link carries: the search's terms are the description's.
+    // Relayed, what crosses a split is what its link carries: the search's terms are the description's.
     options.relays = true;
     for (size_t stage = 0; stage < options.placement.size(); ++stage)
       options.inFlight.push_back(draw(1, 3));
@@ -102,7 +102,7 @@ std::pair<int64_t, int64_t> rate(const SplitOptions &options, const StageSplit &
 }
 } // namespace
 
-/// The best of all cuts of the ops as they stand; nothing if none fits.
+/// The best of all splits of the ops as they stand; nothing if none fits.
 static std::optional<std::pair<int64_t, int64_t>> searchAll(const SplitProblem &problem, const SplitOptions &options) {
   std::optional<std::pair<int64_t, int64_t>> best;
   for (uint32_t mask = 0; mask < 1u << (problem.ops.size() - 1); ++mask) {
@@ -148,7 +148,7 @@ TEST(StageSplitTest, EqualsASearchOverAllSplits) {
   EXPECT_GT(refused, 100);
 }
 
-// Ranks of other speeds and memories: as good as the best of all cuts, none of which is below the bound; where none fits, none is found.
+// Ranks of other speeds and memories: as good as the best of all splits, none of which is below the bound; where none fits, none is found.
 TEST(StageSplitTest, EqualsASearchOverAllSplitsOfUnlikeRanks) {
   int found = 0, refused = 0;
   for (unsigned seed = 0; seed < 3000; ++seed) {
@@ -257,7 +257,7 @@ TEST(StageSplitTest, KeepsOpsOnOneRankWherePlacementComesBack) {
 }
 
 TEST(StageSplitTest, FinishesABranchBeforeTheNextWhereThatIsBetter) {
-  // Two branches of three, written in turns: a cut between them carries both unless one is finished first.
+  // Two branches of three, written in turns: a split between them carries both unless one is finished first.
   SplitProblem problem = makeChain({1, 1, 1, 1, 1, 1, 1, 1});
   problem.values = {{1, 0, {1, 2}, "x"}, {50, 1, {3}, "a1"}, {50, 2, {4}, "b1"}, {50, 3, {5}, "a2"},
                     {50, 4, {6}, "b2"},  {50, 5, {7}, "a3"}, {50, 6, {7}, "b3"}};

@@ -107,7 +107,7 @@ TEST(CostModelTest, LinksThatAreNotListed) {
   EXPECT_EQ(CostModel().toBytes(3 * kCostUnitsPerByte + 1), 3);
 }
 
-// Sums over both axes, wanted cut over one of them: scattered first, only half of it is reduced over the other. Where
+// Sums over both axes, wanted split over one of them: scattered first, only half of it is reduced over the other. Where
 // beginning a collective is dear, one all_reduce of everything is better, though it sends half as much again.
 TEST(CostModelTest, LatencyMakesOneCollectiveOfTwo) {
   AtomMesh mesh({2, 2});
@@ -120,7 +120,7 @@ TEST(CostModelTest, LatencyMakesOneCollectiveOfTwo) {
   EXPECT_EQ(one.bytes, 2 * 3 * 256 / 4);
 }
 
-// [x|-] to [y|-]: cut over y within each half of x, then gathered over x; only links of x are used. An exchange would
+// [x|-] to [y|-]: split over y within each half of x, then gathered over x; only links of x are used. An exchange would
 // send as much, but over both axes.
 TEST(CostModelTest, ASlowAxisIsLeftAlone) {
   AtomMesh mesh({2, 2});

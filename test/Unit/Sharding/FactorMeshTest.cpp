@@ -1,6 +1,6 @@
 //===- FactorMeshTest.cpp - a mesh for lists of shards --------------------===//
 //
-// Meshes are found back from what their axes cut; lists that no axes make are refused.
+// Meshes are found back from what their axes split; lists that no axes make are refused.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Sharding/FactorMesh.h"
@@ -59,7 +59,7 @@ TEST(FactorMesh, RefusesWhatNoAxesMake) {
   EXPECT_EQ(factorMesh(4, {{{0, 0, 0, 0}, 2}}), std::nullopt);
 }
 
-/// Any mesh and any cuts: the axes that are found make the same lists.
+/// Any mesh and any splits: the axes that are found make the same lists.
 TEST(FactorMesh, ServesRandomMeshes) {
   std::mt19937 random(7);
   size_t compared = 0;

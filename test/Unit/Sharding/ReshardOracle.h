@@ -27,7 +27,7 @@ public:
   ExhaustiveSearch(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
 
   const std::vector<State> &states() const { return nodes; }
-  /// Least units from state number `source` to every state, by ways on which no dim is ever newly cut over an atom of
+  /// Least units from state number `source` to every state, by ways on which no dim is ever newly split over an atom of
   /// `forbidden` while that atom holds copies.
   std::vector<int64_t> distancesFrom(size_t source, llvm::ArrayRef<AtomId> forbidden = {}) const;
 

@@ -51,7 +51,7 @@ bool hasMergeableSteps(const ReshardPlan &plan) {
   return false;
 }
 
-// Without help from idle atoms the search may not newly cut an atom that both ends leave whole.
+// Without help from idle atoms the search may not newly split an atom that both ends leave whole.
 AtomList idleOnBothSides(const AtomMesh &mesh, const State &from, const State &to) {
   AtomList idle;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)

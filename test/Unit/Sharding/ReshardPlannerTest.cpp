@@ -76,8 +76,8 @@ TEST(ReshardPlannerTest, SwappedAxesAreOnePermute) {
   EXPECT_EQ(plan.bytes, 16);
 }
 
-// What an all_to_all sets free is cut before the next collective: x cannot take its place in dim 0 while z is there,
-// and then does, so that y is gathered in halves. N = 64: half of 16, then 8. Cutting x elsewhere first costs a
+// What an all_to_all sets free is split before the next collective: x cannot take its place in dim 0 while z is there,
+// and then does, so that y is gathered in halves. N = 64: half of 16, then 8. Splitting x elsewhere first costs a
 // collective.
 TEST(ReshardPlannerTest, SlicesAreTakenBehindAnAllToAll) {
   Planned plan = planOn({2, 2, 2}, {4, 4, 4}, makeState({{2}, {}, {1}}), makeState({{0}, {2}, {}}));
@@ -113,7 +113,7 @@ TEST(ReshardPlannerTest, ReversedAxesOfOneDimAreOnePermute) {
   EXPECT_EQ(plan.bytes, 16);
 }
 
-// [x|-] to [-|y]: cut before gathering. N/4 each, x of 2 gathers N/4 from the other.
+// [x|-] to [-|y]: split before gathering. N/4 each, x of 2 gathers N/4 from the other.
 TEST(ReshardPlannerTest, SlicesComeBeforeGathers) {
   Planned plan = planOn({2, 2}, {8, 8}, makeState({{0}, {}}), makeState({{}, {1}}));
   EXPECT_EQ(plan.steps, R"(slice [x, y], all_gather [_, y])");
@@ -156,7 +156,7 @@ TEST(ReshardPlannerTest, BlockedAxisIsExchangedRatherThanGathered) {
   EXPECT_EQ(plan.bytes, 2 * 16 - 8);
 }
 
-// All of 4 x 4: gathering x would send 48; cut over y first, every rank has 4, sends it on and gathers 12.
+// All of 4 x 4: gathering x would send 48; split over y first, every rank has 4, sends it on and gathers 12.
 TEST(ReshardPlannerTest, ReplacedAxisIsSplitFirst) {
   Planned plan = planOn({4, 4}, {64}, makeState({{0, 1}}), makeState({{2, 3}}));
   EXPECT_EQ(plan.steps, R"(slice [[x, y]], exchange [y])");
@@ -181,7 +181,7 @@ TEST(ReshardPlannerTest, SeveralAxesScatterInOneReduceScatter) {
   EXPECT_EQ(plan.bytes, 48); // 3/4 of 64
 }
 
-// What the target does not cut is reduced on the smaller shard that the other axis leaves.
+// What the target does not split is reduced on the smaller shard that the other axis leaves.
 TEST(ReshardPlannerTest, ScatterComesBeforeAllReduce) {
   Planned plan = planOn({2, 4}, {8, 8}, makeState({{}, {}}, {0, 1, 2}), makeState({{0}, {}}));
   EXPECT_EQ(plan.steps, R"(reduce_scatter [x, _] partial(y: sum), all_reduce [x, _])");

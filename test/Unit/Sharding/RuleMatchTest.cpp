@@ -77,7 +77,7 @@ TEST_F(RuleMatchTest, RefusesWhatNoChoiceDoes) {
   // A maximum of products is not the product of maxima.
   EXPECT_FALSE(match(einsum(), {state({{}, {}}, {2}, ReductionKind::Max), state({{}, {}})},
                      {state({{}, {}}, {2}, ReductionKind::Max)}));
-  // A cut contracting dim leaves partial sums, whether the result says so or not.
+  // A split contracting dim leaves partial sums, whether the result says so or not.
   EXPECT_FALSE(match(einsum(), {state({{}, {2}}), state({{2}, {}})}, {state({{}, {}})}));
   EXPECT_EQ(error, "no choice of the op's sharding rule gives these shardings of operands and results over one axis");
   // Nothing makes a whole product partial.
@@ -96,7 +96,7 @@ TEST_F(RuleMatchTest, MajorFactorsFillFirst) {
   ASSERT_TRUE(result) << error;
   EXPECT_EQ(result->splits[0], (AtomList{0, 1}));
   EXPECT_EQ(result->splits[1], (AtomList{2, 3}));
-  // The major factor is half full: nothing may cut the minor one.
+  // The major factor is half full: nothing may split the minor one.
   EXPECT_FALSE(match(split(), {state({{0, 3}})}, {state({{0}, {3}})}));
   EXPECT_EQ(error, "operand 0 splits a dim into pieces that the op cannot take");
   EXPECT_TRUE(match(split(), {state({{2}})}, {state({{2}, {}})})) << error;

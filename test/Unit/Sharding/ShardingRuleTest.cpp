@@ -66,7 +66,7 @@ TEST(ShardingRuleTest, AReshapeMergesFactors) {
   EXPECT_EQ(print(builder.rule), "([i,j])->([ij]) {i=2,j=3}");
 }
 
-// 10 heads of 64 on 4 ranks are 3 heads each, and no even cut of 640 columns.
+// 10 heads of 64 on 4 ranks are 3 heads each, and no even split of 640 columns.
 TEST(ShardingRuleTest, AFactorWithDimsOfItsOwnMayBeSplitUnevenly) {
   RuleBuilder builder(1, 1);
   auto rows = builder.addParallel(7), heads = builder.addParallel(10), size = builder.addParallel(64);

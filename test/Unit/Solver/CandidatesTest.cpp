@@ -74,7 +74,7 @@ TEST(CandidatesTest, OffersNoFallbacksWithoutConflict) {
     EXPECT_EQ(flow.all(0, factor), factor == 0 ? kAtom0 : kNoAtoms);
 }
 
-// [batch 4, sequence 8] merged: a cut sequence does not get out into the flat dim while batch is whole ...
+// [batch 4, sequence 8] merged: a split sequence does not get out into the flat dim while batch is replicated ...
 TEST(CandidatesTest, HoldsAMinorFactorBackUnderAReplicatedMajor) {
   GraphBuilder graph({2});
   ValueId x = graph.input({4, 8, 16}, {{}, {0}, {}});
@@ -108,7 +108,7 @@ TEST(CandidatesTest, RecordsWhatDoesNotDivide) {
   GraphBuilder graph({2});
   ValueId x = graph.input({9, 16});
   Annotation annotation = graph.annotation({{0}, {}});
-  annotation.isUneven = true; // As stored; rows that are a part of a dim cannot be cut unevenly.
+  annotation.isUneven = true; // As stored; rows that are a part of a dim cannot be split unevenly.
   graph.problem.setAnnotation(x, annotation);
   graph.problem.addOutput(graph.mergeDims(x, 0));
   Flow flow(graph);
@@ -118,7 +118,7 @@ TEST(CandidatesTest, RecordsWhatDoesNotDivide) {
   EXPECT_EQ(flow.candidates.getRefused()[0].factor, 0);
 }
 
-// Axes that one annotation names as uneven may cut anything; others, of the same rows, may not.
+// Axes that one annotation names as uneven may split anything; others, of the same rows, may not.
 TEST(CandidatesTest, LetsAxesOfUnevenAnnotationsSplitWhatTheyDoNotDivide) {
   GraphBuilder graph({2, 2});
   ValueId x = graph.input({9, 15}, {{}, {}});

@@ -10,7 +10,7 @@ using namespace cleave::spmd;
 
 namespace {
 
-/// Attention of `heads` heads over 64 positions of 16 elements, all of it cut along the sequence.
+/// Attention of `heads` heads over 64 positions of 16 elements, all of it split along the sequence.
 GraphBuilder attention(int64_t ranks, int64_t heads, int64_t numLayers = 1) {
   GraphBuilder graph({ranks});
   for (int64_t layer = 0; layer < numLayers; ++layer) {
@@ -60,7 +60,7 @@ TEST(DetoursTest, EqualPlacesAreCounted) {
   EXPECT_EQ(detours[0].bytes * 3, solved.bytes());
 }
 
-// Rows are cut, the result is whole: the dot is computed by rows and its result gathered, although gathering the rows and
+// Rows are split, the result is replicated: the dot is computed by rows and its result gathered, although gathering the rows and
 // computing all of it everywhere would send a quarter.
 TEST(DetoursTest, BytesSentToSaveComputeAreTold) {
   GraphBuilder graph({4});
@@ -93,7 +93,7 @@ TEST(DetoursTest, KeptParametersAreNotGathered) {
   }
 }
 
-/// A dim of six parts of four rows, of which the rows are cut, becomes one of 24: nobody can go on with the cut. Columns can.
+/// A dim of six parts of four rows, of which the rows are split, becomes one of 24: nobody can go on with the split. Columns can.
 GraphBuilder mergedRows(const DimAxes *annotated) {
   GraphBuilder graph({4});
   ValueId x = graph.input({6, 4, 64}, {{}, {0}, {}});
@@ -105,7 +105,7 @@ GraphBuilder mergedRows(const DimAxes *annotated) {
   return graph;
 }
 
-// A result that nobody annotations otherwise costs no more than the best annotation for it: an all_to_all, no gather.
+// A result that nobody annotates otherwise costs no more than the best annotation for it: an all_to_all, no gather.
 TEST(DetoursTest, AFreeResultCostsNoMoreThanTheBestAnnotationForIt) {
   DimAxes replicated = {{}, {}}, columns = {{}, {0}};
   GraphBuilder asReplicated = mergedRows(&replicated), asColumns = mergedRows(&columns), free = mergedRows(nullptr);
@@ -115,7 +115,7 @@ TEST(DetoursTest, AFreeResultCostsNoMoreThanTheBestAnnotationForIt) {
   EXPECT_EQ(Solved(free).bytes(), tensor * 3 / 16);
 }
 
-// But a sum over ranks is returned whole.
+// But a sum over ranks is returned replicated.
 TEST(DetoursTest, AFreeSumIsReturnedReplicated) {
   GraphBuilder graph({4});
   ValueId x = graph.input({64, 256}, {{}, {0}}), weight = graph.parameter({256, 64}, {{0}, {}});

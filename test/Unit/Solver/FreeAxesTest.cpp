@@ -1,4 +1,4 @@
-//===- FreeAxesTest.cpp - axes that may cut whatever they can -------------===//
+//===- FreeAxesTest.cpp - axes that may split whatever they can -----------===//
 //
 // Bytes follow from closed formulas, as in SolverTest.cpp. Where no formula says what is least, annotations do: whatever they ask for, axes
 // that are free find no more.
@@ -76,7 +76,7 @@ TEST(FreeAxesTest, RowsAreSplitWhereThereAreMany) {
   EXPECT_EQ(chain[1].kind, CauseLink::Kind::Free);
 }
 
-// One row cannot be cut: columns, then rows of the weights, and the sum of [1, 4096], left where it is added: 3/4 of it.
+// One row cannot be split: columns, then rows of the weights, and the sum of [1, 4096], left where it is added: 3/4 of it.
 TEST(FreeAxesTest, WeightsAreSplitWhereThereIsOneRow) {
   Mlp mlp({4}, 1);
   Solved solved(mlp.graph, byTime(mlp.graph));
@@ -102,7 +102,7 @@ TEST(FreeAxesTest, AnnotationsStay) {
   EXPECT_TRUE(solved.value(mlp.x).isReplicated());
 }
 
-// The dearer memory is, the less is stored and the longer it takes; at no price weights stay whole.
+// The more a byte of memory costs, the less is stored and the longer it takes; at no price weights stay replicated.
 TEST(FreeAxesTest, MemoryIsHeldAgainstTime) {
   int64_t whole = 2 * int64_t(4096) * 16384 * 4, before = whole, sentBefore = 0;
   for (double nsPerMb : {0.0, 300.0, 3e4, 1e9}) {
@@ -122,7 +122,7 @@ TEST(FreeAxesTest, MemoryIsHeldAgainstTime) {
   EXPECT_EQ(before, whole / 8);
 }
 
-// Gradients of a step are cut as what they are added to, which the next call finds as it was left.
+// Gradients of a step are split as what they are added to, which the next call finds as it was left.
 TEST(FreeAxesTest, TiedEndsHaveOneState) {
   for (bool isTied : {false, true}) {
     GraphBuilder graph({4});

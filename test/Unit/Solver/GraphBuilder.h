@@ -3,7 +3,7 @@
 // Builds problems from einsums and the like, without IR:
 //
 //   GraphBuilder graph({2, 4});                        // mesh axes 0 and 1
-//   ValueId x = graph.input({8, 64}, {{0}, {}});       // dim 0 annotated on axis 0, dim 1 whole
+//   ValueId x = graph.input({8, 64}, {{0}, {}});       // dim 0 annotated on axis 0, dim 1 replicated
 //   ValueId w = graph.parameter({64, 256}, {{}, {1}});
 //   graph.problem.addOutput(graph.einsum("ik,kj->ij", {x, w}));
 //
@@ -23,7 +23,7 @@ class GraphBuilder {
 public:
   explicit GraphBuilder(llvm::ArrayRef<int64_t> axisSizes) : problem(AtomMesh(axisSizes)) {}
 
-  /// All dims closed, every axis whole. Causes are numbered 0, 1, ... in the order of calls.
+  /// All dims closed, every axis replicated. Causes are numbered 0, 1, ... in the order of calls.
   Annotation annotation(const DimAxes &dims);
   /// The same, and partial over these axes.
   Annotation partialAnnotation(const DimAxes &dims, llvm::ArrayRef<unsigned> partial,
@@ -39,7 +39,7 @@ public:
   /// An elementwise op with numpy broadcasting; it is linear in each of `linearSets` of operands together.
   ValueId pointwise(llvm::ArrayRef<ValueId> operands, llvm::ArrayRef<std::vector<int32_t>> linearSets = {});
   ValueId add(ValueId lhs, ValueId rhs) { return pointwise({lhs, rhs}, {{0, 1}}); }
-  /// Statistics over the last dim: `times` all_reduces where it is cut.
+  /// Statistics over the last dim: `times` all_reduces where it is split.
   ValueId normalize(llvm::ArrayRef<ValueId> operands, int64_t times);
   ValueId transpose(ValueId operand, llvm::ArrayRef<unsigned> permutation);
   /// Splits dim `dim` into `major` and the rest; merges dims `dim` and `dim + 1`.

@@ -186,7 +186,7 @@ TEST(JointTablesTest, AtomsAreTogether) {
   EXPECT_GE(largest, 16u);
 }
 
-// A state that nothing may cut has to be returned whole, where rows of the product that it becomes would be cut for nothing.
+// A state that nothing may split has to be returned replicated, where rows of the product that it becomes would be split for nothing.
 TEST(JointTablesTest, TiesHoldEndsTogether) {
   int64_t least[2];
   for (bool isTied : {false, true}) {

@@ -63,7 +63,7 @@ struct Chain {
     return *this;
   }
   /// Letters of each edge into an op's first operand, and into the output: `x` where sending along it costs a launch, `m` where what is
-  /// sent has to be moved before, `j` where that is so of what is cut, too; `.` where none of these is true.
+  /// sent has to be moved before, `j` where that is so of what is split, too; `.` where none of these is true.
   std::string read() {
     graph.problem.addOutput(last);
     SearchGraph searched(graph.problem);

@@ -177,7 +177,7 @@ TEST(ObjectiveTest, TimeIsTheLongerOfFlopsAndMemory) {
   EXPECT_EQ(op.costOf({kSplitI}), 16 * 32 * 4 * kCostUnitsPerByte);
 }
 
-// What one kernel reads and writes at the rate of the cache, four times as fast: fits with cut rows, and not with whole ones.
+// What one kernel reads and writes at the rate of the cache, four times as fast: fits with split rows, and not with whole ones.
 TEST(ObjectiveTest, WhatFitsIntoTheCacheIsCheaper) {
   CostModel model;
   model.perNs = kCostUnitsPerByte;
@@ -231,7 +231,7 @@ TEST(ObjectiveTest, ReshardsCostTheirBytesAndSurcharges) {
   EXPECT_EQ(costOf(to, sum, 0, false), kCostUnitsPerByte / 8); // A select.
 }
 
-/// Of the product's result: whole, and [x|-].
+/// Of the product's result: replicated, and [x|-].
 struct ReplicatedAndSplit {
   explicit ReplicatedAndSplit(OneOp &op) : replicated(op.states.intern(State::replicated(2))) {
     State rows = State::replicated(2);
@@ -242,7 +242,7 @@ struct ReplicatedAndSplit {
 };
 
 // Whole to [x|-] and back, 8x32 f32 on 2 ranks, by time: a launch where one kernel becomes two; a launch, and what is moved read and
-// written, where it is moved before it is sent, and before it is cut where parts have to be put together. What is more than can be counted
+// written, where it is moved before it is sent, and before it is split where parts have to be put together. What is more than can be counted
 // is dear, and no gift.
 TEST(ObjectiveTest, WhatIsSentOrSplitMayTakeAKernelMore) {
   CostModel model;

@@ -31,7 +31,7 @@ TEST(SolverAnnotationsTest, AnInputWithUnlikeUsersIsStoredReplicated) {
   EXPECT_EQ(solved.bytes(), 0);
 }
 
-// The input is annotated [data?, _]; its users also cut dim 0 over model, so it is stored that way. A closed one is not.
+// The input is annotated [data?, _]; its users also split dim 0 over model, so it is stored that way. A closed one is not.
 TEST(SolverAnnotationsTest, AnOpenDimIsSplitFurtherAndAClosedOneIsNot) {
   for (bool isOpen : {true, false}) {
     GraphBuilder graph({2, 2});
@@ -109,7 +109,7 @@ State partialState(const GraphBuilder &graph, const DimAxes &dims, unsigned axis
   return state;
 }
 
-// A product annotated partial is one whose contracted dim is cut: each rank multiplies half, and nothing is sent.
+// A product annotated partial is one whose contracted dim is split: each rank multiplies half, and nothing is sent.
 TEST(SolverAnnotationsTest, APartialProductSplitsWhatItSumsOver) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}), w = graph.parameter({16, 32});
@@ -129,7 +129,7 @@ TEST(SolverAnnotationsTest, APartialProductSplitsWhatItSumsOver) {
   EXPECT_EQ(chain[1].id, 0u);
 }
 
-// An op that sums nothing stays whole, and its result is made partial for nothing, of any kind.
+// An op that sums nothing stays replicated, and its result is made partial for nothing, of any kind.
 TEST(SolverAnnotationsTest, AReplicatedValueIsMadePartial) {
   for (ReductionKind kind : {ReductionKind::Sum, ReductionKind::Prod, ReductionKind::Max, ReductionKind::Min}) {
     GraphBuilder graph({2});
@@ -154,7 +154,7 @@ TEST(SolverAnnotationsTest, AReductionWaitsBehindAPartialAnnotation) {
   EXPECT_EQ(solved.bytes(), 2 * 3 * (8 * 4 * 4) / 4);
 }
 
-// A constraint to a partial value, and one to a cut value behind it: make terms for nothing, scatter them.
+// A constraint to a partial value, and one to a split value behind it: make terms for nothing, scatter them.
 TEST(SolverAnnotationsTest, ConstraintsMakeAndEndPartialValues) {
   GraphBuilder graph({2});
   ValueId x = graph.input({8, 16}, {{}, {}});

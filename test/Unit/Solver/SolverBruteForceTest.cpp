@@ -147,7 +147,7 @@ private:
         want(annotated(*problem.outputAnnotation(output)));
     OpId producer = problem.producer(value);
     if (producer == kNone && !problem.annotation(value))
-      return 0; // Free: stored as a whole, cut for nothing.
+      return 0; // Free: stored as a whole, split for nothing.
     StateId made = states.intern(producer == kNone ? annotated(*problem.annotation(value)) : chosen[producer]->result);
     ShapeId shape = costs.internShape(problem.shape(value), problem.elementBytes(value));
     if (const Annotation *annotation = problem.annotation(value))
@@ -181,7 +181,7 @@ private:
   std::deque<OpStates> owned;
 };
 
-/// Every axis cuts one of the two dims, or none.
+/// Every axis splits one of the two dims, or none.
 DimAxes randomDims(std::mt19937 &random, unsigned numAxes) {
   DimAxes dims(2);
   for (unsigned axis = 0; axis < numAxes; ++axis)

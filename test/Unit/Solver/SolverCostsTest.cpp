@@ -12,7 +12,7 @@ SolverOptions optionsWith(llvm::ArrayRef<LinkCost> links, int64_t perCollective 
   return options;
 }
 
-// Two values of two rows, one cut by each axis, are added: only one axis can have the rows, the other's value is
+// Two values of two rows, one split by each axis, are added: only one axis can have the rows, the other's value is
 // gathered. That must be the axis with the fast links.
 TEST(SolverCostsTest, TheSlowerAxisKeepsItsRows) {
   constexpr int64_t slow = 10 * kCostUnitsPerByte, fast = kCostUnitsPerByte;
@@ -27,7 +27,7 @@ TEST(SolverCostsTest, TheSlowerAxisKeepsItsRows) {
   }
 }
 
-// Softmax over cut columns, 4x64: two all_reduces of 16 bytes, or one gather of half of 1024 bytes and 2 bytes for
+// Softmax over split columns, 4x64: two all_reduces of 16 bytes, or one gather of half of 1024 bytes and 2 bytes for
 // writing the result twice as large, half a byte for being a reshard. They break even where beginning one costs 482.5.
 TEST(SolverCostsTest, LatencyMakesOneLargeGatherBeatTwoSmallReductions) {
   for (int64_t begin : {482, 483}) {

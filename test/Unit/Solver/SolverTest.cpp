@@ -38,7 +38,7 @@ TEST(SolverTest, DataParallelSendsNothing) {
   EXPECT_EQ(solved.output(0), graph.state({{0}, {}}));
 }
 
-// 10 columns on 4 ranks, 3 on each: the maximum of [64] over them is all that is sent. Without the word nothing is cut.
+// 10 columns on 4 ranks, 3 on each: the maximum of [64] over them is all that is sent. Without the word nothing is split.
 TEST(SolverTest, UnevenColumnsStaySplit) {
   for (bool isUneven : {false, true}) {
     GraphBuilder graph({4});
@@ -62,7 +62,7 @@ TEST(SolverTest, UnevenColumnsStaySplit) {
   }
 }
 
-// Sequence parallelism: the activation between blocks is cut over the sequence, so each block gathers once and
+// Sequence parallelism: the activation between blocks is split over the sequence, so each block gathers once and
 // scatters once: 2 * 3/4 of [2, 16, 64].
 TEST(SolverTest, SequenceParallelGathersAndScatters) {
   GraphBuilder graph({4});
@@ -88,7 +88,7 @@ TEST(SolverTest, VocabularyParallelEmbeddingReducesItsResult) {
   EXPECT_EQ(Solved(graph).bytes(), 2 * 3 * (2 * 8 * 64 * 4) / 4);
 }
 
-// 4 query heads per key head and 2 key heads on 4 ranks: half of the axis cuts key heads, the other half groups.
+// 4 query heads per key head and 2 key heads on 4 ranks: half of the axis splits key heads, the other half groups.
 TEST(SolverTest, SplitsAnAxisOverKeyHeadsAndGroups) {
   GraphBuilder graph({4});
   ValueId query = graph.input({16, 8, 64}, {{}, {0}, {}}); // [sequence, heads, width]
@@ -232,7 +232,7 @@ TEST(SolverTest, ListsWhyAnOpStaysReplicated) {
   std::optional<FactorId> sorted = rule.addFactor(8), column = rule.addParallel(16);
   rule.operandDim(0, sorted).operandDim(0, column).resultDim(0, sorted).resultDim(0, column);
   ValueId x = graph.input({8, 16}, {{0}, {}});
-  addOutput(graph, graph.op(rule.rule, x, {8, 16}), {{}, {}}); // Else it would be cut by columns.
+  addOutput(graph, graph.op(rule.rule, x, {8, 16}), {{}, {}}); // Else it would be split by columns.
   Solved solved(graph);
   ASSERT_EQ(solved.solver.getDecision().forced.size(), 1u);
   const ForcedReplication &forced = solved.solver.getDecision().forced[0];
@@ -241,7 +241,7 @@ TEST(SolverTest, ListsWhyAnOpStaysReplicated) {
   EXPECT_EQ(forced.reason, ForcedReplication::Reason::NoChoice);
 }
 
-// Cutting the rows is free; the next best is to gather them: 256 bytes, and computing them twice. It is also what is left
+// Splitting the rows is free; the next best is to gather them: 256 bytes, and computing them twice. It is also what is left
 // where the other operand, which is free, is taken whole; how x is stored says its annotation.
 TEST(SolverTest, TellsTheCostOfTheNextBestChoice) {
   GraphBuilder graph({2});

@@ -17,7 +17,7 @@ TEST(Status, ContextComesFirstAndIsNotFormatted) {
 
 TEST(Status, QuotingKeepsPrintableText) { EXPECT_EQ(quote("a/ü/重"), "'a/ü/重'"); }
 
-// No terminal must obey what a model's name says: C0 and C1 controls, stray bytes and cut characters are spelled out.
+// No terminal must obey what a model's name says: C0 and C1 controls, stray bytes and split characters are spelled out.
 TEST(Status, QuotingSpellsOutWhatIsNotPrintable) {
   EXPECT_EQ(quote(llvm::StringRef("a\0b\n\x1b[31m\x7f", 10)), "'a\\x00b\\x0a\\x1b[31m\\x7f'");
   EXPECT_EQ(quote("\xff\xc2\x9b \xe9\x87"), "'\\xff\\xc2\\x9b \\xe9\\x87'");

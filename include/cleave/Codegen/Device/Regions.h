@@ -1,7 +1,7 @@
 //===- Regions.h - regions that are kernels of a device ---------*- C++ -*-===//
 //
 // What code generation can say of a region before there is a target: whether a device has one kernel for it, and where it would have to be
-// cut. Those who fuse ops ask here, as the answers follow from the lowerings of ops, which are known nowhere else.
+// split. Those who fuse ops ask here, as the answers follow from the lowerings of ops, which are known nowhere else.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_CODEGEN_DEVICE_REGIONS_H

@@ -177,7 +177,7 @@ nn::KeyBand PartialAttentionOp::getBand() {
                           getCausalOffset(), getLeft(), getRight());
 }
 
-// Parts of the keys are results: the attention's rule, without what cuts keys.
+// Parts of the keys are results: the attention's rule, without what splits keys.
 spmd::ShardingRule PartialAttentionOp::getShardingRule() {
   OpBuilder builder(getContext());
   OwningOpRef<nn::AttentionOp> whole = createFull(builder);

@@ -1,6 +1,6 @@
 //===- KernelParts.h - several kernels of one -------------------*- C++ -*-===//
 //
-// For passes that cut kernels: those that a device cannot run as one, and those of which a library has a part.
+// For passes that split kernels: those that a device cannot run as one, and those of which a library has a part.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_EXEC_KERNELS_KERNELPARTS_H

@@ -184,7 +184,7 @@ private:
 bool isAllOf(mlir::Value value, const BufferAssignment::Root &root);
 /// The value whose elements, all of them and in order, `value` is.
 mlir::Value lookThrough(mlir::Value value);
-/// The axes along which a rank's own piece lies, where it is a range: no dim is cut but the outermost of more than one
+/// The axes along which a rank's own piece lies, where it is a range: no dim is split but the outermost of more than one
 /// element. Nothing otherwise.
 std::optional<llvm::SmallVector<spmd::AxisAttr>> getRowAxes(mlir::ArrayAttr dims, llvm::ArrayRef<int64_t> local);
 /// True if ranks do something together with `value`, or what is seen of it, other than `except`. A body sees what it captures.

@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-/// Cut, wanted with its edges, outermost of more than one element, and of one piece a step: else a rank's rows are no
+/// Split, wanted with its edges, outermost of more than one element, and of one piece a step: else a rank's rows are no
 /// range, or lie elsewhere on each rank.
 std::optional<int64_t> cleave::exec::getOwnOffset(spmd::WindowOp op) {
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();

@@ -98,7 +98,7 @@ private:
 };
 } // namespace
 
-/// As many queries as keys, cut alike.
+/// As many queries as keys, split alike.
 static bool isAligned(Ring &ring) {
   return ring.band.queryAxes == ring.key.axes && ring.countQueries() == ring.key.shard;
 }

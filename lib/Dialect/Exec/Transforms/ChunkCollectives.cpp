@@ -4,7 +4,7 @@
 //                                                  einsum %x[4:8], %w ── all_reduce ── concat
 //
 // Parts are along the result's first dim of several elements, and in it one behind the other, so that nothing is copied to put
-// them together. Operands that have the dim's letter are cut; the others, weights among them, each part reads whole.
+// them together. Operands that have the dim's letter are split; the others, weights among them, each part reads all of.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Cost/OpCosts.h"
@@ -67,7 +67,7 @@ static std::optional<Pair> findPair(spmd::AllReduceOp sum) {
 }
 
 /// Nanoseconds of a pair in so many parts: the first is computed, then parts are computed and sent, then the last is sent. Each part
-/// reads all of an operand that is not cut.
+/// reads all of an operand that is not split.
 static double predictNs(Pair pair, int64_t parts, const cost::OpTimes &times) {
   nn::EinsumTerms terms = *nn::parseEinsum(pair.product.getEquation());
   cost::OpCosts costs(&times);

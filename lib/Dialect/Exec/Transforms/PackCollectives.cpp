@@ -5,7 +5,7 @@
 //   all_gather [4, 8] dim 1 of 2         rank 0   a a     rank 1   b b          result   a a b b
 //                                                 a a              b b                   a a b b
 //
-// So the dim is cut in two, and the number of the part comes first. That is movement of nn in front of what is scattered, and behind what is
+// So the dim is split in two, and the number of the part comes first. That is movement of nn in front of what is scattered, and behind what is
 // gathered, which kernels take in: who makes the one stores it so, who reads the other reads it so. Where neither can, the movement is a
 // kernel of its own, in memory that is planned like any other's.
 //
@@ -38,10 +38,10 @@ using Dims = SmallVector<int64_t>;
 
 namespace {
 
-/// How a tensor is cut into parts, one for each rank of a group.
+/// How a tensor is split into parts, one for each rank of a group.
 class DimSplit {
 public:
-  /// \param dims per dim the axes along which it is cut.
+  /// \param dims per dim the axes along which it is split.
   DimSplit(Operation *op, ArrayAttr dims) {
     spmd::MeshAttr mesh = spmd::getMesh(op);
     for (auto [dim, list] : llvm::enumerate(dims.getAsRange<ArrayAttr>())) {
@@ -65,7 +65,7 @@ public:
       part[dim] /= count;
     return part;
   }
-  /// Whether parts of that shape lie in rows: dims in front of one that is cut have several elements.
+  /// Whether parts of that shape lie in rows: dims in front of one that is split have several elements.
   bool hasRows(ArrayRef<int64_t> part) const {
     return !splitDims.empty() && !llvm::is_contained(part, 0) &&
            llvm::any_of(part.take_front(splitDims.back()), [](int64_t extent) { return extent != 1; });

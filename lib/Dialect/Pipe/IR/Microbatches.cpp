@@ -46,7 +46,7 @@ spmd::ShardingRule AccumulateOp::getShardingRule() {
   return builder.addLinear({0}, getKind()).rule;
 }
 
-/// The dim that is cut in time stays whole here: its pieces would have to be dealt out again.
+/// The dim that is split in time stays as it is here: its pieces would have to be dealt out again.
 spmd::ShardingRule PartOp::getShardingRule() {
   spmd::RuleBuilder builder(1, 1);
   auto addReplicated = [&](int64_t extent) {

@@ -1,7 +1,7 @@
 //===- BatchDims.cpp - where inputs have the batch ------------------------===//
 //
 // First what a plan says of inputs by name, then what the model calls its dims, then sizes. Inputs that nothing says
-// anything of stay whole, which is always right, if not always what one wants.
+// anything of stay invariant, which is always right, if not always what one wants.
 //
 //===----------------------------------------------------------------------===//
 #include "BatchDims.h"
@@ -51,7 +51,7 @@ private:
   std::string quote(unsigned index) { return "'" + spmd::getArgumentName(func, index).str() + "'"; }
   /// Shapes were computed from its elements, so they are the same in all microbatches.
   bool hasFixedValue(unsigned index) { return static_cast<bool>(func.getArgAttr(index, nn::NnDialect::kValueAttr)); }
-  /// The first input that is cut; nothing if none is.
+  /// The first input that is split; nothing if none is.
   std::optional<unsigned> findFirst();
 
   func::FuncOp func;

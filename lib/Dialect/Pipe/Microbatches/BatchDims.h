@@ -1,7 +1,7 @@
 //===- BatchDims.h - where inputs have the batch ----------------*- C++ -*-===//
 //
-// Which dim of which input is cut into microbatches, and into how many. A wrong answer costs nothing but an error: that no
-// op mixes samples is proved op by op (SplitInTime.h), whatever dims are cut.
+// Which dim of which input is split into microbatches, and into how many. A wrong answer costs nothing but an error: that no
+// op mixes samples is proved op by op (SplitInTime.h), whatever dims are split.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_PIPE_MICROBATCHES_BATCHDIMS_H
@@ -19,7 +19,7 @@ struct Batch {
   int64_t samples = 0;
   /// Devices that a microbatch may be sharded over.
   int64_t devices = 1;
-  /// By argument: the dim that is cut; nothing for inputs that all microbatches see whole.
+  /// By argument: the dim that is split; nothing for inputs that all microbatches see all of.
   llvm::SmallVector<std::optional<unsigned>> dims;
   /// By argument: where that was said, in a plan or in the program.
   llvm::SmallVector<mlir::Location> places;

@@ -43,7 +43,7 @@ static std::string suggestBatch(const Batch &batch, int64_t extent, int64_t shar
   return text + (isUneven ? ", or one microbatch" : "");
 }
 
-/// What a plan wants must fit what a microbatch has: the parts are cut again, over devices.
+/// What a plan wants must fit what a microbatch has: the parts are split again, over devices.
 LogicalResult TimeSplitter::checkAnnotation(spmd::AnnotationAttr annotation, StringRef name, Type type,
                                             const InTime &present) {
   if (!annotation || !present.isSplit())
@@ -96,7 +96,7 @@ static std::string describe(const InTime &time) {
   return time.kind == InTime::Kind::Invariant ? "whole" : "accumulated";
 }
 
-/// A state is cut like its argument, each microbatch has its own part of it; or no microbatch changes it.
+/// A state is split like its argument, each microbatch has its own part of it; or no microbatch changes it.
 LogicalResult TimeSplitter::checkStates(Operation *terminator) {
   FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
   if (failed(states))

@@ -1,11 +1,11 @@
 //===- SplitLoop.cpp - a loop for other samples ---------------------------===//
 //
-// A loop is whole in one microbatch: each one runs the body on its own samples, as often as the loop says. What it carries is cut if what
+// A loop is whole in one microbatch: each one runs the body on its own samples, as often as the loop says. What it carries is split if what
 // goes in is, or what comes back, or if the body reads it beside something that is. So the body is made again until nothing that is
-// carried becomes cut any more:
+// carried becomes split any more:
 //
-//   %zeros whole ──▶ %h whole ──▶ %h + %x, cut ──▶ yielded: cut             first time
-//   part of %zeros ──▶ %h cut ──▶ %h + %x, cut ──▶ yielded: cut             second time
+//   %zeros invariant ──▶ %h invariant ──▶ %h + %x, split ──▶ yielded: split           first time
+//   part of %zeros ──▶ %h split ──▶ %h + %x, split ──▶ yielded: split           second time
 //
 // A whole value that the body captures and reads beside samples comes in once more, in parts. Nothing in the body may be made of all
 // microbatches: what ends a loop least of all, for then each microbatch would go on as long as its own samples want.
@@ -29,16 +29,16 @@ using namespace cleave::pipe;
 
 struct TimeSplitter::LoopSplit {
   nn::LoopOp loop;
-  /// Of what goes in, whose batch is that of all that is cut in the loop.
+  /// Of what goes in, whose batch is that of all that is split in the loop.
   const InTime &source;
   LoopSplit *around;
   Block *outer;
-  /// Per value that is carried, as far as is known; it only ever becomes cut.
+  /// Per value that is carried, as far as is known; it only ever becomes split.
   SmallVector<InTime> carried;
   /// Of the body that is being made: what it takes beside these.
   SmallVector<Value> captured;
   Block *body;
-  /// Something became cut, so that this body is of no use.
+  /// Something became split, so that this body is of no use.
   bool isAgain;
 };
 
@@ -52,7 +52,7 @@ LogicalResult TimeSplitter::accumulates(nn::LoopOp loop, const Twine &what, cons
 //===----------------------------------------------------------------------===//
 
 /// The part that a microbatch has of a whole argument of the body that is being made: of what is captured, from outside; of what
-/// is carried, by cutting it from the first iteration on, for which the body is made anew.
+/// is carried, by splitting it from the first iteration on, for which the body is made anew.
 Value TimeSplitter::getPartOfArgument(BlockArgument argument, unsigned dim) {
   LoopSplit &own = *loopSplit;
   unsigned number = argument.getArgNumber(), numCarried = own.carried.size();
@@ -87,7 +87,7 @@ void TimeSplitter::forgetParts(Block &block) {
 // The body
 //===----------------------------------------------------------------------===//
 
-/// What is yielded for value `index`; what is carried whole and comes back cut has to be cut from the beginning.
+/// What is yielded for value `index`; what is carried invariant and comes back split has to be split from the beginning.
 FailureOr<Value> TimeSplitter::splitNextOf(unsigned index, Value next) {
   LoopSplit &own = *loopSplit;
   InTime now = times.lookup(next);
@@ -124,7 +124,7 @@ LogicalResult TimeSplitter::splitYield(nn::YieldOp yield) {
       return failure();
     next.push_back(*part);
   }
-  // What is carried is cut from now on: this body is none.
+  // What is carried is split from now on: this body is none.
   if (!own.isAgain)
     nn::YieldOp::create(builder, yield.getLoc(), condition ? locals.lookup(condition) : Value(), next);
   return success();
@@ -161,7 +161,7 @@ LogicalResult TimeSplitter::splitBody() {
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// What goes in: parts of what is cut.
+/// What goes in: parts of what is split.
 LogicalResult TimeSplitter::takeInitial(LoopSplit &own, SmallVectorImpl<Value> &initial) {
   for (auto [index, value, time] : llvm::enumerate(own.loop.getInitial(), own.carried)) {
     InTime before = times.lookup(value);

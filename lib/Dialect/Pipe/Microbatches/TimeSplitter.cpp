@@ -7,13 +7,13 @@
 //   split         a microbatch has its own positions of one dim
 //   accumulated   made of all microbatches together; there behind the last one
 //
-//   one operand or more is split      the factor of the op's rule that they bring is cut: its only choice. Where the result
+//   one operand or more is split      the factor of the op's rule that they bring is split: its only choice. Where the result
 //                                     has that factor it is split; else it is partial, and accumulated at once
 //   none is split                     the op as it is, of the whole batch
 //
 // The per-device form of an op on its part (`PartitionOpInterface`) is what a microbatch computes, if it needs nothing of other
 // microbatches and need not know which one it is. Whatever would is an op that mixes samples. A whole value with the batch
-// in it, such as a table of positions, is cut by `pipe.part`, or made small at once where all parts of it are equal.
+// in it, such as a table of positions, is split by `pipe.part`, or made small at once where all parts of it are equal.
 //
 // The same walk makes of a stage's function, which is one device's program already, that of a microbatch of another size: there the
 // batch is what a shard has of it, collectives move shorter or longer pieces, and terms stay terms.
@@ -89,7 +89,7 @@ FactorId TimeSplitter::findFactor(Operation *op, const ShardingRule &rule) {
       (void)mixes(op, dim + "is taken apart otherwise than into microbatches", time);
       return -1;
     }
-    // Where the first cannot be cut, that is what is wrong.
+    // Where the first cannot be split, that is what is wrong.
     if (found >= 0 && factors.front() != found && rule.findSingleSplit(found) >= 0) {
       (void)mixes(op, dim + "does not go with the batch of operand " + Twine(first), time);
       return -1;
@@ -288,7 +288,7 @@ Value TimeSplitter::getPart(Value whole, unsigned dim) {
   auto it = parts.find({whole, dim});
   if (it != parts.end())
     return it->second;
-  // What is made small is whole, and of one size: where there are two, each takes its part. In the body of a loop all is a microbatch's.
+  // What is made small is invariant, and of one size: where there are two, each takes its part. In the body of a loop all is a microbatch's.
   Value part = sizes.deal && !loopSplit ? Value() : makeSmall(whole, dim, 0);
   if (!part && !sizes.isOfStage && !loopSplit)
     part = PartOp::create(builder, whole.getLoc(), getPartType(whole.getType(), dim), locals.lookup(whole),
@@ -318,7 +318,7 @@ Value TimeSplitter::makeSmall(Value whole, unsigned dim, unsigned depth) {
   return small;
 }
 
-/// The part of a constant, no splat, whose pieces along `dim`, as many as are cut, are all equal; null if they differ.
+/// The part of a constant, no splat, whose pieces along `dim`, as many as are split, are all equal; null if they differ.
 ElementsAttr TimeSplitter::findRepeated(ElementsAttr elements, unsigned dim) const {
   auto type = cast<RankedTensorType>(elements.getType());
   std::optional<nn::ElementBytes> whole = nn::readElements(elements);

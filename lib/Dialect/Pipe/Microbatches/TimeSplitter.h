@@ -23,7 +23,7 @@ namespace cleave::pipe {
 struct InTime {
   enum class Kind { Invariant, Split, Accumulated };
   Kind kind = Kind::Invariant;
-  /// Of a split value: the dim that is cut, and the input whose batch that is.
+  /// Of a split value: the dim that is split, and the input whose batch that is.
   unsigned dim = 0, argument = 0;
   /// Of an accumulated one: what accumulates.
   mlir::Operation *accumulated = nullptr;
@@ -35,7 +35,7 @@ struct InTime {
 struct BatchSplit {
   spmd::FactorId factor = -1;
   std::optional<spmd::ReductionKind> partial;
-  /// Per result the dim that is cut; nothing if it has none.
+  /// Per result the dim that is split; nothing if it has none.
   llvm::SmallVector<std::optional<unsigned>, 1> resultDims;
 };
 
@@ -90,10 +90,10 @@ private:
 
   /// The factor that split operands bring, the same for all; -1 after an error.
   spmd::FactorId findFactor(mlir::Operation *op, const spmd::ShardingRule &rule);
-  /// What `factor` cut means to an op; nothing, and the reason in `why`, if it cannot be cut by itself.
+  /// What `factor` split means to an op; nothing, and the reason in `why`, if it cannot be split by itself.
   std::optional<BatchSplit> findSplit(mlir::Operation *op, const spmd::ShardingRule &rule, spmd::FactorId factor,
                                       std::string &why);
-  /// The operands of a microbatch; false, and the reason, if one has the batch where it cannot be cut.
+  /// The operands of a microbatch; false, and the reason, if one has the batch where it cannot be split.
   bool takeParts(mlir::Operation *op, const spmd::ShardingRule &rule, spmd::FactorId factor,
                  llvm::SmallVectorImpl<mlir::Value> &operands, std::string &why);
   bool build(mlir::Operation *op, const spmd::ShardingRule &rule, const BatchSplit &split,
@@ -112,10 +112,10 @@ private:
   mlir::func::FuncOp func;
   const Batch &batch;
   SplitSizes sizes;
-  /// Shards that annotations have been seen to cut the batch into; checked only once all are known.
+  /// Shards that annotations have been seen to split the batch into; checked only once all are known.
   int64_t shards = 1;
   bool onlyCounts = false;
-  /// Of which all that is cut has a multiple, in one order; 0: nothing is cut.
+  /// Of which all that is split has a multiple, in one order; 0: nothing is split.
   int64_t samples = 0;
   mlir::OpBuilder builder;
   spmd::AxisAttr axis;

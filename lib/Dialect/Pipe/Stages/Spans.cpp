@@ -1,7 +1,7 @@
 //===- Spans.cpp - how often an op of a microbatch runs -------------------===//
 //
 // One walk in order: an op is of the latest span of its operands, `after` begins at pipe.accumulate, `each` at arguments
-// that are cut and at pipe.part:
+// that are split and at pipe.part:
 //
 //   %e = nn.exp %mask                whole        %s = nn.reduce sum %y dims [0]   each
 //   %y = nn.mul %x, %e               each         %t = pipe.accumulate sum %s      after

@@ -1,6 +1,6 @@
 //===- SplitRemarks.cpp - what stages have or make more than once ---------===//
 //
-// Cutting a model into stages costs memory and time that nobody asked for: a parameter on several ranks, a value that each
+// Splitting a model into stages costs memory and time that nobody asked for: a parameter on several ranks, a value that each
 // stage makes for itself, or that one makes and sends. A remark says each, with its bytes and nanoseconds.
 //
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
 //===- StageParts.cpp - what each stage is made of ------------------------===//
 //
 // From the ops of a stage backward: an operand is made by the stage itself, is a parameter, is cheaper made again, arrives
-// with the microbatch, is whole and made before the loop, or is received. What is received, another stage gives:
+// with the microbatch, is invariant and made before the loop, or is received. What is received, another stage gives:
 //
 //   stage    0          1          2
 //            a ──────────────────▶ c        direct: 0 gives a to 2

@@ -22,7 +22,7 @@ struct StageParts {
   Values parts, invariants, received;
   /// What later stages, or the caller, get of it. A value that is passed on is among `received` too.
   Values given;
-  /// Whole values to be made before the loop: those that it reads whole, or in parts, and does not get; and what others get of it.
+  /// Invariant values to be made before the loop: those that it reads all of, or in parts, and does not get; and what others get of it.
   Values before;
 };
 

@@ -1,4 +1,4 @@
-//===- StageSplitter.cpp - a function, to be cut into stages --------------===//
+//===- StageSplitter.cpp - a function, to be split into stages ------------===//
 //
 // What the plan says of stages that no schedule says: limits, what stays together, what is done by hand.
 //

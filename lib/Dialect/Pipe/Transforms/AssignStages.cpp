@@ -1,6 +1,6 @@
 //===- AssignStages.cpp - which stage each op is in -----------------------===//
 //
-//   %a   %b   %c │ %d   %e │ %f        the function as a row of ops, cut where stages are best, or start by hand
+//   %a   %b   %c │ %d   %e │ %f        the function as a row of ops, split where stages are best, or start by hand
 //
 // The decision is `splitStages`, on what a StageSplitter knows; here is what options say instead of a plan, and what is said about the answer.
 //
@@ -194,7 +194,7 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
                           describeBoundaries(&getContext(), graph, *answer, placement, rates));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
-         << " ns, no cuts are faster than " << answer->boundNs << " ns";
+         << " ns, no split is faster than " << answer->boundNs << " ns";
   for (auto [number, stage] : llvm::enumerate(answer->stages))
     remark.attachNote(func.getLoc()) << "stage " << number << ": "
                                      << describe(stage, number + 1 == answer->stages.size());

@@ -5,7 +5,7 @@
 //
 // Where microbatches are of two sizes it is written for one of these, or another one (SplitInTime.cpp).
 //
-// Which dims are the batch is found first (BatchDims.h), then the body is cut (SplitInTime.h). A module stays in the phase that
+// Which dims are the batch is found first (BatchDims.h), then the body is split (SplitInTime.h). A module stays in the phase that
 // it is in: the form is the same, of a smaller batch.
 //
 //===----------------------------------------------------------------------===//
@@ -85,7 +85,7 @@ LogicalResult Microbatch::split(func::FuncOp func, const spmd::PlanPipeline &pip
   spmd::forEachValue(func, [&](Value value) { isSharded |= static_cast<bool>(spmd::getSharding(value.getType())); });
   if (isSharded)
     return func.emitOpError("is sharded already: microbatches are split before spmd-annotate");
-  // Of one microbatch all is whole.
+  // Of one microbatch all is invariant.
   microbatches = 1;
   if (pipeline.microbatches == 1)
     return success();

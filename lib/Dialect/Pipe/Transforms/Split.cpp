@@ -1,6 +1,6 @@
 //===- Split.cpp - stages as functions, called in a loop ------------------===//
 //
-//   before   func @main(%x: 2x4 cut)                 after   func @main(%x: 16x4)
+//   before   func @main(%x: 2x4 split)               after   func @main(%x: 16x4)
 //              %h = nn.exp %x {pipe.stage = 0}                 %y = pipe.microbatches 8 (%i = %x split 0) -> (split 0) {
 //              %y = nn.neg %h {pipe.stage = 1}                   %h = call @main.stage0(%i)   %o = call @main.stage1(%h)
 //              return %y                                         pipe.yield %o }
@@ -8,13 +8,13 @@
 // What each stage is made of stands in StageParts.h; here that becomes functions. Whole values are made before the loop, by
 // a function of each stage that needs some, or makes some for others; what is combined over all microbatches is read behind it, by one function.
 //
-// A batch dim that is sharded over n devices is cut into microbatches shard by shard: parts are of n blocks, so that each
+// A batch dim that is sharded over n devices is split into microbatches shard by shard: parts are of n blocks, so that each
 // device's part is a part of what it has:
 //
 //   rows      0 1 | 2 3 | 4 5 | 6 7 || 8 9 | 10 11 | ..        || between devices, | between microbatches
 //   part 0    rows 0 1 8 9 of the whole, and on each device the first two of its own
 //
-// All inputs and outputs are cut alike: into as many blocks as the one that is sharded most.
+// All inputs and outputs are split alike: into as many blocks as the one that is sharded most.
 //
 //===----------------------------------------------------------------------===//
 #include "../Microbatches/RestOfLoop.h"
@@ -135,14 +135,14 @@ func::FuncOp StageMaker::addFunction(const Twine &name, ArrayRef<Value> reads, c
 // Shapes
 //===----------------------------------------------------------------------===//
 
-/// Into how many pieces the mesh cuts the dim of an argument or result.
+/// Into how many pieces the mesh splits the dim of an argument or result.
 int64_t StageMaker::getShards(Attribute global, int64_t dim) const {
   auto type = dyn_cast_if_present<TypeAttr>(global);
   spmd::ShardingAttr sharding = type ? spmd::getSharding(type.getValue()) : spmd::ShardingAttr();
   return sharding ? sharding.getNumShards(dim) : 1;
 }
 
-/// The least number of blocks that no shard of an input or output cuts through. Samples must divide into microbatches of
+/// The least number of blocks that no shard of an input or output splits through. Samples must divide into microbatches of
 /// so many (P4): only then are microbatches of one value those of all others. Samples that are dealt out unevenly are so to
 /// a number of shards that was settled before anything was sharded.
 LogicalResult StageMaker::countBlocks() {
@@ -418,7 +418,7 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
     return func.emitOpError("has control flow");
   Spans spans(func);
   const DeviceRates rates;
-  // What costs less to compute than to send is no value of the graph that is cut.
+  // What costs less to compute than to send is no value of the graph that is split.
   DenseSet<Operation *> again;
   StageGraph graph = makeStageGraph(func, rates);
   for (const schedule::SplitValue &value : graph.problem.values)

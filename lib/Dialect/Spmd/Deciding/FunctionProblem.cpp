@@ -5,7 +5,7 @@
 // layer and not once per layer.
 //
 // A loop (`LoopOpInterface`) is in the same problem as what is around it. What is in its body costs as much as all iterations do. Each value that
-// it carries is an op of the problem that takes the initial value and the yielded one and gives argument and result, all cut
+// it carries is an op of the problem that takes the initial value and the yielded one and gives argument and result, all split
 // along the same dims: an edge leads back to it from the end of the body, so that the search finds the cheapest state for the whole
 // loop, before, in and behind it.
 //
@@ -257,7 +257,7 @@ void FunctionProblem::addOp(Operation *op) {
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// All of one shape, cut along the same dims.
+/// All of one shape, split along the same dims.
 OpId FunctionProblem::addLoopOp(LoopOpInterface loop, ArrayRef<Value> operands, ArrayRef<Value> results) {
   RuleBuilder rule(operands.size(), results.size());
   for (int64_t extent : cast<RankedTensorType>(operands.front().getType()).getShape()) {

@@ -1,7 +1,7 @@
-//===- RuleMatches.cpp - the rule of each op, and how it is cut -----------===//
+//===- RuleMatches.cpp - the rule of each op, and how it is split ---------===//
 //
 // A deep model repeats few ops many times. Ops that agree in name, attributes and types have one rule and one way to be
-// cut, so both are found once per such class: the hash looks at what the rule may look at, and at nothing else.
+// split, so both are found once per such class: the hash looks at what the rule may look at, and at nothing else.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleMatches.h"

@@ -1,4 +1,4 @@
-//===- RuleMatches.h - the rule of each op, and how it is cut ---*- C++ -*-===//
+//===- RuleMatches.h - the rule of each op, and how it is split -*- C++ -*-===//
 //
 // Ops with one name, one set of attributes and the same sharded types have one rule and one match; a model's equal
 // layers share them, so that asking costs one hash lookup per op.
@@ -20,7 +20,7 @@ public:
     /// Nothing, and the reason in `error`, if operands and results do not agree under the rule.
     std::optional<RuleMatch> match;
     std::string error;
-    /// Per factor the axes that cut it.
+    /// Per factor the axes that split it.
     llvm::SmallVector<llvm::SmallVector<AxisAttr, 2>> splits;
     llvm::SmallVector<mlir::RankedTensorType> localResults;
   };

@@ -1,4 +1,4 @@
-//===- FreeAxes.cpp - axes that may cut whatever they can -----------------===//
+//===- FreeAxes.cpp - axes that may split whatever they can ---------------===//
 //
 // The attribute may be written by hand, so what it names is looked up where it is read.
 //

@@ -1,6 +1,6 @@
 //===- MeshAtoms.cpp - shardings as states of atoms, and back -------------===//
 //
-// Atoms are cut where any sharding of the module has a border, so all types are read before the first state is made; a
+// Atoms are split where any sharding of the module has a border, so all types are read before the first state is made; a
 // sharding that comes later and has other borders would not be expressible. States are remembered by attribute:
 // attributes are unique, so their address is the key.
 //
@@ -166,7 +166,7 @@ std::unique_ptr<MeshAtoms> MeshAtoms::create(MeshAttr mesh, Operation *op, Array
   return std::unique_ptr<MeshAtoms>(new MeshAtoms(mesh, std::move(*atoms)));
 }
 
-/// Axes are cut into atoms once for the whole module, along all sub-axes that any type of it has.
+/// Axes are split into atoms once for the whole module, along all sub-axes that any type of it has.
 std::unique_ptr<MeshAtoms> MeshAtoms::create(ModuleOp root) {
   llvm::SetVector<ShardingAttr> shardings = collectShardings(root);
   MeshAttr mesh = ::resolveMesh(root, shardings.getArrayRef());

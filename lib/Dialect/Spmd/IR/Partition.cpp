@@ -1,7 +1,7 @@
 //===- Partition.cpp - helpers of per-device forms ------------------------===//
 //
 // Most ops compute on shards what they compute on the whole: `partitionByCloning` makes the same op on local types.
-// What a dim is cut by is said by the factors that stand in it, major to minor.
+// What a dim is split by is said by the factors that stand in it, major to minor.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Partition.h"

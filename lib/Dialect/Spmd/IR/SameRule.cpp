@@ -1,7 +1,7 @@
 //===- SameRule.cpp - ops that have one rule ------------------------------===//
 //
 // An op's rule is made of its name, its properties and the types of its operands and results, and of nothing else; so
-// these are compared, by the hashes and comparisons that the op's definition generates. Any parameter may be cut as its type
+// these are compared, by the hashes and comparisons that the op's definition generates. Any parameter may be split as its type
 // lets it be: a model has as many as there are names, and few types.
 //
 //===----------------------------------------------------------------------===//

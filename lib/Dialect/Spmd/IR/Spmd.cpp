@@ -45,7 +45,7 @@ private:
       os << '_' << stringifyReductionKind(sharding.getPartialKind()) << '_' << axis.getName();
   }
 
-  /// `data`, `data-model` for a dim cut by both; `whole`, or `open` for one that propagation may still cut.
+  /// `data`, `data-model` for a dim split by both; `whole`, or `open` for one that propagation may still split.
   static void printDimName(DimShardingAttr dim, raw_ostream &os) {
     llvm::interleave(dim.getAxes(), os, [&](AxisAttr axis) { os << axis.getName(); }, "-");
     if (dim.getAxes().empty())

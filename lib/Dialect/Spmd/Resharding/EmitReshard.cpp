@@ -10,7 +10,7 @@
 //   all_to_all      spmd.all_to_all: gathers what some dims lost, slices by what others gained
 //   exchange        spmd.permute from one sharding to the other
 //
-// These take and give whole pieces. Where shards do not divide, a value is padded before it is cut, and what is gathered
+// These take and give whole pieces. Where shards do not divide, a value is padded before it is split, and what is gathered
 // is cut off: 10 rows on 4 ranks are 3 on each, and 12 of all together.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ using namespace cleave::spmd;
 // Causes
 //===----------------------------------------------------------------------===//
 
-/// What a dim that `producer` reduces over is called, if a cut of such dims leaves its results partial over all of
+/// What a dim that `producer` reduces over is called, if a split of such dims leaves its results partial over all of
 /// `list`.
 std::optional<StringRef> ReshardEmitter::getReducedDim(Operation *producer, ArrayRef<AtomId> list) {
   auto op = dyn_cast_if_present<ShardingRuleOpInterface>(producer);
@@ -147,7 +147,7 @@ Value ReshardEmitter::emitStep(OpBuilder &builder, const Reshard &reshard, const
   return {};
 }
 
-/// Local extents of a state, those of dims that are cut further in `other` a multiple of the pieces there.
+/// Local extents of a state, those of dims that are split further in `other` a multiple of the pieces there.
 SmallVector<int64_t, 4> ReshardEmitter::getPaddedShape(const State &state, const State &other,
                                                        ArrayRef<int64_t> global) const {
   const AtomMesh &mesh = atoms.getAtoms();

@@ -9,7 +9,7 @@
 // nothing that it needs needs a result of the bundle; what stands between and does need one is put behind the bundle, in
 // its order. So nothing waits for more than the operands of the collectives, none of which waits for another.
 //
-// Of an all_gather or reduce_scatter p ranks have a piece each; pieces come first, whatever dim they cut, so that those of
+// Of an all_gather or reduce_scatter p ranks have a piece each; pieces come first, whatever dim they split, so that those of
 // a rank lie side by side:
 //
 //   gathered     [p, n0 + n1]  ─▶ slice [p, n0] ─▶ [p, .., d / p, ..] ─▶ [.., p, d / p, ..] ─▶ [.., d, ..]
@@ -61,7 +61,7 @@ struct Member {
   Operation *op;
   /// Axes along which the ranks of its group differ, major to minor.
   ArrayAttr axes;
-  /// Of all_gather and reduce_scatter, the dim that is cut, and into how many pieces.
+  /// Of all_gather and reduce_scatter, the dim that is split, and into how many pieces.
   int64_t dim = 0, pieces = 1;
 
   CollectiveOpInterface get() const { return cast<CollectiveOpInterface>(op); }

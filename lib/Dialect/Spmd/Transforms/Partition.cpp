@@ -6,7 +6,7 @@
 //            %y = nn.exp %r : (tensor<8x4xf32>) -> tensor<8x4xf32>
 //
 // One pass over each function in order: a new body grows next to the old one, `locals` maps each global value to its
-// per-device form. An op gets, through `PartitionContext`, its local operands and the axes that cut each factor of its
+// per-device form. An op gets, through `PartitionContext`, its local operands and the axes that split each factor of its
 // rule (`RuleMatches`); a reshard becomes the steps of its plan (`EmitReshard`). A loop's body is done like the function's.
 //
 //===----------------------------------------------------------------------===//

@@ -150,7 +150,7 @@ void DecisionWriter::writeAnnotations(Operation *op, StringRef name, ArrayRef<Va
 }
 
 /// What no op computes from terms (a constant, a parameter) is made whole, and partial for whom it is annotated so. Nor is a dim of
-/// one position cut where it is made: rules have no factor for that.
+/// one position split where it is made: rules have no factor for that.
 void DecisionWriter::writeSources() {
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
     Operation *op = Value(value).getDefiningOp();
@@ -429,7 +429,7 @@ std::unique_ptr<FunctionProblem> Propagate::decide(func::FuncOp func, MeshAtoms 
 void Propagate::runOnOperation() {
   SolverOptions options;
   bool isByTime = getOperation()->hasAttr(kFreeAttr);
-  // Where nothing is asked for, nothing but time tells what is better: a program that is not cut sends nothing.
+  // Where nothing is asked for, nothing but time tells what is better: a program that is not split sends nothing.
   options.costs = costs.value_or(CostModel::create(isByTime ? Optimize::Time : optimize.getValue()));
   options.perStoredByte = isByTime ? memoryPrice * options.costs.perNs * 1e-6 : 0;
   writeCosts(getOperation(), options.costs);

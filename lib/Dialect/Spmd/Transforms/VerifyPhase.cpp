@@ -59,7 +59,7 @@ static LogicalResult checkNoAnnotations(Operation *op) {
   return success();
 }
 
-/// What is carried lies in one sharding all the way, what is captured as it came; conditions are whole.
+/// What is carried lies in one sharding all the way, what is captured as it came; conditions are replicated.
 static LogicalResult checkLoop(LoopOpInterface loop) {
   auto check = [&](TypeRange first, TypeRange second, StringRef does, StringRef what) -> LogicalResult {
     for (auto [index, types] : llvm::enumerate(llvm::zip_equal(first, second)))

@@ -7,7 +7,7 @@
 //
 // The body is imported once, like the graph around it, into a block that is no part of the program yet: it may use values from
 // outside. When it is there, these become arguments of the loop, and constants are copied. Weights stay outside, so that they are
-// cut, and gathered before the loop or in it, as it is cheapest.
+// split, and gathered before the loop or in it, as it is cheapest.
 //
 //===----------------------------------------------------------------------===//
 #include "LoopBuilder.h"

@@ -2,7 +2,7 @@
 //
 // Domain com.microsoft. Three ops, each with its ways to pass heads, masks and caches; all become nn.attention:
 //
-//   Attention              x W + b, cut into q, k and v; cache [2, batch, heads, past, size]
+//   Attention              x W + b, split into q, k and v; cache [2, batch, heads, past, size]
 //   MultiHeadAttention     q, k and v, packed or not; caches of keys and of values
 //   GroupQueryAttention    fewer heads of keys than of queries; caches of one size for all samples, filled up to a
 //                          length per sample; rotary embedding inside

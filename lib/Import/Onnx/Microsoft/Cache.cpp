@@ -8,7 +8,7 @@
 //   float8   x / scale as float8e4m3fn, which goes up to 448
 //
 // What comes new is quantized when it is put in, and attention sees what can be read out again. A cache is widened behind all that
-// joins, cuts or moves it, so that it is small in memory and on the wire.
+// joins, splits or moves it, so that it is small in memory and on the wire.
 //
 //===----------------------------------------------------------------------===//
 #include "../NodeContext.h"

@@ -4,7 +4,7 @@
 // RUN: cleave-opt %s --split-input-file --exec-chunk-collectives | FileCheck %s --check-prefix=AUTO
 // RUN: cleave-opt %s --split-input-file --exec-chunk-collectives=chunks=2 --exec-lower | FileCheck %s --check-prefix=MEMORY
 
-// The batch of one is no dim to cut; the weight is read whole. The second part is computed while the first is sent, and the kernel behind both
+// The batch of one is no dim to split; all of the weight is read. The second part is computed while the first is sent, and the kernel behind both
 // reads one tensor.
 // CHECK-LABEL: @rows
 // CHECK: %[[A:.*]] = nn.slice %arg0 starts [0, 0, 0] sizes [1, 4, 4] steps [1, 1, 1] : (tensor<1x8x4xf32>) -> tensor<1x4x4xf32>
@@ -76,7 +76,7 @@ module attributes {spmd.mesh = #spmd.mesh<["model"=8]>} {
 
 // -----
 
-// A dim that both operands have, and the second operand's own: what has the letter is cut.
+// A dim that both operands have, and the second operand's own: what has the letter is split.
 // CHECK-LABEL: @letters
 // CHECK: nn.slice %arg0 starts [0, 0, 0] sizes [1, 3, 4]
 // CHECK: nn.slice %arg1 starts [0, 0, 0] sizes [1, 4, 5]

@@ -71,7 +71,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=4]>} {
 
 // -----
 
-// Queries are cut over two axes, keys over one of them: places are compared, and of a block that lies ahead of all queries of the
+// Queries are split over two axes, keys over one of them: places are compared, and of a block that lies ahead of all queries of the
 // rank nothing is computed. The last of its three queries is at 3 times its number and 2.
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
   // CHECK-LABEL: @more_pieces_of_queries

@@ -5,7 +5,7 @@
 // RUN: cleave-kernels %t.mlir --target cuda:sm_90 --check | FileCheck %s --check-prefix=RAN
 // RAN: 29 passed, 0 failed
 
-// A bias, a residual and relu are part of the call; nothing is cut.
+// A bias, a residual and relu are part of the call; nothing is split.
 // CHECK-LABEL: @whole
 func.func @whole(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32xf32>, %r: tensor<32x32xf32>) -> tensor<32x32xf32> {
   // CHECK: %[[Y:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1, %{{.*}} = %arg2, %{{.*}} = %arg3)
@@ -112,7 +112,7 @@ func.func @exchanged(%x: tensor<32x64xf32>, %w: tensor<64x16xf32>) -> tensor<16x
   return %1 : tensor<16x32xf32>
 }
 
-// A bias for each row is none; a factor that is a tensor is none either. Both are cut.
+// A bias for each row is none; a factor that is a tensor is none either. Both are split.
 // CHECK-LABEL: @other_epilogues
 func.func @other_epilogues(%x: tensor<32x64xf32>, %w: tensor<64x32xf32>, %b: tensor<32x1xf32>, %f: tensor<32xf32>) -> (tensor<32x32xf32>, tensor<32x32xf32>) {
   // CHECK: %[[P:.*]] = exec.fused
@@ -215,7 +215,7 @@ func.func @cut_behind_attention(%r: tensor<2x16x4x16xbf16>, %q: tensor<2x4x16x16
 }
 
 // In f32, with heads of 12 components, with a mask of bits, or with queries that see no key it stays as it is: no library has it,
-// so nothing is cut.
+// so nothing is split.
 // CHECK-LABEL: @in_f32
 func.func @in_f32(%r: tensor<1x1x16x16xf32>, %q: tensor<1x1x16x16xf32>, %k: tensor<1x1x64x16xf32>, %v: tensor<1x1x64x16xf32>) -> tensor<1x1x16x16xf32> {
   // CHECK: nn.attention

@@ -21,14 +21,14 @@ func.func @one_key_head_serves_all_query_heads(%q: tensor<2x8x16x64xf32>, %k: te
   return
 }
 
-// Queries and keys may be cut together where each query sees a window: windows reach 3 keys to the left.
+// Queries and keys may be split together where each query sees a window: windows reach 3 keys to the left.
 func.func @windows_are_an_exchange(%q: tensor<2x8x16x64xf32>, %k: tensor<2x8x32x64xf32>) {
   // expected-remark-re @below {{([i,j,k,n],[i,j,l,n],[i,j,l,m])->([i,j,k,m]) {i=2,j=8,k=16,l=32,m=64,n=64} replicate={n} ordered={l} exchange={l>k}{{$}}}}
   %0 = nn.attention %q, %k, %k scale 0.125 causal {left = 3} : (tensor<2x8x16x64xf32>, tensor<2x8x32x64xf32>, tensor<2x8x32x64xf32>) -> tensor<2x8x16x64xf32>
   return
 }
 
-// A mask of queries by keys cannot be cut by both.
+// A mask of queries by keys cannot be split by both.
 func.func @whole_masks_leave_no_exchange(%q: tensor<2x8x16x64xf32>, %k: tensor<2x8x32x64xf32>, %m: tensor<16x32xi1>) {
   // expected-remark-re @below {{([i,j,k,n],[i,j,l,n],[i,j,l,m],[k,l])->([i,j,k,m]) {i=2,j=8,k=16,l=32,m=64,n=64} replicate={n} ordered={l}{{$}}}}
   %0 = nn.attention %q, %k, %k mask %m scale 0.125 causal {left = 3} : (tensor<2x8x16x64xf32>, tensor<2x8x32x64xf32>, tensor<2x8x32x64xf32>, tensor<16x32xi1>) -> tensor<2x8x16x64xf32>

@@ -22,7 +22,7 @@ func.func @scales_stand_along_one_dim(%x: tensor<8x4xf32>, %q: tensor<8x4xi8>, %
   return
 }
 
-// Blocks are cut with their scales, and not inside; where the last one is short, not at all.
+// Blocks are split with their scales, and not inside; where the last one is short, not at all.
 func.func @blocks_stay_with_their_scales(%q: tensor<8x12xi4>, %s: tensor<8x3xf32>, %r: tensor<8x2xf32>) {
   // expected-remark-re @below {{([i,jk],[i,j])->([i,jk]) {i=8,j=3,k=4} replicate={k}{{$}}}}
   %0 = nn.dequantize %q, %s dim 1 block 4 : (tensor<8x12xi4>, tensor<8x3xf32>) -> tensor<8x12xf32>

@@ -1,5 +1,5 @@
 // Rules of windows: i batch, then groups, channels out, channels in; per spatial dim result, input and kernel positions. Where
-// windows overlap, input and result are cut together (exchange).
+// windows overlap, input and result are split together (exchange).
 //
 // RUN: cleave-opt %s --spmd-print-rules --verify-diagnostics
 
@@ -50,7 +50,7 @@ func.func @a_transposed_convolution_swaps_the_roles(%x: tensor<2x8x16xf32>, %w: 
 }
 
 func.func @pooling_keeps_batch_and_channels_apart(%x: tensor<2x3x16x15xf32>) {
-  // 16 is 8 steps of 2; 15 is not a number of steps of 2, and what cuts 15 and 7 does so unevenly.
+  // 16 is 8 steps of 2; 15 is not a number of steps of 2, and what splits 15 and 7 does so unevenly.
   // expected-remark-re @below {{([i,j,kl,n])->([i,j,k,m]) {i=2,j=3,k=8,l=2,m=7,n=15} replicate={l} exchange={n>m}{{$}}}}
   %0 = nn.pool max %x kernel [2, 2] strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] : (tensor<2x3x16x15xf32>) -> tensor<2x3x8x7xf32>
   // expected-remark-re @below {{([i,j,l,n])->([i,j,k,m]) {i=2,j=3,k=14,l=16,m=13,n=15} exchange={l>k,n>m}{{$}}}}

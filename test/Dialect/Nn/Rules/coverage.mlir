@@ -1,6 +1,6 @@
 // Every op has a rule. This test names each op once, on operands that can be split, with the beginning of its rule: first those
 // that work element by element, which have one rule in common, then all others. The last function is the table of what must
-// be whole, with the reason that remarks give.
+// be replicated, with the reason that remarks give.
 //
 // RUN: %{python} %S/Inputs/uncovered.py %S/../../../../dialects/Nn/Ops %s | FileCheck %s --check-prefix=ALL
 // RUN: rm -rf %t && split-file %s %t

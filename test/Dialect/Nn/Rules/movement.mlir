@@ -63,7 +63,7 @@ func.func @split_cuts_its_parts_together(%x: tensor<8x12xf32>) {
   // Factors of the dim: operand j, results k and l.
   // expected-remark-re @below {{([i,j])->([i,k],[i,l]) {i=8,j=12,k=4,l=8} exchange={j>kl} linear(sum)={0} linear(prod)={0} linear(max)={0} linear(min)={0}{{$}}}}
   %0:2 = nn.split %x dim 1 parts [4, 8] : (tensor<8x12xf32>) -> (tensor<8x4xf32>, tensor<8x8xf32>)
-  // A part of one position cannot be cut.
+  // A part of one position cannot be split.
   // expected-remark @below {{([i,j])->([i,1],[i,k]) {i=8,j=12,k=11} replicate={j,k} linear}}
   %1:2 = nn.split %x dim 1 parts [1, 11] : (tensor<8x12xf32>) -> (tensor<8x1xf32>, tensor<8x11xf32>)
   return
@@ -105,7 +105,7 @@ func.func @padding_moves_only_padded_dims(%x: tensor<8x4xf32>, %v: tensor<f32>) 
 func.func @mirrors_move_like_other_edges(%x: tensor<8x4xf32>) {
   // expected-remark-re @below {{([i,k])->([i,j]) {i=8,j=6,k=4} exchange={k>j} linear(sum)={0} linear(prod)={0} linear(max)={0} linear(min)={0}{{$}}}}
   %0 = nn.pad reflect %x low [0, 1] high [0, 1] : (tensor<8x4xf32>) -> tensor<8x6xf32>
-  // Nothing divides 4 and 7: only axes that may be uneven cut them.
+  // Nothing divides 4 and 7: only axes that may be uneven split them.
   // expected-remark @below {{([i,k])->([i,j]) {i=8,j=7,k=4} exchange={k>j} linear}}
   %1 = nn.pad reflect %x low [0, 1] high [0, 2] : (tensor<8x4xf32>) -> tensor<8x7xf32>
   return

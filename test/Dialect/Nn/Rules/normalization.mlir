@@ -1,4 +1,4 @@
-// Rules of norms: statistics are paid for where normalized dims are cut.
+// Rules of norms: statistics are paid for where normalized dims are split.
 //
 // RUN: cleave-opt %s --spmd-print-rules --verify-diagnostics
 

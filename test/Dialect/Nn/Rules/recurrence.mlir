@@ -1,5 +1,5 @@
 // Rules of recurrent nets: i steps, then directions, samples, gates, hidden units and the state's, as far as they are larger than 1.
-// Steps, gates and the whole state stay together; cut hidden units pay for a gather of the state in each step.
+// Steps, gates and the whole state stay together; split hidden units pay for a gather of the state in each step.
 //
 // RUN: cleave-opt %s --spmd-print-rules --verify-diagnostics
 

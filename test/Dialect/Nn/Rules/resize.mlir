@@ -1,4 +1,4 @@
-// Rules of resampling: a dim is cut where it is left alone, or repeated; else together with that of the input.
+// Rules of resampling: a dim is split where it is left alone, or repeated; else together with that of the input.
 //
 // RUN: cleave-opt %s --spmd-print-rules --verify-diagnostics
 

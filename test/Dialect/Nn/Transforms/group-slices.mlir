@@ -36,7 +36,7 @@ func.func @slices_that_leave_something_stay(%x: tensor<5x8xf32>) -> (tensor<2x8x
   return %a, %b : tensor<2x8xf32>, tensor<2x8xf32>
 }
 
-// A token stays whole, so that the rest would not be cut with it.
+// A token stays replicated, so that the rest would not be split with it.
 // CHECK-LABEL: @a_part_of_one_position_stays
 // CHECK-NOT: nn.split
 func.func @a_part_of_one_position_stays(%x: tensor<5x8xf32>) -> (tensor<1x8xf32>, tensor<4x8xf32>) {
@@ -45,7 +45,7 @@ func.func @a_part_of_one_position_stays(%x: tensor<5x8xf32>) -> (tensor<1x8xf32>
   return %a, %b : tensor<1x8xf32>, tensor<4x8xf32>
 }
 
-// Of a parameter any rank cuts what it needs.
+// Of a parameter any rank splits what it needs.
 // CHECK-LABEL: @parts_of_a_parameter_stay
 // CHECK-NOT: nn.split
 nn.param @w : tensor<4x8xf32> = dense<1.0> : tensor<4x8xf32>

@@ -99,7 +99,7 @@ func.func @slices_of_an_activation_stay(%x: tensor<8x64xf32>, %w: tensor<64x96xf
 nn.param @r : tensor<1x32x8xf32> = dense<0.5> : tensor<1x32x8xf32>
 nn.param @s : tensor<1x24x4xf32> = dense<0.5> : tensor<1x24x4xf32>
 
-// A plan that cuts the gates of a recurrent net, one behind the other in the parameter, cuts the units of each.
+// A plan that splits the gates of a recurrent net, one behind the other in the parameter, splits the units of each.
 // CHECK-LABEL: @gates_are_cut_one_by_one
 // CHECK: %[[I:.*]] = nn.load @r starts [0, 0, 0] sizes [1, 8, 8]
 // CHECK: nn.load @r starts [0, 8, 0] sizes [1, 8, 8]

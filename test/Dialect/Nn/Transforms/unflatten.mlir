@@ -57,7 +57,7 @@ func.func @a_norm_over_the_last_dim_lets_it_pass(%x: tensor<2x8x64xf32>) -> tens
 }
 
 // What torch exports GroupNorm as: the channels of a group stand in one dim with the rows and columns, behind which these could
-// not be cut.
+// not be split.
 // CHECK-LABEL: @groups_flattened_for_a_norm_stay_channels
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x8x8xf32>, %[[S:[a-z0-9]+]]: tensor<3xf32>
 // CHECK: %[[C:.*]] = nn.reshape %[[S]] : (tensor<3xf32>) -> tensor<3x1xf32>

@@ -1,11 +1,11 @@
-// Where a function is cut into stages. Rates of one flop and one byte a nanosecond make times plain: a product of
+// Where a function is split into stages. Rates of one flop and one byte a nanosecond make times plain: a product of
 // tensors of 8x8 takes 1024 ns, an op of the same shape that reads one and writes one 512.
 //
 // RUN: cleave-opt %s --pipe-assign-stages="stages=2 flops-per-ns=1 bytes-per-ns=1 launch-ns=0 link-bytes-per-ns=1 link-ns=0" 2>%t.said | FileCheck %s
 // RUN: FileCheck %s --check-prefix=SAID < %t.said
 
 // Two products on each side; the parameters are of the stages that use them.
-// SAID: remark: 2 stages: the slowest takes 2048 ns, no cuts are faster than 2048 ns
+// SAID: remark: 2 stages: the slowest takes 2048 ns, no split is faster than 2048 ns
 // SAID: note: stage 0: 2 ops, 2048 ns, 512 bytes of parameters, sends 256 bytes in 1 values
 // SAID: note: stage 1: 2 ops, 2048 ns, 512 bytes of parameters
 // CHECK-LABEL: @four_products_are_halved
@@ -24,7 +24,7 @@ func.func @four_products_are_halved(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 }
 
 // A state stays in one stage with all between its old value and its next one: four products, and one behind them.
-// SAID: remark: 2 stages: the slowest takes 4096 ns, no cuts are faster than 4096 ns
+// SAID: remark: 2 stages: the slowest takes 4096 ns, no split is faster than 4096 ns
 // SAID: note: stage 0: 4 ops
 // SAID: note: stage 1: 1 ops
 // CHECK-LABEL: @a_state_stays_in_one_stage
@@ -42,7 +42,7 @@ func.func @a_state_stays_in_one_stage(%old: tensor<8x8xf32> {nn.name = "old"})
 }
 
 // A loop takes its body as often as it runs: three products in a loop are one stage, two behind it the other.
-// SAID: remark: 2 stages: the slowest takes 3072 ns, no cuts are faster than 3072 ns
+// SAID: remark: 2 stages: the slowest takes 3072 ns, no split is faster than 3072 ns
 // SAID: note: stage 0: 1 ops, 3072 ns, 256 bytes of parameters, sends 256 bytes in 1 values
 // SAID: note: stage 1: 2 ops, 2048 ns
 // CHECK-LABEL: @a_loop_is_as_long_as_its_iterations

@@ -23,7 +23,7 @@
 // SIZE: error: the batch of 'x' has 4 samples, which is not a multiple of microbatches of 3; 2 or 4 would do, or 'uneven: true' in 'pipeline:' (P4)
 // UNEVEN: error: the batch of 'x' has 4 samples, too few for 5 microbatches (P4)
 
-// The model names dims: one of them says "batch", so inputs with other names are whole. One without names goes by its size,
+// The model names dims: one of them says "batch", so inputs with other names are invariant. One without names goes by its size,
 // one that shapes depend on by nothing.
 // CHECK-LABEL: @named(
 // CHECK-SAME: tensor<2x4xf32> {nn.dims = ["Batch_size", ""], nn.name = "x", pipe.split = 0 : i64}

@@ -4,7 +4,7 @@
 
 nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
 
-// What is carried is cut because what comes back is, although zeros go in; weights stay whole; scan inputs and outputs have the batch behind
+// What is carried is split because what comes back is, although zeros go in; weights stay invariant; scan inputs and outputs have the batch behind
 // the iterations. The number of iterations is the same for all samples: a loop without them makes it, of what it needs.
 // CHECK-LABEL: func.func @a_scan_runs_on_the_samples_of_a_microbatch(
 // CHECK-SAME: %[[XS:[a-z0-9]+]]: tensor<5x2x4xf32> {{.*}}pipe.split = 1 : i64}, %[[N:[a-z0-9]+]]: tensor<i64>
@@ -55,7 +55,7 @@ func.func @a_captured_table_is_cut_outside(%x: tensor<8x4xf32> {nn.name = "x", n
   return %y : tensor<8x4xf32>
 }
 
-// What is carried whole, and read beside samples, is cut from the beginning on; so is what the loop within carries.
+// What is carried invariant, and read beside samples, is split from the beginning on; so is what the loop within carries.
 // CHECK-LABEL: func.func @a_loop_in_a_loop(
 // CHECK: nn.loop count 2 carries(%arg0, %{{.*}}) : (tensor<2x4xf32>, tensor<2x1xf32>) -> (tensor<2x4xf32>, tensor<2x1xf32>)
 // CHECK: nn.loop count 3 carries({{.*}}) captures({{.*}}) : (tensor<2x4xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
@@ -104,7 +104,7 @@ func.func @a_sum_that_nobody_reads(%x: tensor<8x4xf32> {nn.name = "x", nn.dims =
   return %y : tensor<8x4xf32>
 }
 
-// What the body does not read, and comes back cut, goes in cut.
+// What the body does not read, and comes back split, goes in split.
 // CHECK-LABEL: func.func @zeros_that_samples_take_the_place_of(
 // CHECK: %[[ZERO:.*]] = nn.constant dense<0.000000e+00> : tensor<2x4xf32>
 // CHECK: nn.loop count 3 carries(%[[ZERO]]) captures(%arg0) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>

@@ -66,7 +66,7 @@ func.func @reductions_of_every_kind(%x: tensor<8x4xf32>)
   return %0, %1, %2, %3, %4 : tensor<4xf32>, tensor<4xf32>, tensor<1x4xf32>, tensor<4xf32>, tensor<4x4xf32>
 }
 
-// A mask without the batch is whole; one with it, spread from a whole one, is made for a microbatch at once. Both are used
+// A mask without the batch is invariant; one with it, spread from an invariant one, is made for a microbatch at once. Both are used
 // everywhere, and made once.
 // CHECK-LABEL: func.func @masks_are_used_everywhere(
 // CHECK-SAME: %[[X:.*]]: tensor<2x4xf32> {pipe.split = 0 : i64}, %[[MASK:.*]]: tensor<1x4xf32>)

@@ -37,7 +37,7 @@ nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
 // CHECK: nn.exp
 // CHECK: nn.mul
 
-// The batch is sharded twice: a part of x, whose shards are cut, is one block; of all, which is whole, two.
+// The batch is sharded twice: a part of x, whose shards are split, is one block; of all, which is replicated, two.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<8x4xf32> {nn.name = "x", pipe.split = 0 : i64, spmd.global = tensor<16x4xf32, #data_whole>}
 // CHECK: %[[W:.*]] = call @main.before0(%[[M:arg1]])

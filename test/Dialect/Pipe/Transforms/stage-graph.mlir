@@ -1,4 +1,4 @@
-// What is counted of ops and values when stages are cut. Rates of one flop and one byte a nanosecond make times plain: an
+// What is counted of ops and values when stages are split. Rates of one flop and one byte a nanosecond make times plain: an
 // op on tensors of 16x16 that reads two and writes one takes 3072 ns.
 //
 // RUN: cleave-opt %s --pipe-assign-stages="stages=2 flops-per-ns=1 bytes-per-ns=1 launch-ns=0 link-bytes-per-ns=1 link-ns=0" 2>%t.said | FileCheck %s

@@ -1,4 +1,4 @@
-// Stages that nobody can cut: a loop is whole in one.
+// Stages that nobody can split: a loop is whole in one.
 //
 // RUN: cleave-opt %s --pipe-assign-stages="stages=2 starts=*/within" -verify-diagnostics
 

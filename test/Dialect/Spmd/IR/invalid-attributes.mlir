@@ -93,7 +93,7 @@ func.func private @a_scalar_has_no_entry(tensor<f32, #sharding>)
 // -----
 
 #mesh = #spmd.mesh<["x"=2, "y"=4]>
-// S2: and those that stay whole.
+// S2: and those that stay replicated.
 // expected-error @below {{axis "z" is not one of the mesh #spmd.mesh<["x"=2, "y"=4]> (S2)}}
 #sharding = #spmd.sharding<#mesh, [{}], replicated = {"z"}>
 

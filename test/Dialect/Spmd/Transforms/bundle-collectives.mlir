@@ -94,7 +94,7 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
     return %a, %b, %c : tensor<16xf32>, tensor<16xf32>, tensor<4xf32>
   }
 
-  // Of a gather each rank has a piece, whatever dim it cuts.
+  // Of a gather each rank has a piece, whatever dim it splits.
   // CHECK-LABEL: @pieces_are_gathered_side_by_side
   // CHECK: %[[F:.*]] = nn.reshape %arg1 : (tensor<2x3xf32>) -> tensor<6xf32>
   // CHECK: %[[C:.*]] = nn.concat %arg0, %[[F]] dim 0 : (tensor<4xf32>, tensor<6xf32>) -> tensor<10xf32>

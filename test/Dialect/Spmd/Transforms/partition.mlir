@@ -28,7 +28,7 @@ func.func @types_become_local(%x: tensor<8x8xf32, #xy> {nn.name = "x"}) -> (tens
   return %0 : tensor<8x8xf32, #xy>
 }
 
-// Cutting a whole value is free, and each rank takes its own piece.
+// Splitting a replicated value is free, and each rank takes its own piece.
 // CHECK-LABEL: @a_slice
 func.func @a_slice(%x: tensor<8x8xf32, #__>) -> tensor<8x8xf32, #_y> {
   // CHECK-NEXT: %[[R:.*]] = spmd.local_slice %{{.*}} dims [{}, {"y"}] : (tensor<8x8xf32>) -> tensor<8x4xf32>
@@ -63,7 +63,7 @@ func.func @a_permute(%x: tensor<8x8xf32, #xy>) -> tensor<8x8xf32, #yx> {
   return %0 : tensor<8x8xf32, #yx>
 }
 
-// A contracting dim that is cut leaves partial sums. Wanted whole, they are all-reduced ...
+// A contracting dim that is split leaves partial sums. Wanted replicated, they are all-reduced ...
 // CHECK-LABEL: @an_all_reduce
 // CHECK-SAME: attributes {spmd.flops = 2.048000e+03 : f64}
 func.func @an_all_reduce(%a: tensor<8x8xf32, #xy>, %b: tensor<8x16xf32, #y_>) -> tensor<8x16xf32, #x_> {
@@ -75,7 +75,7 @@ func.func @an_all_reduce(%a: tensor<8x8xf32, #xy>, %b: tensor<8x16xf32, #y_>) ->
   return %1 : tensor<8x16xf32, #x_>
 }
 
-// ... wanted cut over the same axis, they are reduce-scattered.
+// ... wanted split over the same axis, they are reduce-scattered.
 // CHECK-LABEL: @a_reduce_scatter
 func.func @a_reduce_scatter(%a: tensor<8x8xf32, #xy>, %b: tensor<8x16xf32, #y_>) -> tensor<8x16xf32, #xy> {
   // CHECK-NEXT: %[[P:.*]] = nn.einsum

@@ -2,7 +2,7 @@
 //
 // RUN: cleave-opt %s --spmd-propagate | FileCheck %s
 
-// Cutting the values' head size gathers the query only (16,384 B), but every rank computes all scores: of 17,039,360 flops
+// Splitting the values' head size gathers the query only (16,384 B), but every rank computes all scores: of 17,039,360 flops
 // half is a fair share, a quarter more is padding, so 6,389,760 are repeated: 99,840 B, beside 66,560 B for half of all at
 // 1/128. Moving the values to their heads is dearer on the wire (131,072 B), and nothing is computed twice.
 // CHECK-LABEL: @a_cut_head_size_repeats_the_scores

@@ -12,7 +12,7 @@ func.func @an_axis_that_does_not_divide(%a: tensor<24xf32, #x>) -> tensor<2x12xf
 
 // -----
 
-// An annotation for terms cuts what is summed over where it can.
+// An annotation for terms splits what is summed over where it can.
 #mesh = #spmd.mesh<["x"=2]>
 #terms = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
 func.func @terms_of_a_sum_that_does_not_divide(%a: tensor<8x15xf32>, %w: tensor<15x8xf32>) -> tensor<8x8xf32, #terms> {

@@ -31,7 +31,7 @@ func.func @the_whole_where_it_is_small(%a: tensor<4x2xf32, #rows>) -> tensor<8x2
 
 // -----
 
-// The result is cut along columns, along which a pad of rows costs nothing: rows are exchanged for columns before it.
+// The result is split along columns, along which a pad of rows costs nothing: rows are exchanged for columns before it.
 // CHECK-LABEL: @another_dim_that_costs_nothing
 // CHECK-NEXT: spmd.all_to_all
 // CHECK-NEXT: {{%.*}} = nn.pad
@@ -76,7 +76,7 @@ func.func @samples_of_own_rows(%a: tensor<64x64xf32, #rows>) -> tensor<4x64xf32,
 
 // -----
 
-// A choice of parts is taken together: two of them are cut alike, and so the third is.
+// A choice of parts is taken together: two of them are split alike, and so the third is.
 // CHECK-LABEL: @parts_are_joined_or_gathered_together
 // CHECK: %[[OWN:.*]] = nn.concat
 // CHECK-NEXT: spmd.join %[[OWN]] dim 0 parts [16, 16, 32] over {"x"}

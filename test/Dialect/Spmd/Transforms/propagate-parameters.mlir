@@ -1,6 +1,6 @@
 // RUN: cleave-opt %s --split-input-file --spmd-propagate --spmd-insert-reshards | FileCheck %s
 
-// A parameter that is cut over an axis which nothing else brings stays as it is, however large the batch: no weight is
+// A parameter that is split over an axis which nothing else brings stays as it is, however large the batch: no weight is
 // moved, and terms of a sum are reduced.
 
 #m = #spmd.mesh<["m"=4]>

@@ -8,7 +8,7 @@
 #max = #spmd.sharding<#mesh, [{}, {}], partial = {"x": max}>
 #whole = #spmd.sharding<#mesh, [{}, {}]>
 
-// A product asked to be partial is cut along the dim that it sums over, back through the linear op behind it.
+// A product asked to be partial is split along the dim that it sums over, back through the linear op behind it.
 // CHECK-LABEL: @what_is_summed_over_is_cut
 // CHECK-SAME: tensor<8x16xf32, #[[COLS:whole_x]]>, %{{.*}}: tensor<16x8xf32, #[[ROWS:x_whole]]>
 func.func @what_is_summed_over_is_cut(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32, #sum> {

@@ -1,6 +1,6 @@
 // RUN: cleave-opt --spmd-propagate %s 2>&1 >/dev/null | grep remark: | FileCheck %s
 
-// A dim of 8 that becomes one of 9 cannot be cut together with it: gathering the larger tensor is
+// A dim of 8 that becomes one of 9 cannot be split together with it: gathering the larger tensor is
 // dearer, so it is told first; what sends less than a hundredth of all is only counted.
 // CHECK: propagate-remarks.mlir:[[#@LINE+10]]:8: remark: 'nn.resize' op is replicated over x: it cannot be split along this dim
 // CHECK-NOT: 'nn.resize'

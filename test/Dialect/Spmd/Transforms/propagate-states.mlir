@@ -2,7 +2,7 @@
 //
 // RUN: cleave-opt %s --split-input-file --verify-diagnostics --spmd-propagate | FileCheck %s
 
-// The sum comes out whole; the state is cut, so each rank keeps its part. That costs nothing.
+// The sum comes out replicated; the state is split, so each rank keeps its part. That costs nothing.
 // CHECK-LABEL: @the_result_is_cut_as_the_argument
 // CHECK: return {spmd.operands = [#x_whole, unit]}
 #mesh = #spmd.mesh<["x"=2]>

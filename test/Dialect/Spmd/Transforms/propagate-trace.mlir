@@ -3,7 +3,7 @@
 
 // QUIET-NOT: pass of
 
-// The price of cutting rows: 8192 flops by 2 ranks at 1/128 byte are 32 bytes. Not cutting: all flops are 64 bytes, those
+// The price of splitting rows: 8192 flops by 2 ranks at 1/128 byte are 32 bytes. Not splitting: all flops are 64 bytes, those
 // beyond 1.25 times half of them 768, writing 512 bytes too many 2; and gathering half of 512 bytes on the way in
 // costs 256 and half a byte for being a reshard.
 // CHECK: {{^}}pass of x, annotations only: saves {{[0-9.]+}} bytes

@@ -1,4 +1,4 @@
-// Which axes cut what they do not divide, and where: those of an annotation that says so, wherever they come, where a dim is one factor.
+// Which axes split what they do not divide, and where: those of an annotation that says so, wherever they come, where a dim is one factor.
 //
 // RUN: cleave-opt %s --split-input-file --spmd-propagate --verify-diagnostics | FileCheck %s
 

@@ -19,7 +19,7 @@ func.func @a_annotation_flows_along_ops(%a: tensor<8x4xf32, #x_>, %b: tensor<8x4
 
 // -----
 
-// Column-parallel, row-parallel: what lies between is cut without anybody saying so, and the second product is partial
+// Column-parallel, row-parallel: what lies between is split without anybody saying so, and the second product is partial
 // until it is returned. All-reducing 8x16 floats over 2 ranks sends 512 bytes.
 // CHECK-LABEL: @the_classic_pair
 // CHECK-SAME: spmd.wire_bytes = 512 : i64
@@ -87,7 +87,7 @@ func.func @the_lower_priority_number_decides(%a: tensor<8x8xf32, #x_late>, %b: t
 
 // -----
 
-// A parameter without an annotation is stored as its users cut it.
+// A parameter without an annotation is stored as its users split it.
 // CHECK-LABEL: @a_free_parameter_follows_its_user
 #mesh = #spmd.mesh<["x"=2]>
 #_x = #spmd.sharding<#mesh, [{}, {"x"}]>

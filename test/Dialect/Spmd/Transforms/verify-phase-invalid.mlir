@@ -38,7 +38,7 @@ func.func @a_constraint_is_left(%x: tensor<8xf32, #x>) -> tensor<8xf32, #x> {
 
 // -----
 
-// What is cut over x cannot come out cut over y.
+// What is split over x cannot come out split over y.
 #mesh = #spmd.mesh<["x"=2, "y"=2]>
 #a = #spmd.sharding<#mesh, [{"x"}, {}]>
 #b = #spmd.sharding<#mesh, [{"y"}, {}]>

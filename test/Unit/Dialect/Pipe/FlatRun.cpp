@@ -1,6 +1,6 @@
 //===- FlatRun.cpp - a program of one microbatch, run for all of them -----===//
 //
-// A value is a list of tensors: one, if it is whole, or one per microbatch. An op whose operands are all whole runs once, any
+// A value is a list of tensors: one, if it is invariant, or one per microbatch. An op whose operands are all invariant runs once, any
 // other once for each microbatch; `pipe.part` makes many of one, `pipe.accumulate` one of many.
 //
 //===----------------------------------------------------------------------===//

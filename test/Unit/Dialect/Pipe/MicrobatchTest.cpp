@@ -27,7 +27,7 @@ using reference::Tensor;
 
 namespace {
 
-/// False after an error: the module cannot be cut.
+/// False after an error: the module cannot be split.
 bool splitBatch(ModuleOp module, int64_t microbatches) {
   spmd::PlanPipeline pipeline;
   pipeline.microbatches = microbatches;
@@ -209,7 +209,7 @@ struct MicrobatchTest : ::testing::Test {
 
   OwningOpRef<ModuleOp> parse() { return parseSourceString<ModuleOp>(kProgram, &context); }
 
-  /// Of the program on random inputs, cut and changed by `change`: true if it makes what the whole one makes.
+  /// Of the program on random inputs, split and changed by `change`: true if it makes what the whole one makes.
   bool agrees(int64_t microbatches, llvm::function_ref<void(func::FuncOp)> change);
 
   MLIRContext context;

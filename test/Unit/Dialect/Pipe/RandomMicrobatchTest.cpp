@@ -1,6 +1,6 @@
 //===- RandomMicrobatchTest.cpp - what is not refused is right ------------===//
 //
-// The programs of the differential suite, without their annotations, cut along dims of their arguments that nobody means to be a
+// The programs of the differential suite, without their annotations, split along dims of their arguments that nobody means to be a
 // batch. Most of that mixes samples, and is refused; whatever is accepted must give what the whole program gives. Where
 // microbatches are of two sizes, the program of one is not enough: then a loop of one stage runs, which has both.
 //
@@ -116,7 +116,7 @@ TEST(RandomMicrobatchTest, whatIsNotRefusedIsRight) {
   std::printf("%lld cut (%lld uneven), %lld refused, %lld parts, %lld sums, %lld loops, %lld elements\n",
               (long long)counts.microbatched, (long long)counts.uneven, (long long)counts.refused,
               (long long)counts.parts, (long long)counts.sums, (long long)counts.loops, (long long)counts.elements);
-  // A test in which nothing is cut shows nothing.
+  // A test in which nothing is split shows nothing.
   EXPECT_GE(counts.microbatched, static_cast<int64_t>(seeds * 9 / 10));
   EXPECT_GE(counts.parts, static_cast<int64_t>(seeds / 10));
   EXPECT_GE(counts.sums, static_cast<int64_t>(seeds / 10));

@@ -1,6 +1,6 @@
 //===- RandomPipelineTest.cpp - ranks of pipelines against the whole ------===//
 //
-// Random programs, cut into microbatches, sharded over a random inner mesh, split into random stages, run by a random
+// Random programs, split into microbatches, sharded over a random inner mesh, split into random stages, run by a random
 // schedule: the loop over microbatches, and the ranks under rendezvous, must give what the whole program gives.
 //
 //   CLEAVE_PIPELINE=17 CleavePipeTests --gtest_filter=RandomPipelineTest.*      one program, by its seed
@@ -177,7 +177,7 @@ bool Pipeline::isPartitioned() {
   });
 }
 
-/// Cuts anywhere in the row of ops. False if there are too few.
+/// Splits anywhere in the row of ops. False if there are too few.
 bool Pipeline::drawStages() {
   pipe::Spans spans(func);
   SmallVector<Operation *> ops;

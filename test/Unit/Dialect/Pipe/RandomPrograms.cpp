@@ -1,6 +1,6 @@
 //===- RandomPrograms.cpp - what random tests of pipelines begin with -----===//
 //
-// Dims that are cut are dims of arguments that nobody means to be a batch: most of that mixes samples, and is refused.
+// Dims that are split are dims of arguments that nobody means to be a batch: most of that mixes samples, and is refused.
 //
 //===----------------------------------------------------------------------===//
 #include "RandomPrograms.h"

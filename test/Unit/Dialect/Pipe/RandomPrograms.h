@@ -18,7 +18,7 @@ namespace cleave::pipe::testing {
 /// One function of one block, of plain types. Null if it cannot be read.
 mlir::OwningOpRef<mlir::ModuleOp> makeProgram(mlir::MLIRContext &context, uint64_t seed);
 
-/// One argument or several, cut along dims that `microbatches`, 2 to 4, divide; others are whole.
+/// One argument or several, split along dims that `microbatches`, 2 to 4, divide; others are invariant.
 spmd::PlanPipeline drawBatch(mlir::func::FuncOp func, std::mt19937_64 &random);
 
 } // namespace cleave::pipe::testing

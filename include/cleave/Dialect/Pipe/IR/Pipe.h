@@ -16,7 +16,7 @@ namespace cleave::pipe {
 std::optional<int64_t> getStage(mlir::Operation *op);
 void setStage(mlir::Operation *op, int64_t stage);
 
-/// The dim along which argument or result `index` of the entry is cut into microbatches; nothing if it is whole.
+/// The dim along which argument or result `index` of the entry is split into microbatches; nothing if it is invariant.
 std::optional<int64_t> getArgSplit(mlir::FunctionOpInterface func, unsigned index);
 std::optional<int64_t> getResultSplit(mlir::FunctionOpInterface func, unsigned index);
 

@@ -23,7 +23,7 @@ struct DeviceRates {
   std::vector<int64_t> memoryBytes;
   /// Between ranks of the pipeline.
   spmd::ClusterLink link = cluster.levels.front().link;
-  /// Parts of a batch. Flops and values are those of one part, as if all of them were cut; parameters are whole.
+  /// Parts of a batch. Flops and values are those of one part, as if all of them were split; parameters are invariant.
   int64_t microbatches = 1;
 
   /// On the plan's cluster, or else the default; the pipeline's axis may be nobody's yet.
@@ -59,7 +59,7 @@ struct StageFault {
   spmd::PlanPlace place;
 };
 
-/// Cuts where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
+/// Splits where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
 /// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start. Collectives
 /// are no node's: they are where their operands are, or, if they make more of these or need no stage's, where they are needed first. Names
 /// that a model gives go before lines; an op whose nodes have several stages is in the first that none of its operands is behind.

@@ -1,4 +1,4 @@
-//===- StageSplitter.h - a function, to be cut into stages ------*- C++ -*-===//
+//===- StageSplitter.h - a function, to be split into stages ----*- C++ -*-===//
 //
 // Who runs a pipeline and who shows its schedule ask here, so that both have the same stages: those of one function, with all that a plan
 // says of them.

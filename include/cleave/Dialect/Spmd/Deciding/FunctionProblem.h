@@ -34,7 +34,7 @@ struct ProblemOptions {
   bool holdsQueries = false;
   /// How parameters without an annotation are stored is decided, at a price on memory; else they are stored as their users want them.
   bool storesParameters = false;
-  /// Atoms that may cut whatever they can.
+  /// Atoms that may split whatever they can.
   FreeAtoms free = {};
 };
 

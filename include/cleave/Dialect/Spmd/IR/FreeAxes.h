@@ -1,4 +1,4 @@
-//===- FreeAxes.h - axes that may cut whatever they can ---------*- C++ -*-===//
+//===- FreeAxes.h - axes that may split whatever they can -------*- C++ -*-===//
 //
 // What a plan says (`free: [data, model]`) stands on the module from where the plan is placed until shardings are decided, so that a file
 // written in between keeps it.

@@ -1,7 +1,7 @@
 //===- MeshAtoms.h - shardings as states of atoms, and back -----*- C++ -*-===//
 //
 // The passes read and write shardings; everything in Sharding and Solver works on states. This is the bridge: a mesh
-// attribute cut into atoms, and both directions, remembered, so that asking again is one hash lookup.
+// attribute split into atoms, and both directions, remembered, so that asking again is one hash lookup.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_SPMD_IR_MESHATOMS_H
@@ -19,7 +19,7 @@ void addPadding(mlir::RankedTensorType global, Padding &padding);
 
 class MeshAtoms {
 public:
-  /// Cuts the mesh of `root` (see `resolveMesh`) so that every sub-axis that occurs in one of its types falls on atom
+  /// Splits the mesh of `root` (see `resolveMesh`) so that every sub-axis that occurs in one of its types falls on atom
   /// borders. Null after an error on `root`: no mesh, or two sub-axes exclude each other.
   static std::unique_ptr<MeshAtoms> create(mlir::ModuleOp root);
   /// The same for given shardings; errors are emitted on `op`.

@@ -1,7 +1,7 @@
 //===- Partition.h - what an op gets when it is partitioned -----*- C++ -*-===//
 //
 // The partitioner walks a function in order, and hands each op a context: its operands in per-device form, and for each
-// factor of its rule the mesh axes that cut it. An op that needs more than its own clone on local shapes (a masked
+// factor of its rule the mesh axes that split it. An op that needs more than its own clone on local shapes (a masked
 // lookup, statistics summed over ranks, an offset that depends on the rank) builds it with the helpers here.
 //
 //===----------------------------------------------------------------------===//
@@ -22,19 +22,19 @@ struct PartitionContext {
   llvm::SmallVector<mlir::Value> operands;
   /// Per-device types of the results.
   llvm::SmallVector<mlir::RankedTensorType> resultTypes;
-  /// The op's rule, and per factor of it the axes that cut it, major to minor.
+  /// The op's rule, and per factor of it the axes that split it, major to minor.
   const ShardingRule &rule;
   llvm::ArrayRef<llvm::SmallVector<AxisAttr, 2>> splits;
   /// False where pieces may be of other sizes than shards are (microbatches), and none is padded.
   bool padsShards = true;
 
-  /// True if a dim of `extent` is cut over `axes` into shards of which the last ones are padded.
+  /// True if a dim of `extent` is split over `axes` into shards of which the last ones are padded.
   bool isPadded(int64_t extent, llvm::ArrayRef<AxisAttr> axes) const {
     return padsShards && extent % getExtent(axes) != 0;
   }
   /// Number of ranks along `axes` (1 for none).
   int64_t getExtent(llvm::ArrayRef<AxisAttr> axes) const;
-  /// Axes that cut any factor of dim `dim` of operand / result `index`, major to minor.
+  /// Axes that split any factor of dim `dim` of operand / result `index`, major to minor.
   llvm::SmallVector<AxisAttr> getOperandSplits(unsigned index, unsigned dim) const;
   llvm::SmallVector<AxisAttr> getResultSplits(unsigned index, unsigned dim) const;
   /// Emits `spmd.all_reduce`; the value itself if `axes` is empty.

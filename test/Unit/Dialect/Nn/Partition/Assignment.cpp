@@ -17,7 +17,7 @@ static bool divides(const ShardingRule &rule, FactorId factor, int64_t pieces) {
   return rule.factorSizes[factor] % pieces == 0;
 }
 
-/// In a dim, a minor factor is cut only where the majors are full.
+/// In a dim, a minor factor is split only where the majors are full.
 static bool nests(const ShardingRule &rule, const Assignment &assignment, const DimFactors &factors) {
   bool areMajorsFull = true;
   for (FactorId factor : factors) {
@@ -29,7 +29,7 @@ static bool nests(const ShardingRule &rule, const Assignment &assignment, const 
   return true;
 }
 
-/// Whether the result of a slide is cut by a choice of its own, over axes that do not cut the input: then nothing moves.
+/// Whether the result of a slide is split by a choice of its own, over axes that do not split the input: then nothing moves.
 static bool isApart(const ShardingRule &rule, const Assignment &assignment, const SlidingDim &slide) {
   auto input = assignment.getSplits(rule, slide.input), result = assignment.getSplits(rule, slide.result);
   return llvm::any_of(rule.choices, [&](const Choice &choice) { return choice.factors == ArrayRef(slide.result); }) &&

@@ -12,7 +12,7 @@ struct Assignment {
   llvm::ArrayRef<int64_t> mesh;
   llvm::SmallVector<unsigned> choices;
 
-  /// Axes that cut `factor`, in mesh order.
+  /// Axes that split `factor`, in mesh order.
   llvm::SmallVector<unsigned> getSplits(const ShardingRule &rule, FactorId factor) const {
     llvm::SmallVector<unsigned> axes;
     for (auto [axis, choice] : llvm::enumerate(choices))

@@ -2,8 +2,8 @@
 //
 // For each assignment of choices to mesh axes a module is built:
 //
-//   @f(%x: whole, %p: [axes, ...] cut along dim 0)
-//     %a = spmd.reshard %x to what the choices want          (an operand that is cut)
+//   @f(%x: replicated, %p: [axes, ...] split along dim 0)
+//     %a = spmd.reshard %x to what the choices want          (an operand that is split)
 //     %b = nn.reduce sum %p dims [0]                         (an operand that is partial, each rank with its own terms)
 //     %y = the op on %a, %b, in the sharding that the choices give
 //     return spmd.reshard %y to whole
@@ -11,13 +11,13 @@
 // It is evaluated as it is (shardings do not matter then), partitioned, evaluated on all ranks, and compared. Without the
 // last reshard, what its collectives send must be what the op's rule says that it sends inside.
 //
-// A loop has no rule: what it carries and what it captures may each be cut along any dim, by themselves. Its body has
+// A loop has no rule: what it carries and what it captures may each be split along any dim, by themselves. Its body has
 //
-//   %w = spmd.reshard %carried to whole, the body on what is whole, spmd.reshard %next to what the choices want
+//   %w = spmd.reshard %carried to replicated, the body on what is replicated, spmd.reshard %next to what the choices want
 //
 // so that each value is gathered once an iteration, which is what is sent.
 //
-// Choices may cut what they do not divide. Then padding of operands is NaN (of integers a large number), so that who looks
+// Choices may split what they do not divide. Then padding of operands is NaN (of integers a large number), so that who looks
 // at it gives a wrong result.
 //
 //===----------------------------------------------------------------------===//
@@ -234,7 +234,7 @@ Value ChoiceModule::makeOperand(func::FuncOp func, unsigned index, Value origina
                               /*keepDims=*/false);
 }
 
-/// What is in the body is whole; what comes and goes is as the choices want it.
+/// What is in the body is replicated; what comes and goes is as the choices want it.
 void ChoiceModule::shardBody(nn::LoopOp loop) {
   auto getGlobal = [&](Value value) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -309,7 +309,7 @@ std::optional<int64_t> ChoiceModule::countInnerBytes() {
   return countWireBytes(*copy->getOps<func::FuncOp>().begin());
 }
 
-/// What shards are filled up with before they are cut must not matter, so it is what would be seen best. True if some of
+/// What shards are filled up with before they are split must not matter, so it is what would be seen best. True if some of
 /// it is `integer`.
 static bool poisonPadding(func::FuncOp func, int64_t integer) {
   bool hasIntegers = false;
@@ -363,7 +363,7 @@ std::string ChoiceModule::check(std::mt19937 &random) {
 // All of them
 //===----------------------------------------------------------------------===//
 
-/// A choice for each way to cut no value, one, or several along one dim each.
+/// A choice for each way to split no value, one, or several along one dim each.
 static ShardingRule getLoopRule(nn::LoopOp loop) {
   RuleBuilder builder(loop->getNumOperands(), loop.getNumResults());
   unsigned numConditions = loop.getCondition() ? 1 : 0;
@@ -417,7 +417,7 @@ static std::string describe(const ShardingRule &rule, const Assignment &assignme
   return text;
 }
 
-/// True if the choice cuts a factor that follows another in a dim: one axis cannot do that alone.
+/// True if the choice splits a factor that follows another in a dim: one axis cannot do that alone.
 static bool splitsMinor(const ShardingRule &rule, const Choice &choice) {
   auto hasMinor = [&](const TensorFactors &dims) {
     return llvm::any_of(dims, [&](const DimFactors &factors) {

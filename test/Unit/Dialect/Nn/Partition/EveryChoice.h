@@ -12,7 +12,7 @@ namespace cleave {
 /// floats may carry `test.nan`: some are NaN.
 ///
 /// On meshes of 2, 2 x 2, 2 x 3 and 4 x 2 ranks, each axis makes each choice, as far as sizes divide. Operands arrive
-/// as the choice wants them: cut, or as true partial values (a reduction over a dim that is cut). The function is
+/// as the choice wants them: split, or as true partial values (a reduction over a dim that is split). The function is
 /// evaluated unsharded and on all ranks of its partitioned form, and the results compared; what its collectives send has
 /// to be what its rule costs. Every choice must have been
 /// tried on the one-dimensional and on a two-dimensional mesh. A loop may be the op: each of its values in every sharding.

@@ -137,7 +137,7 @@ TEST(Partition, Quantization) {
         "%0 = nn.quantize %x, %s, %z dim 1 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xi8>) -> tensor<8x4xi8>");
   check("%x: tensor<8x4xi8>, %s: tensor<f32>",
         "%0 = nn.dequantize %x, %s dim 1 : (tensor<8x4xi8>, tensor<f32>) -> tensor<8x4xf32>");
-  // By blocks, which are cut whole, and by blocks of which the last is short.
+  // By blocks, which are split whole, and by blocks of which the last is short.
   check("%x: tensor<8x12xi8>, %s: tensor<8x4xf32>, %z: tensor<8x4xi8>",
         "%0 = nn.dequantize %x, %s, %z dim 1 block 3 : (tensor<8x12xi8>, tensor<8x4xf32>, tensor<8x4xi8>) -> "
         "tensor<8x12xf32>");
@@ -280,7 +280,7 @@ TEST(Partition, CausalAttentionWithMasks) {
         "(tensor<2x4x12x4xf16>, tensor<2x2x8x4xf16>, tensor<2x2x8x4xf16>, tensor<12x1xf16>) -> tensor<2x4x12x4xf16>");
 }
 
-// What a query sees is a window: queries and keys may be cut together, also where the window is longer than a shard.
+// What a query sees is a window: queries and keys may be split together, also where the window is longer than a shard.
 TEST(Partition, AttentionInWindows) {
   const char *grouped = "(tensor<2x4x12x4xf32>, tensor<2x2x12x4xf32>, tensor<2x2x12x8xf32>) -> tensor<2x4x12x8xf32>";
   for (const char *band : {"causal {left = 2}", "causal {left = 0}", "causal {left = 7}", "{left = 1, right = 2}",
@@ -301,7 +301,7 @@ TEST(Partition, AttentionInWindows) {
         "tensor<2x2x12x4xf32>) -> tensor<2x2x12x4xf32>");
 }
 
-// Masks of keys go along with them; one of queries by keys cannot be cut by both.
+// Masks of keys go along with them; one of queries by keys cannot be split by both.
 TEST(Partition, AttentionInWindowsWithMasks) {
   for (const char *mask : {"2x1x1x12xi1", "12xf32", "2x4x1x12xf16", "12x1xi1", "2x1x12x12xi1"})
     check(llvm::Twine("%q: tensor<2x4x12x4xf32>, %k: tensor<2x2x12x4xf32>, %m: tensor<") + mask + ">",

@@ -1,4 +1,4 @@
-//===- PartitionWindowsTest.cpp - windows that slide over cut dims --------===//
+//===- PartitionWindowsTest.cpp - windows that slide over split dims ------===//
 //
 // In every way that the rules allow, as PartitionTest.cpp: convolution, pooling, resizing. Windows reach over the edges of shards, over
 // several of them, and into padding.
