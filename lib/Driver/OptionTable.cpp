@@ -15,6 +15,7 @@
 using namespace cleave::driver;
 using llvm::StringRef;
 using llvm::opt::DefaultVis;
+using llvm::opt::HelpHidden;
 using llvm::opt::Option;
 using llvm::opt::OptTable;
 
@@ -67,7 +68,7 @@ std::vector<OptionGroup> cleave::driver::getOptionGroups(StringRef command) {
       continue;
     OptionGroup entry{group.HelpText, {}};
     for (const OptTable::Info &info : kOptions)
-      if (info.GroupID == group.ID && info.AliasID == OPT_INVALID && !(info.Flags & llvm::opt::HelpHidden) &&
+      if (info.GroupID == group.ID && info.AliasID == OPT_INVALID && !(info.Flags & HelpHidden) &&
           (command.empty() || table.isValidForSubCommand(&info, command)))
         entry.options.push_back(table.getOption(info.ID));
     if (!entry.options.empty())

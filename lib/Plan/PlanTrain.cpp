@@ -187,6 +187,7 @@ LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
   Kind kind = optimizer.kind;
   bool isOne = kind == Kind::Momentum || kind == Kind::Nesterov;
   bool isTwo = kind == Kind::Adam || kind == Kind::AdamW || kind == Kind::Lamb;
+  // A number that has no effect would mislead.
   for (StringRef key : said)
     if ((key == "beta" && !isOne) || (key == "betas" && !isTwo) ||
         (key == "epsilon" && !isTwo && kind != Kind::Adagrad))

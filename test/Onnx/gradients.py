@@ -268,7 +268,7 @@ def by_node(build, name, folder, number):
 # By op: functions of x of 3 x 4, whose sum is differentiated by the pass, and the same in numpy.
 MADE = {
     "nn.silu": ("%a = nn.silu %x : (tensor<3x4xf64>) -> tensor<3x4xf64>", lambda x: x / (1 + np.exp(-x))),
-    "nn.rotate": ("%a = nn.rotate %x dim 1 by 3 : (tensor<3x4xf64>) -> tensor<3x4xf64>", lambda x: np.roll(x, 3, 1)),
+    "nn.rotate": ("%a = nn.rotate %x dim 1 by 3 : (tensor<3x4xf64>) -> tensor<3x4xf64>", lambda x: np.roll(x, -3, 1)),
     "nn.split": ("%p:2 = nn.split %x dim 1 parts [1, 3] : (tensor<3x4xf64>) -> (tensor<3x1xf64>, tensor<3x3xf64>)\n"
                  "%a = nn.concat %p#1, %p#0, %p#1, %p#0 dim 1 : (tensor<3x3xf64>, tensor<3x1xf64>, tensor<3x3xf64>, tensor<3x1xf64>) -> tensor<3x8xf64>\n",
                  lambda x: np.concatenate([x[:, 1:], x[:, :1]] * 2, 1)),

@@ -77,6 +77,7 @@ void AttentionRule::computeScores() {
   if (band.high)
     scores = f.select(f.le(places, double(*band.high)), scores, hidden);
   // A query that sees nothing gives zeros.
+  // The softmax by hand: terms that are hidden are 0, and so is the sum where all are.
   Value most = f.reduce(ReduceKind::Max, scores, {4}, /*keepDims=*/true);
   Value terms = f.select(f.gt(scores, hidden), f.exp(f.sub(scores, most)), 0);
   softmax = f.div(terms, f.max(f.sum(terms, {4}, /*keepDims=*/true), 1e-30));

@@ -103,6 +103,7 @@ static Value differentiateWeight(Composer &f, Value input, Value out, const Wind
     int64_t reached = windows.strides[i] * (getSpatial(out)[i] - 1) + windows.getReach(i) + 1;
     batch = padDim(f, batch, dim, windows.low[i], reached - extent - windows.low[i]);
   }
+  // One result for each element of the kernel: the windows are as far apart as its elements were.
   Value sum = convolve(f, batch, filters, windows.dilations, zeros, zeros, windows.strides, groups);
   return f.transpose(sum, swapped);
 }
@@ -198,6 +199,7 @@ static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &wi
       starts.push_back(tap[i] * windows.dilations[i]);
     Value hits = f.eq(f.slice(padded, starts, shape, steps), y);
     Value part = f.select(hits, left, 0);
+    // The next taps get nothing of a window that has had its maximum.
     left = f.select(hits, f.scalarLike(left, 0), left);
     for (size_t i = 0; i < tap.size() && part; ++i) {
       int64_t dim = int64_t(i) + 2, reached = windows.strides[i] * (shape[dim] - 1) + 1;

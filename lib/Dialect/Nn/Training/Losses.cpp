@@ -67,6 +67,7 @@ static Value composeClasses(Composer &f, const spmd::PlanLoss &loss, Value value
   Value logs = f.widen(value);
   if (loss.kind == Kind::CrossEntropy)
     logs = f.create<LogSoftmaxOp>(logs, dim);
+  // What does not count is looked up as class 0, so that no index is out of range.
   Value indices = labels, counted;
   if (loss.ignored) {
     counted = f.negate(f.eq(labels, double(*loss.ignored)));
@@ -89,6 +90,7 @@ static Value compare(Composer &f, Kind kind, Value x, Value t) {
     return f.square(f.sub(x, t));
   if (kind == Kind::L1)
     return f.abs(f.sub(x, t));
+  // Never of a large number: nothing overflows.
   Value tail = f.log(f.add(f.exp(f.neg(f.abs(x))), 1));
   return f.add(f.sub(f.max(x, 0), f.mul(x, t)), tail);
 }

@@ -67,6 +67,7 @@ std::optional<Letters> Letters::find(StringRef equation, unsigned weight) {
   Letters letters;
   letters.x = terms->inputs[1 - weight].str();
   letters.result = terms->result.str();
+  // In the order in which the weight has them: so the thin ones look like it.
   for (char letter : terms->inputs[weight]) {
     bool isInX = terms->inputs[1 - weight].contains(letter), isInResult = terms->result.contains(letter);
     (isInX && isInResult ? letters.shared : isInX ? letters.summed : letters.kept) += letter;
@@ -141,6 +142,7 @@ LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
   int64_t summed = 1;
   for (int64_t size : getSizes(letters->summed))
     summed *= size;
+  // The factor goes where there are fewest elements.
   Value x = einsum.getInputs()[1 - weight];
   Type type = getElementType(x);
   Value a = makeParameter(f, name + ".lora_A", getSizes(down), type, 1 / std::sqrt(double(summed)));

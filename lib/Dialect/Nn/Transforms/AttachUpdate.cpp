@@ -156,6 +156,7 @@ void UpdateAttacher::shard(Weight &weight) {
   weight.states = weight.own;
   for (const spmd::PlanZero &zero : train.zero) {
     AnnotationAttr sharded = addAxis(weight.states, type, zero);
+    // What stays replicated along one axis may still be sharded along the next.
     if (!sharded)
       continue;
     weight.states = sharded;
@@ -218,6 +219,7 @@ void UpdateAttacher::compose(Weight &weight, const StepNumbers &numbers) {
   bool isNarrow = own.getType() != type;
   if (isNarrow)
     value = addState(weight, "master", type);
+  // The first group that picks it counts: the last one here.
   double decay = train.optimizer.decay, rate = 1;
   for (const spmd::PlanGroup &group : llvm::reverse(train.groups))
     if (isPicked(group.tensors, weight.name)) {

@@ -106,6 +106,7 @@ Value StepOutliner::takeNext(const spmd::PlanLoss &loss, Value value) {
     return error << "'" << loss.next->text << "' is not an input of the model" << suggestNames(loss.next->text, names),
            Value();
   }
+  // ids 3 7 2 9  ─▶  labels 7 2 9 none
   int64_t last = type.getRank() - 1, size = type.getDimSize(last);
   SmallVector<int64_t> one(type.getShape());
   one.back() = 1;
@@ -258,6 +259,7 @@ LogicalResult StepOutliner::run() {
       return failure();
     sum = sum ? f.add(sum, term) : term;
   }
+  // What the model gives is read no more, and what led to it alone is unused from here on.
   llvm::BitVector all(func.getNumResults(), true);
   func.getBody().front().getTerminator()->eraseOperands(all);
   (void)func.eraseResults(all);
