@@ -13,6 +13,7 @@
 
 #include "cleave/Cost/Memory.h"
 #include "cleave/Cost/Program.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
@@ -145,6 +146,12 @@ static void countParameters(func::FuncOp func, const SymbolTable &symbols, Repor
     addPadding(load, report.ranks, report.padding.parameters);
     count(symbols.lookup<nn::ParamOp>(load.getParam()));
   };
+  // Those of a step of training are arguments.
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (auto begins = func.getArgAttr(index, nn::kBeginsAttr); begins && spmd::isParameter(func, index)) {
+      report.parameterBytesPerRank += spmd::getBytes(func.getArgumentTypes()[index]);
+      count(symbols.lookup<nn::ParamOp>(nn::getBeginsParam(begins).getAttr()));
+    }
   for (func::FuncOp each : getCalled(func, symbols))
     for (Operation &op : each.getOps())
       if (auto whole = dyn_cast<nn::LoadOp>(op))

@@ -108,6 +108,7 @@ static Value differentiateWeight(Composer &f, Value input, Value out, const Wind
   return f.transpose(sum, swapped);
 }
 
+/// By input, weight and bias.
 LogicalResult ConvOp::differentiate(GradientBuilder &g) {
   Value input = getInput(), weight = getWeight();
   Windows windows = {getSpatial(weight), getStrides(), getPadsLow(), getDilations()};
@@ -228,6 +229,7 @@ static Value differentiateGlobalMax(GradientBuilder &g, Value input) {
   return f.reshape(f.select(isFirst, f.reshape(g.of(), one), 0), shape);
 }
 
+/// By its kind; integers have none.
 LogicalResult PoolOp::differentiate(GradientBuilder &g) {
   Composer &f = g.f;
   Value input = getInput(), out = g.of();

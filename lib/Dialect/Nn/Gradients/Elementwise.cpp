@@ -84,6 +84,7 @@ LogicalResult GeluOp::differentiate(GradientBuilder &g) {
 // Functions that are put together of pieces
 //===----------------------------------------------------------------------===//
 
+/// By its result, which is kept anyway where the next op reads it.
 LogicalResult ReluOp::differentiate(GradientBuilder &g) {
   return g.add(0, g.f.select(g.f.gt(g.result(), 0), g.of(), 0));
 }
@@ -102,6 +103,7 @@ LogicalResult HardSigmoidOp::differentiate(GradientBuilder &g) {
   return g.add(0, g.f.select(isInside, g.f.mul(g.of(), getAlpha().convertToDouble()), 0));
 }
 
+/// x (x + 3) / 6 between -3 and 3.
 LogicalResult HardSwishOp::differentiate(GradientBuilder &g) {
   Composer &f = g.f;
   Value x = g.operand(0), middle = f.mul(g.of(), f.div(f.add(f.mul(x, 2), 3), 6));
@@ -127,6 +129,7 @@ LogicalResult MulOp::differentiate(GradientBuilder &g) {
                  succeeded(g.addBy(1, [&] { return g.f.mul(g.of(), g.operand(0)); })));
 }
 
+/// d(x / y) = dx / y - (x / y) dy / y
 LogicalResult DivOp::differentiate(GradientBuilder &g) {
   Value share = g.f.div(g.of(), g.operand(1));
   return success(succeeded(g.add(0, share)) &&
@@ -171,6 +174,7 @@ LogicalResult PreluOp::differentiate(GradientBuilder &g) {
                  succeeded(g.addBy(1, [&] { return f.select(isLinear, f.scalarLike(x, 0), f.mul(g.of(), x)); })));
 }
 
+/// Each side where it was taken.
 LogicalResult SelectOp::differentiate(GradientBuilder &g) {
   Composer &f = g.f;
   Value zero = f.scalarLike(g.of(), 0);

@@ -63,6 +63,7 @@ static Value makeFullTuples(Composer &f, GatherNdOp gather) {
   return f.concat(parts, int64_t(one.size()) - 1);
 }
 
+/// Added up at the tuples, behind the places of the paired dims.
 LogicalResult GatherNdOp::differentiate(GradientBuilder &g) {
   return g.add(
       0, g.f.create<ScatterNdOp>(ScatterKind::Add, g.zerosLike(g.operand(0)), makeFullTuples(g.f, *this), g.of()));
@@ -142,6 +143,7 @@ static LogicalResult differentiateUpdate(GradientBuilder &g, const Update &updat
   return failure();
 }
 
+/// Along one dim.
 LogicalResult ScatterElementsOp::differentiate(GradientBuilder &g) {
   int64_t dim = getDim();
   auto look = [&](Value from) { return g.f.create<GatherElementsOp>(from, getIndices(), dim); };
@@ -151,6 +153,7 @@ LogicalResult ScatterElementsOp::differentiate(GradientBuilder &g) {
   return differentiateUpdate(g, {getKind(), look, scatter});
 }
 
+/// At tuples.
 LogicalResult ScatterNdOp::differentiate(GradientBuilder &g) {
   auto look = [&](Value from) { return g.f.create<GatherNdOp>(from, getIndices(), int64_t(0)); };
   auto scatter = [&](ScatterKind kind, Value into, Value updates) {

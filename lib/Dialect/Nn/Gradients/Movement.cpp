@@ -11,10 +11,12 @@
 using namespace mlir;
 using namespace cleave::nn;
 
+/// The same elements in the operand's dims.
 LogicalResult ReshapeOp::differentiate(GradientBuilder &g) {
   return g.add(0, g.f.reshape(g.of(), Composer::shape(g.operand(0))));
 }
 
+/// By the inverse permutation.
 LogicalResult TransposeOp::differentiate(GradientBuilder &g) {
   SmallVector<int64_t> back(getPermutation().size());
   for (auto [to, from] : llvm::enumerate(getPermutation()))
@@ -22,8 +24,10 @@ LogicalResult TransposeOp::differentiate(GradientBuilder &g) {
   return g.add(0, g.f.transpose(g.of(), back));
 }
 
+/// What was repeated is summed by whoever takes the gradient.
 LogicalResult BroadcastOp::differentiate(GradientBuilder &g) { return g.add(0, g.of()); }
 
+/// Each operand has its part of the result's gradient.
 LogicalResult ConcatOp::differentiate(GradientBuilder &g) {
   int64_t at = 0, dim = getDim();
   for (Value input : getInputs()) {
@@ -35,6 +39,7 @@ LogicalResult ConcatOp::differentiate(GradientBuilder &g) {
   return success();
 }
 
+/// Parts that nothing is made of have zeros.
 LogicalResult SplitOp::differentiate(GradientBuilder &g) {
   SmallVector<Value> parts;
   for (auto [i, result] : llvm::enumerate(getResults()))
@@ -96,6 +101,7 @@ static Value foldPad(Composer &f, PadMode mode, Value part, int64_t dim, int64_t
   return sum;
 }
 
+/// A number that pads has the sum of all that is not the operand's.
 LogicalResult PadOp::differentiate(GradientBuilder &g) {
   Composer &f = g.f;
   Value part = g.of(), value = getValue();
@@ -113,11 +119,13 @@ LogicalResult PadOp::differentiate(GradientBuilder &g) {
   return success(succeeded(g.add(getInput(), inner)) && succeeded(g.addBy(value, byValue)));
 }
 
+/// On to the place from where it came.
 LogicalResult RotateOp::differentiate(GradientBuilder &g) {
   int64_t size = Composer::shape(g.of())[getDim()], amount = getAmount();
   return g.add(0, amount ? g.f.create<RotateOp>(g.of(), getDim(), size - amount) : g.of());
 }
 
+/// What was cleared stays so.
 LogicalResult TriluOp::differentiate(GradientBuilder &g) {
   return g.add(0, g.f.create<TriluOp>(g.of(), getOffset(), getUpper()));
 }

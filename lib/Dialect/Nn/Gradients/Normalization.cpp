@@ -51,11 +51,13 @@ static LogicalResult differentiateRows(GradientBuilder &g, Value input, Value sc
                  succeeded(g.addBy(scale, [&] { return f.mul(out, norm.normal); })) && succeeded(g.add(bias, out)));
 }
 
+/// Over the dims from `dim` on, with means.
 LogicalResult LayerNormOp::differentiate(GradientBuilder &g) {
   return differentiateRows(g, getInput(), getScale(), getBias(), getDimsFrom(getInput(), getDim()),
                            getEpsilon().convertToDouble(), /*isCentered=*/true);
 }
 
+/// The same without means, and without a bias.
 LogicalResult RmsNormOp::differentiate(GradientBuilder &g) {
   return differentiateRows(g, getInput(), getScale(), {}, getDimsFrom(getInput(), getDim()),
                            getEpsilon().convertToDouble(), /*isCentered=*/false);

@@ -66,20 +66,24 @@ static Value sumLines(Composer &f, Value value, int64_t dim) {
   return f.sum(value, {dim}, /*keepDims=*/true);
 }
 
+/// dx = y (dy - sum(dy y))
 LogicalResult SoftmaxOp::differentiate(GradientBuilder &g) {
   Value all = g.f.sum(g.f.mul(g.of(), g.result()), {int64_t(getDim())}, /*keepDims=*/true);
   return g.add(0, g.f.mul(g.result(), g.f.sub(g.of(), all)));
 }
 
+/// dx = dy - e^y sum(dy)
 LogicalResult LogSoftmaxOp::differentiate(GradientBuilder &g) {
   Value all = sumLines(g.f, g.of(), getDim());
   return g.add(0, g.f.sub(g.of(), g.f.mul(g.f.exp(g.result()), all)));
 }
 
+/// Element i is in all sums from i on: the running sum from the other end.
 LogicalResult CumsumOp::differentiate(GradientBuilder &g) {
   return g.add(0, g.f.create<CumsumOp>(g.of(), int64_t(getDim()), getExclusive(), !getReverse()));
 }
 
+/// Back to the places where they were found.
 LogicalResult TopKOp::differentiate(GradientBuilder &g) {
   if (!g.of())
     return success();
