@@ -124,6 +124,7 @@ def suites(build):
     yield Suite("indices", [python, "test/Onnx/indices.py", build], count_closing, 120, merge="drawn")
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 195)
     yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 43)
+    yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 28)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 22)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)

@@ -1,0 +1,105 @@
+"""What a step sends, made from an ONNX file by a plan of a few lines, against the formulas of its form, to the byte.
+
+    bytes.py BUILD_DIR [CASE...]
+
+The model is a stack of layers, x = x + relu(x w + b) v, of 1 to 24 of them, with so many tokens that weights are the smaller thing to
+send, or for tensor parallelism so few that activations are.
+With W = (p - 1) / p for p ranks and Psi bytes of weights, a rank sends
+
+    data parallel, ZeRO-1, ZeRO-2    2 W Psi, and 2 W 4 for the loss        (Rajbhandari et al. 2020)
+    ZeRO-3, weights gathered once    2 W Psi, and 2 W 4
+    tensor parallel                  L all_reduces of activations forward and L - 1 backward: nobody asks for the input's gradient
+    a length to clip by              as data parallel; 2 W 4 more where gradients are sharded
+
+and what a rank keeps of weights and of the optimizer follows from the plan as well.
+"""
+import json
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import numpy_helper, parser
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+
+WIDTH, INNER = 32, 64
+
+
+def count_tokens(form):
+    return 16 if form == "tensor" else 4096
+
+
+def make_model(layers, tokens):
+    text, weights, last = "", {}, "x"
+    for i in range(layers):
+        text += f"h{i} = MatMul({last}, w{i}) k{i} = Add(h{i}, b{i}) a{i} = Relu(k{i}) o{i} = MatMul(a{i}, v{i}) x{i} = Add({last}, o{i}) "
+        last = f"x{i}"
+        weights |= {f"w{i}": (WIDTH, INNER), f"b{i}": (INNER,), f"v{i}": (INNER, WIDTH)}
+    model = parser.parse_model('<ir_version: 10, opset_import: ["": 18]> f (float[%d, %d] x) => (float[%d, %d] y) { %s y = Identity(%s) }' % (tokens, WIDTH, tokens, WIDTH, text, last))
+    for name, shape in weights.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.random.default_rng(len(name)).standard_normal(shape).astype(np.float32), name))
+    return model, 4 * sum(int(np.prod(shape)) for shape in weights.values())
+
+
+def data(layers, ranks, zero="", clip=""):
+    return {"mesh": f"data: {ranks}", "rules": [("x", "[data, _]"), ("labels", "[data, _]")], "zero": zero, "clip": clip}
+
+
+def tensor(layers, ranks):
+    rules = [("x", "[_, _]"), *((f"w{i}", "[_, model]") for i in range(layers)), *((f"v{i}", "[model, _]") for i in range(layers))]
+    return {"mesh": f"model: {ranks}", "rules": rules, "zero": "", "clip": ""}
+
+
+def expect(form, layers, ranks, psi):
+    """(bytes sent by a rank, bytes of weights of a rank)."""
+    share = (ranks - 1) / ranks
+    if form == "tensor":
+        # Of the biases only what the ranks hold is theirs.
+        return (2 * layers - 1) * 2 * share * 4 * count_tokens(form) * WIDTH, psi / ranks
+    sent = 2 * share * psi + 2 * share * 4 * (1 + (form in ("zero2 clipped",)))
+    return sent, psi / ranks if form == "zero3" else psi
+
+
+FORMS = {
+    "data": lambda layers, ranks: data(layers, ranks), "data clipped": lambda layers, ranks: data(layers, ranks, clip="1.0"),
+    **{f"zero{stage}": (lambda layers, ranks, stage=stage: data(layers, ranks, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}")) for stage in (1, 2, 3)},
+    "zero2 clipped": lambda layers, ranks: data(layers, ranks, zero="{axis: data, stage: 2, min_bytes: 0}", clip="1.0"),
+    "tensor": tensor,
+}
+CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form in FORMS for layers, ranks in ((1, 2), (2, 4), (6, 2), (24, 4))}
+
+
+def problem(build, case, folder):
+    form, layers, ranks = CASES[case]
+    at = lambda suffix: os.path.join(folder, case.replace(" ", "_") + suffix)
+    model, psi = make_model(layers, count_tokens(form))
+    onnx.save(model, at(".onnx"))
+    plan = FORMS[form](layers, ranks)
+    with open(at(".yaml"), "w") as file:
+        file.write(f"mesh: {{{plan['mesh']}}}\nshard:\n" + "".join(f"  - {{tensor: {name}, dims: {dims}}}\n" for name, dims in plan["rules"]))
+        file.write("train:\n  loss: {kind: mse, of: y}\n  optimizer: adamw\n" + f"  zero: {plan['zero']}\n" * bool(plan["zero"]) + f"  clip: {plan['clip']}\n" * bool(plan["clip"]))
+    done = harness.cleave(build, "shard", at(".onnx"), "--train", "--plan", at(".yaml"), "-o", at(".mlir"), "--report", at(".json"), "--quiet")
+    if done.returncode:
+        return f"exit {done.returncode}: {done.stderr[-400:]}"
+    with open(at(".json")) as file:
+        report = json.load(file)
+    sent = sum(total["wire_bytes_per_rank"] for total in report["totals"].values())
+    want, weights = expect(form, layers, ranks, psi)
+    kept = report["parameters"]["bytes_per_rank"]
+    if sent != want:
+        return f"a rank sends {sent} bytes, by formula {want:.0f}: {({kind: (total['count'], total['wire_bytes_per_rank']) for kind, total in report['totals'].items()})}"
+    return "" if kept == weights else f"a rank has {kept} bytes of weights, by formula {weights:.0f}"
+
+
+def main():
+    build, names, _ = harness.arguments()
+    cases = harness.select({name: name for name in CASES}, names)
+    with tempfile.TemporaryDirectory() as folder:
+        return harness.run(cases, lambda case: problem(build, case, folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
