@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/RunProgram.h"
+#include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Export/Onnx/Trained.h"
 #include "cleave/Support/Status.h"
@@ -51,6 +52,9 @@ ExitCode cleave::driver::trainCommand(Session &session) {
   std::unique_ptr<runtime::Executor> executor = openModel(session);
   if (!executor)
     return session.getExitCode();
+  if (!options.report.empty())
+    if (std::optional<Report> report = session.makeReport(); !report || writeReport(session, *report, false))
+      return session.getExitCode();
   runner::TrainSummary summary;
   if (std::optional<runner::TrainError> error = runner::train(*executor, options.train, summary)) {
     session.fail(makeError("{0}", error->message), error->code == kRunFault ? Blame::Run : Blame::Input);

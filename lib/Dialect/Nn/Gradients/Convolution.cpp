@@ -156,7 +156,7 @@ static Value sumOverWindows(Composer &f, Value out, const Windows &windows, Shap
 }
 
 /// By how many elements an average divides along spatial dim `i`, for each window.
-static Value countElements(Composer &f, PoolOp pool, size_t i, int64_t numWindows, int64_t rank, Type type) {
+static Value countAveraged(Composer &f, PoolOp pool, size_t i, int64_t numWindows, int64_t rank, Type type) {
   int64_t extent = getSpatial(pool.getInput())[i], low = pool.getPadsLow()[i];
   SmallVector<double> counts;
   for (int64_t window = 0; window < numWindows; ++window) {
@@ -244,7 +244,7 @@ LogicalResult PoolOp::differentiate(GradientBuilder &g) {
   if (getKind() == PoolKind::Average) {
     for (size_t i = 0; i < extents.size(); ++i)
       out = f.div(
-          out, countElements(f, *this, i, getSpatial(g.of())[i], Composer::rank(input), Composer::elementType(input)));
+          out, countAveraged(f, *this, i, getSpatial(g.of())[i], Composer::rank(input), Composer::elementType(input)));
     return g.add(0, sumOverWindows(f, out, windows, extents));
   }
   // y^p is the sum of |x|^p: dy/dx = sign(x) (|x| / y)^(p - 1), and nothing where a window holds zeros alone.

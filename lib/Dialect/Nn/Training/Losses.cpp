@@ -18,9 +18,11 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
-using Kind = spmd::PlanLoss::Kind;
+using LossKind = spmd::PlanLoss::Kind;
 
-static bool hasClasses(const spmd::PlanLoss &loss) { return loss.kind == Kind::CrossEntropy || loss.kind == Kind::Nll; }
+static bool hasClasses(const spmd::PlanLoss &loss) {
+  return loss.kind == LossKind::CrossEntropy || loss.kind == LossKind::Nll;
+}
 
 /// Models of language have classes last, others in dim 1: of a tensor of three dims the larger one of both.
 static FailureOr<int64_t> findClassDim(MLIRContext *context, const spmd::PlanLoss &loss, Value value) {
@@ -65,7 +67,7 @@ static Value average(Composer &f, Value value) {
 /// Of labels [.., positions ..] without the dim of the classes.
 static Value composeClasses(Composer &f, const spmd::PlanLoss &loss, Value value, Value labels, int64_t dim) {
   Value logs = f.widen(value);
-  if (loss.kind == Kind::CrossEntropy)
+  if (loss.kind == LossKind::CrossEntropy)
     logs = f.create<LogSoftmaxOp>(logs, dim);
   // What does not count is looked up as class 0, so that no index is out of range.
   Value indices = labels, counted;
@@ -85,10 +87,10 @@ static Value composeClasses(Composer &f, const spmd::PlanLoss &loss, Value value
 }
 
 /// Element by element, where labels are numbers.
-static Value compare(Composer &f, Kind kind, Value x, Value t) {
-  if (kind == Kind::Mse)
+static Value compare(Composer &f, LossKind kind, Value x, Value t) {
+  if (kind == LossKind::Mse)
     return f.square(f.sub(x, t));
-  if (kind == Kind::L1)
+  if (kind == LossKind::L1)
     return f.abs(f.sub(x, t));
   // Never of a large number: nothing overflows.
   Value tail = f.log(f.add(f.exp(f.neg(f.abs(x))), 1));
@@ -103,7 +105,7 @@ static bool isNumber(Value value) {
 
 Value cleave::nn::composeLoss(Composer &f, const spmd::PlanLoss &loss, Value value, Value labels) {
   MLIRContext *context = value.getContext();
-  if (loss.kind == Kind::Output) {
+  if (loss.kind == LossKind::Output) {
     if (isNumber(value))
       return f.mul(f.reshape(f.widen(value), {}), loss.weight);
     emitErrorAt(context, loss.of.place) << "'" << loss.of.text << "' is " << value.getType()

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
-using Kind = spmd::PlanOptimizer::Kind;
+using OptimizerKind = spmd::PlanOptimizer::Kind;
 
 Value cleave::nn::composeRate(Composer &f, const spmd::PlanRate &rate, Value done) {
   Value n = f.cast(done, f.f64()), peak = f.scalar(f.f64(), rate.peak), later = peak;
@@ -38,16 +38,16 @@ Value cleave::nn::composeRate(Composer &f, const spmd::PlanRate &rate, Value don
 ArrayRef<StringRef> cleave::nn::getStateWords(const spmd::PlanOptimizer &optimizer) {
   static constexpr StringRef first[] = {"m"}, both[] = {"m", "v"}, second[] = {"v"};
   switch (optimizer.kind) {
-  case Kind::Sgd:
+  case OptimizerKind::Sgd:
     return {};
-  case Kind::Momentum:
-  case Kind::Nesterov:
+  case OptimizerKind::Momentum:
+  case OptimizerKind::Nesterov:
     return first;
-  case Kind::Adagrad:
+  case OptimizerKind::Adagrad:
     return second;
-  case Kind::Adam:
-  case Kind::AdamW:
-  case Kind::Lamb:
+  case OptimizerKind::Adam:
+  case OptimizerKind::AdamW:
+  case OptimizerKind::Lamb:
     return both;
   }
   return {};
@@ -89,31 +89,31 @@ Value cleave::nn::composeUpdate(Composer &f, const spmd::PlanOptimizer &optimize
                                 double rateFactor) {
   Value rate = rateFactor == 1 ? numbers.rate : f.mul(numbers.rate, rateFactor);
   auto toType = [&](Value number) { return f.cast(number, Composer::elementType(weight)); };
-  bool isApart = optimizer.kind == Kind::AdamW || optimizer.kind == Kind::Lamb;
+  bool isApart = optimizer.kind == OptimizerKind::AdamW || optimizer.kind == OptimizerKind::Lamb;
   if (decay != 0 && !isApart)
     gradient = f.add(gradient, f.mul(weight, decay));
   Value step = gradient;
   switch (optimizer.kind) {
-  case Kind::Sgd:
+  case OptimizerKind::Sgd:
     break;
-  case Kind::Momentum:
-  case Kind::Nesterov:
+  case OptimizerKind::Momentum:
+  case OptimizerKind::Nesterov:
     states[0] = blend(f, optimizer.beta, states[0], 1, gradient);
-    step = optimizer.kind == Kind::Momentum ? states[0] : f.add(gradient, f.mul(states[0], optimizer.beta));
+    step = optimizer.kind == OptimizerKind::Momentum ? states[0] : f.add(gradient, f.mul(states[0], optimizer.beta));
     break;
-  case Kind::Adagrad:
+  case OptimizerKind::Adagrad:
     states[0] = f.add(states[0], f.square(gradient));
     step = f.div(gradient, f.add(f.sqrt(states[0]), optimizer.epsilon));
     break;
-  case Kind::Adam:
+  case OptimizerKind::Adam:
     step = composeAdam(f, optimizer, numbers.count, gradient, states);
     break;
-  case Kind::AdamW:
+  case OptimizerKind::AdamW:
     step = composeAdam(f, optimizer, numbers.count, gradient, states);
     if (decay != 0)
       weight = f.mul(weight, toType(f.sub(1, f.mul(rate, decay))));
     break;
-  case Kind::Lamb:
+  case OptimizerKind::Lamb:
     step = composeAdam(f, optimizer, numbers.count, gradient, states);
     if (decay != 0)
       step = f.add(step, f.mul(weight, decay));
