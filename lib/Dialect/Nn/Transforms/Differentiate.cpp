@@ -148,6 +148,8 @@ LogicalResult StepDifferentiation::run() {
     Value gradient = walk.getGradient(value);
     f.at(makeStepLoc(func.getContext(), ("grad(" + name + ")").str()));
     if (!gradient)
+      func.emitWarning() << "'" << name << "' has a gradient of zeros: the loss depends on it in steps alone";
+    if (!gradient)
       gradient = f.broadcast(f.scalarLike(value, 0), Composer::shape(value));
     addResult(func, gradient, ("grad(" + name + ")").str());
   }

@@ -1,5 +1,9 @@
 // RUN: cleave-opt %s --split-input-file --nn-differentiate | FileCheck %s
 // RUN: cleave-opt %s --split-input-file --nn-differentiate="by=x" | FileCheck %s --check-prefix=BY
+// RUN: cleave-opt %s --split-input-file --nn-differentiate 2>&1 >/dev/null | FileCheck %s --check-prefix=STEPS
+
+// STEPS: warning: 'u' has a gradient of zeros: the loss depends on it in steps alone
+// STEPS-NOT: warning
 
 // Each parameter gets a gradient, of its shape. The other factor is read once for each.
 // CHECK-LABEL: @main(
