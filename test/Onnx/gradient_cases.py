@@ -82,6 +82,8 @@ CASES = {
     "cross entropy": lambda: function("y = SoftmaxCrossEntropyLoss(x, t)", {"t": np.array([1, 0, 3])}, x=numbers(3, 4)),
     "mod of floats": lambda: function("a = Mod<fmod = 1>(x, z) y = Mul(a, w)", x=numbers(3, 4) * 3, z=numbers(4, low=0.3), w=numbers(3, 4)),
     "reduce prod": lambda: function("d = Constant<value = int64[2] {0, 2}>() a = ReduceProd<keepdims = 0>(x, d) y = Mul(a, a)", x=numbers(2, 3, 4, low=0.4)),
+    "reduce prod of zeros": lambda: function("d = Constant<value = int64[1] {1}>() a = ReduceProd<keepdims = 0>(x, d) y = Mul(a, w)",
+                                             x=np.array([[0.5, 0.0, -2.0], [0.0, 0.0, 3.0], [1.5, 2.0, -0.5]]), w=numbers(3)),
     "split of which one part is read": lambda: function("p, q = Split<axis = 1, num_outputs = 2>(x) y = Mul(p, p)", x=numbers(3, 4)),
     **{f"pad {mode}": (lambda mode=mode: function(f'p = Constant<value = int64[4] {{2, 1, 2, 3}}>() a = Pad<mode = "{mode}">(x, p) b = Exp(a) y = Mul(b, w)', x=numbers(3, 4), w=numbers(7, 8)))
        for mode in ("edge", "reflect", "wrap")},

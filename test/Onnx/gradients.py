@@ -254,7 +254,15 @@ def inside():
     return model, {"x": x}, {"dh": 2 * np.exp(x) * x, "dx": np.exp(2 * x)}
 
 
-NODES = {"gradient of a gradient": second, "at other places": elsewhere, "by tensors in the middle": inside}
+def ties():
+    """Of equal elements of a window the first one has all."""
+    model = make_nodes("a = MaxPool<kernel_shape = [3], strides = [2]>(x) b = MaxPool<kernel_shape = [4]>(z) y = Add(a, b)",
+                       [(["x", "z"], ["dx", "dz"], {"xs": ["x", "z"], "y": "y"})], "double[1, 1, 5] x, double[1, 1, 4] z", "double[1, 1, 5] dx, double[1, 1, 4] dz")
+    x, z = np.array([[[2.0, 2, 1, 1, 1]]]), np.array([[[1.0, 3, 0, 3]]])
+    return model, {"x": x, "z": z}, {"dx": np.array([[[1.0, 0, 1, 0, 0]]]), "dz": np.array([[[0.0, 2, 0, 0]]])}
+
+
+NODES = {"gradient of a gradient": second, "of equal maxima": ties, "at other places": elsewhere, "by tensors in the middle": inside}
 
 
 def by_node(build, name, folder, number):
