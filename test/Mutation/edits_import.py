@@ -37,7 +37,7 @@ EDITS = [
          "gradients are as long as they are", ["training-steps"]),
     Edit("first-group-of-all", "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "rate = group.rate;", ";", "a group has no rate of its own", ["training-steps"]),
     Edit("tied-weights-apart", "lib/Dialect/Nn/Transforms/OutlineStep.cpp", "one.replaceAllUsesWith(argument);", "if (one == load) one.replaceAllUsesWith(argument); else continue;",
-         "the second load of a weight is not trained", ["training-steps"]),
+         "the second load of a weight is not trained", ["lit:Nn/Transforms/outline-step"]),
     # ===--- Scans -----------------------------------------------------------===
     Edit("last-step-of-the-longest", SCAN, "scan.steps.value_or(scan.length) - 1 - index", "scan.length - 1 - index",
          "a short sample runs backwards from the end of the others", ["control"]),

@@ -15,6 +15,7 @@ nn.param @idle : tensor<4xf32> = dense<1.0> : tensor<4xf32>
 // CHECK-SAME: -> (tensor<f32> {nn.name = "loss"})
 // CHECK: %[[F:.*]] = nn.load @fixed
 // CHECK: nn.einsum %[[X]], %[[W]]
+// CHECK: nn.einsum %[[X]], %[[W]]
 // CHECK: %[[Y:.*]] = nn.einsum %{{.*}}, %[[K]]
 // CHECK: %[[E:.*]] = nn.sub %[[Y]], %[[T]]
 // CHECK: %[[Q:.*]] = nn.mul %[[E]], %[[E]]
