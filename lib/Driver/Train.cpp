@@ -8,6 +8,7 @@
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Export/Onnx/Trained.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -47,6 +48,10 @@ ExitCode cleave::driver::trainCommand(Session &session) {
     return session.getExitCode();
   if (!options.trained.empty() && !session.isOnnx())
     return session.fail(makeError("--export is about ONNX models"), Blame::Options);
+  if (!options.trained.empty() && session.getPlan()->train->lora)
+    return session.fail(
+        makeError("--export does not put adapters into their weights yet: --save keeps them, and --resume goes on"),
+        Blame::Options);
   if (!options.quiet)
     printTrained(session);
   std::unique_ptr<runtime::Executor> executor = openModel(session);
