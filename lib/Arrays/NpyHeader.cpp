@@ -276,29 +276,32 @@ Status cleave::arrays::finishNpy(NpyHeader &header) {
   return kGood;
 }
 
-Result<NpyArray> cleave::arrays::parseNpy(std::string_view bytes) {
+/// The header of a whole file, whose bytes after it are exactly the elements of its shape.
+static Result<NpyHeader> parseWholeNpy(std::string_view bytes) {
   Result<NpyHeader> header = parseNpyHeader(bytes);
+  if (header && bytes.size() - header->dataStart != header->dataBytes)
+    return makeError("it has ", bytes.size() - header->dataStart, " bytes of elements, its shape needs ",
+                     header->dataBytes);
+  return header;
+}
+
+Result<NpyArray> cleave::arrays::parseNpy(std::string_view bytes) {
+  Result<NpyHeader> header = parseWholeNpy(bytes);
   if (!header)
     return header.getError();
-  std::string_view data = bytes.substr(header->dataStart);
-  if (data.size() != header->dataBytes)
-    return makeError("it has ", data.size(), " bytes of elements, its shape needs ", header->dataBytes);
-  header->array.data.assign(data.begin(), data.end());
+  header->array.data.assign(bytes.begin() + header->dataStart, bytes.end());
   if (Status error = finishNpy(*header))
     return *error;
   return std::move(header->array);
 }
 
 Result<NpyView> cleave::arrays::viewNpy(std::string_view bytes) {
-  Result<NpyHeader> header = parseNpyHeader(bytes);
+  Result<NpyHeader> header = parseWholeNpy(bytes);
   if (!header)
     return header.getError();
-  std::string_view data = bytes.substr(header->dataStart);
-  if (data.size() != header->dataBytes)
-    return makeError("it has ", data.size(), " bytes of elements, its shape needs ", header->dataBytes);
   if (header->isFortranOrder)
     return makeError("it is in Fortran order, in which samples do not lie one behind the other");
-  return NpyView{header->array.dtype, header->array.shape, data.data()};
+  return NpyView{header->array.dtype, header->array.shape, bytes.data() + header->dataStart};
 }
 
 //===----------------------------------------------------------------------===//

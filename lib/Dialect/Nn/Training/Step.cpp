@@ -7,12 +7,12 @@
 
 #include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
-#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/NamePattern.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -82,6 +82,14 @@ Attribute cleave::nn::makeOrigin(ModuleOp module, Attribute begins, StringRef na
   return builder.getDictionaryAttr({builder.getNamedAttr("name", builder.getStringAttr(name)),
                                     builder.getNamedAttr("starts", part.get("starts")),
                                     builder.getNamedAttr("shape", builder.getDenseI64ArrayAttr(shape))});
+}
+
+std::string cleave::nn::getTensorName(LoadOp load) {
+  std::string name = load.getParam().str();
+  if (!load.isPart())
+    return name;
+  auto starts = llvm::map_range(*load.getStarts(), [](int64_t start) { return std::to_string(start); });
+  return name + "[" + llvm::join(starts, ", ") + "]";
 }
 
 bool cleave::nn::isPicked(ArrayRef<spmd::PlanPattern> patterns, StringRef name) {

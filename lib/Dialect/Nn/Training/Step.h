@@ -7,6 +7,7 @@
 #define CLEAVE_LIB_DIALECT_NN_TRAINING_STEP_H
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -34,6 +35,12 @@ void addResult(mlir::func::FuncOp func, mlir::Value value, llvm::StringRef name,
 /// Where a state of what `begins` says (an attribute of a parameter) stands in the tensor `name` of a checkpoint (Begins.h); null where it is
 /// all of that tensor.
 mlir::Attribute makeOrigin(mlir::ModuleOp module, mlir::Attribute begins, llvm::StringRef name);
+
+/// What a step calls a loaded tensor: its parameter, and for a part of one where that begins, as in `qkv[0, 768]`.
+std::string getTensorName(LoadOp load);
+
+/// The ends of the names of an adapter's two factors.
+inline constexpr llvm::StringLiteral kLoraA = ".lora_A", kLoraB = ".lora_B";
 
 /// Whether one of `patterns` picks the name.
 bool isPicked(llvm::ArrayRef<spmd::PlanPattern> patterns, llvm::StringRef name);

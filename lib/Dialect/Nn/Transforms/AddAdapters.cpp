@@ -18,7 +18,6 @@
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Plan/NamePattern.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 
@@ -127,10 +126,7 @@ LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
   };
   OpBuilder builder(einsum);
   builder.setInsertionPointAfter(einsum);
-  std::string name = load.getParam().str();
-  if (load.isPart())
-    name +=
-        "[" + llvm::join(llvm::map_range(*load.getStarts(), [](int64_t at) { return std::to_string(at); }), ", ") + "]";
+  std::string name = getTensorName(load);
   Composer f(builder, makeStepLoc(func.getContext(), "lora(" + name + ")"));
   std::string r(1, letters->rank), down = letters->shared + letters->summed + r,
                                    up = letters->shared + r + letters->kept;
@@ -145,8 +141,8 @@ LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
   // The factor goes where there are fewest elements.
   Value x = einsum.getInputs()[1 - weight];
   Type type = getElementType(x);
-  Value a = makeParameter(f, name + ".lora_A", getSizes(down), type, 1 / std::sqrt(double(summed)));
-  Value b = makeParameter(f, name + ".lora_B", getSizes(up), type, 0);
+  Value a = makeParameter(f, name + kLoraA.str(), getSizes(down), type, 1 / std::sqrt(double(summed)));
+  Value b = makeParameter(f, name + kLoraB.str(), getSizes(up), type, 0);
   Value thin = f.mul(f.einsum({x, a}, letters->x + "," + down + "->" + middle), lora.alpha / double(lora.rank));
   Value beside = f.einsum({thin, b}, middle + "," + up + "->" + letters->result);
   Value sum = f.add(einsum.getResult(), beside);
@@ -177,8 +173,7 @@ LogicalResult AdapterMaker::run() {
              << spmd::suggestPatterns(pattern.text, names);
   llvm::StringSet<> known;
   for (Place &place : places)
-    if (!known.insert((place.load.getParam() + llvm::Twine(place.load.getStartsAttr() ? "+" : "")).str()).second &&
-        !place.load.isPart())
+    if (!place.load.isPart() && !known.insert(place.load.getParam()).second)
       return emitErrorAt(func.getContext(), lora.place)
              << "'" << place.load.getParam() << "' is a factor of several products: adapters are beside one";
   for (Place &place : places)

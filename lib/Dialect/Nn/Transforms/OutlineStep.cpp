@@ -59,7 +59,6 @@ private:
   const spmd::PlanTrain &train;
   OpBuilder builder;
   Composer f;
-  llvm::StringMap<Value> labels;
 };
 } // namespace
 
@@ -179,7 +178,7 @@ SmallVector<LoadOp> StepOutliner::findTrained(Value loss) {
   SmallVector<Value> loads;
   func.walk([&](LoadOp load) {
     StringRef name = load.getParam();
-    bool isAsked = train.lora           ? name.ends_with(".lora_A") || name.ends_with(".lora_B")
+    bool isAsked = train.lora           ? name.ends_with(kLoraA) || name.ends_with(kLoraB)
                    : train.only.empty() ? !isPicked(train.freeze, name)
                                         : isPicked(train.only, name);
     if (isa<FloatType>(getElementType(load)) && isAsked && !isGiven(load) && !load->hasAttr(spmd::kFixedAttr))
@@ -226,12 +225,7 @@ LogicalResult StepOutliner::checkPatterns(ArrayRef<LoadOp> trained) {
 /// What the plan wants of the parameter, which pins say behind the load, becomes what it wants of the argument.
 void StepOutliner::makeArgument(ArrayRef<LoadOp> loads) {
   LoadOp load = loads.front();
-  std::string name = load.getParam().str();
-  if (load.isPart())
-    name += "[" +
-            llvm::join(llvm::map_range(*load.getStarts(), [](int64_t start) { return std::to_string(start); }), ", ") +
-            "]";
-  Value argument = addArgument(func, cast<RankedTensorType>(load.getType()), name, spmd::kParameterRole);
+  Value argument = addArgument(func, cast<RankedTensorType>(load.getType()), getTensorName(load), spmd::kParameterRole);
   unsigned index = func.getNumArguments() - 1;
   Attribute begins = makeBegins(load);
   func.setArgAttr(index, kBeginsAttr, begins);
