@@ -38,7 +38,8 @@ BEHIND = {"tidy"}
 LONG = {"CleaveEmulationTests", "CleavePartitionTests", "CleaveRuntimeTests"}
 # Of a suite that is drawn from, one case in so many runs.
 SHARE = 4
-# Of files that changed, clang-tidy looks at so many in a merge, drawn by the seed where there are more: each takes some three seconds.
+# Of the files that changed (of all, where what all are made of did), clang-tidy looks at so many in a merge, drawn by the seed: each
+# takes some three seconds.
 MOST_TIDY = 40
 # Commits of one merge are not older than this.
 MERGE_HOURS = 4
@@ -255,10 +256,13 @@ def tidy_changed(suite, paths, seed=None):
     """Only files that changed are looked at; all where that is not known, or where what all are made of changed. With a seed, `MOST_TIDY` of
     them."""
     if paths is None or any(path.startswith((".clang-tidy", "python/tools/tidy.py")) for path in paths):
-        return suite
+        paths = git("ls-files", "lib", "tools")
+        if seed is None or paths is None:
+            return suite
+        paths = paths.splitlines()
     named = [path for path in paths if re.match(r"(lib|tools)/.*\.cpp$", path) and os.path.exists(os.path.join(ROOT, path))]
     if seed is not None and len(named) > MOST_TIDY:
-        print(f"clang-tidy looks at {MOST_TIDY} of {len(named)} files that changed", flush=True)
+        print(f"clang-tidy looks at {MOST_TIDY} of {len(named)} files", flush=True)
         named = sorted(random.Random(seed).sample(named, MOST_TIDY))
     return suite.narrow(" ".join(named)) if named else None
 

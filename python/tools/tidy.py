@@ -116,7 +116,7 @@ class Tidy:
 def get_flags(command):
     """What one file is parsed with: macros (but those that CMake names libraries by), folders, language, the precompiled
     header. Options of several words are one entry, so that the lists of several files can be joined."""
-    forms = r" (-Xclang -include\S* -Xclang \S+|-isystem \S+|-(?!D\w+_EXPORTS\b)[DIWO]\S+|-std=\S+|-fno-exceptions|-Xclang -fno-pch\S+)"
+    forms = r" (-Xclang -include\S* -Xclang \S+|-isystem \S+|-(?!D\w+_EXPORTS\b)[DIWO]\S+|-std=\S+|-f(?:no-)?exceptions|-Xclang -fno-pch\S+)"
     return re.findall(forms, command["command"])
 
 
@@ -141,8 +141,8 @@ class Source:
     def __init__(self, command):
         text = read(command["file"]).decode()
         self.command = command
-        # Only files of lib, or of tools, with the same precompiled header are looked at together.
-        self.kind = command["file"].startswith(ROOT + "/lib/"), get_precompiled(command)
+        # Only files of lib, or of tools, with the same precompiled header are looked at together, and none that catches with others.
+        self.kind = command["file"].startswith(ROOT + "/lib/"), get_precompiled(command), "-fexceptions" in get_flags(command)
         self.opened = set(re.findall(r"^using namespace ([\w:]+);", text, re.M))
         # Functions, types and constants that only this file sees, as far as their form tells.
         self.names = set(re.findall(r"^int (main)\b", text, re.M) + re.findall(r"^#define (\w+)", text, re.M)
