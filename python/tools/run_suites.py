@@ -124,6 +124,7 @@ def suites(build):
     yield Suite("many-dims", [python, "test/Onnx/many_dims.py", build], count_closing, 164)
     yield Suite("indices", [python, "test/Onnx/indices.py", build], count_closing, 120, merge="drawn")
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 197)
+    yield Suite("gradient-placements", [python, "test/Onnx/gradient_placements.py", build], count_closing, 1600, merge="drawn")
     yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 57)
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 52)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 19, merge="drawn")

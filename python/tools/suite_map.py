@@ -26,7 +26,7 @@ AREAS = {
     "Dialect/Nn": ["CleaveDialectTests", "CleavePartitionTests", "lit:Dialect/Nn", "lit:Import/", "onnx"],
     "Dialect/Nn/Partition": ["CleavePartitionTests", "CleavePipeTests", "lit:Execute/", "differential"],
     "Dialect/Nn/ShardingRules": ["CleavePartitionTests", "CleavePipeTests", "lit:Nn/Rules", "golden", "differential"],
-    "Dialect/Nn/Gradients": ["gradients", "training-steps", "training-models"],
+    "Dialect/Nn/Gradients": ["gradients", "gradient-placements", "training-steps", "training-models"],
     "Dialect/Nn/Training": ["lit:Nn/Transforms", "training-steps", "training-bytes", "training-losses"],
     "Dialect/Nn/Patterns": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded"],
     "Dialect/Nn/Transforms": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded", "models-quantized"],
