@@ -171,7 +171,8 @@ void Clusters::place(Operation *op) {
   created.rows = Rows::get(op);
   created.hasAnchor = isAnchor(op);
   // An epilogue works on one result.
-  created.isOpen = (isFusable(op) || created.hasAnchor) && op->getNumResults() == 1 && !putsTogether(op);
+  bool isMany = isa<nn::ConcatOp>(op) && op->getNumOperands() > kMostConcatenated / 2;
+  created.isOpen = (isFusable(op) || created.hasAnchor) && op->getNumResults() == 1 && !putsTogether(op) && !isMany;
   int64_t elements = countReadElements(op);
   created.elements = elements;
   // Of what combines microbatches, with the one that is combined.
