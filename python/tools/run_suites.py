@@ -124,7 +124,7 @@ def suites(build):
     yield Suite("many-dims", [python, "test/Onnx/many_dims.py", build], count_closing, 164)
     yield Suite("indices", [python, "test/Onnx/indices.py", build], count_closing, 120, merge="drawn")
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 197)
-    yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 62)
+    yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 65)
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 60)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 22)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)

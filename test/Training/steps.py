@@ -248,8 +248,10 @@ def gradients(total, weights, trained):
 
 class Case:
     def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", also="", kept=None, scale=None, good=0,
-                 rtol=RTOL, atol=ATOL):
-        """`also`: further keys; `kept`: the floats of parameters, whose loss has a scale (a state, where it is `scale`)."""
+                 stays=False, wide=False, rtol=RTOL, atol=ATOL):
+        """`also`: further keys; `kept`: the floats of parameters, whose loss has a scale, which is a state unless it stays; gradients are of
+        these floats, or wide."""
+        self.stays, self.wide = stays, wide
         self.kept, self.scale, self.good, self.rtol, self.atol = kept, scale, good, rtol, atol
         self.model, self.loss, self.optimizer, self.rate, self.decay = model(), loss, optimizer, rate, decay
         self.mesh, self.rules, self.groups, self.clip, self.zero, self.also = mesh, rules, groups, clip, zero, also
@@ -271,7 +273,8 @@ class Case:
 
     def narrow(self, array):
         """Rounded to the floats of parameters."""
-        return array if self.kept is None else array.astype(np.float32).astype(self.kept).astype(np.float64)
+        with np.errstate(over="ignore"):
+            return array if self.kept is None else array.astype(np.float32).astype(self.kept).astype(np.float64)
 
     def expect(self, weights, states, n):
         """Loss, weights, states after the step; the scale goes on, and `weights` are masters where parameters are narrow."""
@@ -282,10 +285,10 @@ class Case:
         trained = self.trained()
         read = {name: self.narrow(array) if name in trained else array for name, array in weights.items()}
         scale = self.scale or 1.0
-        found = raw = {name: self.narrow(g * scale) / scale for name, g in gradients(total, read, trained).items()}
+        found = raw = {name: g if self.wide else self.narrow(g * scale) / scale for name, g in gradients(total, read, trained).items()}
         new, kept = dict(weights) | (model["running"](read, inputs) if "running" in model else {}), {}
         if not all(np.isfinite(g).all() for g in found.values()):
-            self.scale, self.good = scale / 2, 0
+            self.scale, self.good = scale if self.stays else scale / 2, 0
             return total(read), weights, states, raw
         if self.clip is not None:
             norm = np.sqrt(sum(np.sum(g * g) for g in found.values()))
@@ -313,7 +316,7 @@ def onnx_model(model):
 def begin(case, weights, states):
     """What the step is given as its states. Without narrow parameters all of them; else what does not begin as the file says."""
     if case.kept is not None:
-        return {} if case.scale is None else {"scale": np.float32(case.scale), "good": np.int64(case.good)}
+        return {} if case.scale is None or case.stays else {"scale": np.float32(case.scale), "good": np.int64(case.good)}
     return {"count": np.int64(0), **{name: weights[name] for name in case.trained()}, **{name: weights[name] for name in case.model.get("running", {}) and ("mean", "variance")},
             **{f"{word}({name})": array for name, kept in states.items() for word, array in kept.items()}}
 
@@ -340,7 +343,7 @@ def problem(build, case, folder, number):
                     **{f"out:next({word}({name}))": states[name][word] for name in trained for word in words}}
         if case.kept is not None:
             expected |= {f"out:next(master({name}))": weights[name] for name in trained}
-        if scale is not None:
+        if scale is not None and not case.stays:
             expected |= {"out:scale": scale, "out:next(scale)": case.scale, "out:next(good)": case.good}
         if "running" in case.model:
             expected |= {f"out:next({name})": weights[name] for name in ("mean", "variance")}
@@ -408,6 +411,10 @@ KEYS = {
     "f16": dict(model=regression, loss="mse", optimizer="momentum", also=F16, kept=np.float16, scale=65536.0, **NEAR),
     "f16 overflows": dict(model=regression, loss="mse", optimizer="adamw", also=F16, kept=np.float16, scale=2.0**19, good=77, **NEAR),
     "f16 grows": dict(model=regression, loss="mse", optimizer="sgd", clip=0.1, also=F16, kept=np.float16, scale=1024.0, good=1998, **NEAR),
+    "f16 with a scale that stays": dict(model=regression, loss="mse", also="precision: {parameters: f16, scale: 1024}", kept=np.float16, scale=1024.0, stays=True, **NEAR),
+    "f16 with a scale that is too large": dict(model=regression, loss="mse", optimizer="adam", also="precision: {parameters: f16, scale: 1e6}", kept=np.float16, scale=1e6, stays=True, **NEAR),
+    "bf16 sent in f32": dict(model=regression, loss="mse", optimizer="adamw", also="precision: {parameters: bf16, wire: f32}", kept=ml_dtypes.bfloat16, wide=True, mesh="data: 2",
+                             rules=DATA, **NEAR),
     "f16 without a scale": dict(model=regression, loss="mse", also="precision: {parameters: f16, scale: none}", kept=np.float16, **NEAR),
     "bf16, data parallel, ZeRO-1": dict(model=regression, loss="mse", optimizer="adamw", also=BF16, kept=ml_dtypes.bfloat16, mesh="data: 2", rules=DATA,
                                         zero="{axis: data, stage: 1, min_bytes: 0}", **SUMMED),

@@ -3,6 +3,7 @@
 // RUN: cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {scale: 1024}}'" | FileCheck %s --check-prefix=FIXED
 // RUN: cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {parameters: f16, scale: none}}'" 2>&1 | FileCheck %s --check-prefix=VANISH
 // RUN: sed 's/nn.dropout = 0.25/nn.dropout = 1.0/' %s | not cleave-opt --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, dropout: model}'" 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: sed 's/f32/f16/g' %s | cleave-opt --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {parameters: f32}}'" | FileCheck %s --check-prefix=WIDE
 
 // A parameter is kept in f16 and computed with as the model does; statistics of the norm are states; the loss has a scale, which begins as a
 // weight of one number. What stays of `d` is what has a word of 2^30 at least.
@@ -35,6 +36,9 @@
 // FIXED-NOT: nn.role = "scale"
 // FIXED: -> (tensor<f32> {nn.name = "loss"}, tensor<f32> {nn.name = "scaled(loss)"})
 // FIXED: nn.constant dense<1.024000e+03> : tensor<f32>
+// WIDE: tensor<3xf32> {nn.begins = @gain, nn.name = "gain", nn.role = "parameter"}
+// WIDE-SAME: {nn.name = "scaled(loss)"}
+// WIDE: nn.cast %{{.*}} : (tensor<3xf32>) -> tensor<3xf16>
 // VANISH: --train:1:{{[0-9]+}}: warning: precision f16 with 'scale: none': gradients below 6e-8 vanish
 // ALL: error: 'spmd.pin' op is a dropout of 1.000000e+00, expected less than 1
 nn.param @scale : tensor<3xf32> = dense<1.0> : tensor<3xf32>
