@@ -208,7 +208,9 @@ def NnOutlineStep : Pass<"nn-outline-step", "::mlir::ModuleOp"> {
     The first of the passes that make a step of training of a model (docs/training.md). The results of the function become one, the loss
     that the plan's `train` describes; its labels become an argument. Parameters with floats on a path to the loss, which the
     plan does not freeze, become arguments, each part of a fused weight one of its own; what the plan wants of them (pins) they
-    take along. All arguments say what they are for (`nn.role`).
+    take along. All arguments say what they are for (`nn.role`). So far as the plan asks for it, parameters are kept in other floats
+    (`precision`), the loss has a product with a scale beside it, pins of `nn.dropout` pass over elements, and batch norms take statistics of
+    the batch, whose running ones are arguments, too.
 
     Before: `func @main(%x) { %w = nn.load @w  %y = nn.einsum %x, %w ..  return %y }`. After: `func @main(%x {nn.role = "batch"},
     %labels {nn.role = "batch"}, %w {nn.role = "parameter", nn.begins = @w}) -> (f32 {nn.name = "loss"})`.
@@ -238,7 +240,8 @@ def NnAttachUpdate : Pass<"nn-attach-update", "::mlir::ModuleOp"> {
   let description = [{
     The last pass of three that make a step of training. Each gradient of a parameter becomes the parameter's next value, as the
     optimizer of the plan's `train` has it, with moments and a count of steps that are states too. `zero` shards these, and
-    parameters, along its axes. With `gradients`, they stay results beside.
+    parameters, along its axes. With `gradients`, they stay results beside. Gradients of a scaled loss are divided by the scale; where
+    they are not finite, all states stay.
 
     Before: `return %loss, %dw`. After: `return %loss, %w1 {nn.name = "next(w)", spmd.state = "w"}` with `%w1 = nn.sub %w, %u` and
     `%u = nn.mul %rate, %dw`.

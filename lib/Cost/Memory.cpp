@@ -16,7 +16,10 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Support/Liveness.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace cleave;
@@ -30,6 +33,8 @@ public:
   explicit PeakCounter(const SymbolTable &symbols) : symbols(symbols) {}
 
   int64_t count(func::FuncOp func);
+  /// How long the values of a block live, and what else it holds, which `names` has no value of.
+  Liveness follow(Block &body, llvm::function_ref<bool(Value)> isHeldOutside, SmallVectorImpl<Value> &names);
 
 private:
   int64_t countBody(nn::LoopOp loop);
@@ -59,9 +64,16 @@ int64_t PeakCounter::countBody(nn::LoopOp loop) {
 }
 
 int64_t PeakCounter::countBlock(Block &body, llvm::function_ref<bool(Value)> isHeldOutside) {
+  SmallVector<Value> names;
+  return follow(body, isHeldOutside, names).getPeakBytes();
+}
+
+Liveness PeakCounter::follow(Block &body, llvm::function_ref<bool(Value)> isHeldOutside,
+                             SmallVectorImpl<Value> &names) {
   Liveness liveness;
   llvm::DenseMap<Value, Liveness::Buffer> buffers;
   auto define = [&](Value value, int64_t step) {
+    names.push_back(value);
     return buffers[value] = liveness.define(step, isHeldOutside(value) ? 0 : spmd::getBytes(value.getType()));
   };
   int64_t step = 0, end = body.getOperations().size();
@@ -80,13 +92,93 @@ int64_t PeakCounter::countBlock(Block &body, llvm::function_ref<bool(Value)> isH
       else
         define(result, step);
     // What a stage or a loop holds of its own, while it runs.
-    if (func::FuncOp callee = getCallee(&op, symbols))
-      liveness.define(step, count(callee));
-    else if (auto loop = dyn_cast<nn::LoopOp>(op))
-      liveness.define(step, countBody(loop));
+    auto loop = dyn_cast<nn::LoopOp>(op);
+    func::FuncOp callee = getCallee(&op, symbols);
+    if (callee || loop) {
+      names.push_back(Value());
+      liveness.define(step, loop ? countBody(loop) : count(callee));
+    }
     ++step;
   }
-  return liveness.getPeakBytes();
+  return liveness;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+/// The bytes of [begin, end) that none of `taken` has, which they join.
+static int64_t claim(std::map<int64_t, int64_t> &taken, int64_t begin, int64_t end) {
+  int64_t free = end - begin;
+  auto it = taken.lower_bound(begin);
+  if (it != taken.begin() && std::prev(it)->second > begin)
+    --it;
+  int64_t first = begin, last = end;
+  while (it != taken.end() && it->first < end) {
+    free -= std::min(it->second, end) - std::max(it->first, begin);
+    first = std::min(first, it->first);
+    last = std::max(last, it->second);
+    it = taken.erase(it);
+  }
+  taken[first] = last;
+  return free;
+}
+
+/// The tensors of an arena at the command where most of it is in use.
+static void listArena(func::FuncOp func, exec::BufferOp buffer, SmallVectorImpl<HeldBytes> &held) {
+  Liveness liveness;
+  llvm::MapVector<Value, Liveness::Buffer> tensors;
+  auto touch = [&](Value view, int64_t step) {
+    Value tensor = view.getDefiningOp<exec::ViewOp>().getTensor();
+    if (tensor.getDefiningOp<exec::ViewOp>().getBuffer() != buffer.getSymName())
+      return;
+    auto [it, isNew] = tensors.insert({tensor, 0});
+    if (isNew)
+      it->second = liveness.define(step, spmd::getBytes(tensor.getType()));
+    liveness.use(it->second, step);
+  };
+  int64_t step = 0;
+  for (Operation &op : func.getBody().front()) {
+    op.walk([&](exec::CommandOpInterface command) {
+      for (Value view : llvm::concat<Value>(command.getReads(), command.getWrites()))
+        touch(view, step);
+    });
+    ++step;
+  }
+  int64_t peak = liveness.findPeak().first, left = static_cast<int64_t>(buffer.getBytes());
+  std::map<int64_t, int64_t> taken;
+  for (auto &[tensor, number] : llvm::reverse(tensors)) {
+    const LiveInterval &interval = liveness.getIntervals()[number];
+    if (peak < interval.first || interval.last < peak)
+      continue;
+    int64_t begin = tensor.getDefiningOp<exec::ViewOp>().getOffset().evaluate(func, 0);
+    int64_t bytes = claim(taken, begin, begin + interval.bytes);
+    held.push_back({bytes, tensor, buffer});
+    left -= bytes;
+  }
+  held.push_back({left, Value(), buffer});
+}
+
+SmallVector<HeldBytes> cleave::cost::listPeakBytes(func::FuncOp func, const SymbolTable &symbols) {
+  SmallVector<HeldBytes> held;
+  llvm::DenseMap<StringRef, Value> inputs;
+  for (auto input : func.getOps<exec::InputOp>())
+    if (auto view = input.getView().getDefiningOp<exec::ViewOp>())
+      inputs[view.getBuffer()] = view;
+  for (exec::BufferOp buffer : getBuffers(func, symbols))
+    if (buffer.getKind() == exec::BufferKind::Activations)
+      listArena(func, buffer, held);
+    else
+      held.push_back({static_cast<int64_t>(buffer.getBytes()), inputs.lookup(buffer.getSymName()), buffer});
+  if (!held.empty())
+    return held;
+  SmallVector<Value> names;
+  Liveness liveness = PeakCounter(symbols).follow(func.getBody().front(), [](Value) { return false; }, names);
+  int64_t peak = liveness.findPeak().first;
+  for (auto [value, interval] : llvm::zip_equal(names, liveness.getIntervals()))
+    if (interval.first <= peak && peak <= interval.last)
+      held.push_back({interval.bytes, value, {}});
+  return held;
 }
 
 SmallVector<exec::BufferOp> cleave::cost::getBuffers(func::FuncOp func, const SymbolTable &symbols) {

@@ -127,6 +127,22 @@ static void printMemory(llvm::raw_ostream &os, const ListSummary &list) {
   }
 }
 
+/// Of a step of training the bytes of a rank's inputs by what these are for.
+static void printStepRoles(llvm::raw_ostream &os, const Program &program, const Variant &variant, size_t role) {
+  std::string text;
+  for (StepRole word = StepRole::Batch; word <= StepRole::Scale; word = StepRole(int(word) + 1)) {
+    uint64_t bytes = 0;
+    for (const Tensor &tensor : variant.inputs)
+      for (const Place &place : tensor.places)
+        if (tensor.role == word && place.role == role)
+          bytes += getBytes(program.types[place.view.type]);
+    if (bytes)
+      text += (text.empty() ? "" : ", ") + std::string(getWord(word)) + " " + formatSize(bytes);
+  }
+  if (!text.empty())
+    os << "  held for a step: " << text << '\n';
+}
+
 static void printList(llvm::raw_ostream &os, const Role &role, const ListSummary &list) {
   os << "role " << list.role << ": ranks " << formatRanks(list.ranks) << '\n';
   for (auto [i, buffer] : llvm::enumerate(role.buffers))
@@ -156,8 +172,10 @@ static void printVariant(llvm::raw_ostream &os, const Program &program, const Va
       os << ", which begins as " << printable(weight->name);
     os << '\n';
   }
-  for (auto [role, list] : llvm::zip(program.roles, summary.lists))
+  for (auto [i, role, list] : llvm::enumerate(program.roles, summary.lists)) {
+    printStepRoles(os, program, variant, i);
     printList(os, role, list);
+  }
   os << "sent in a call:\n";
   for (const SentSummary &sent : summary.sent) {
     os << "  ranks " << formatRanks(sent.ranks) << ":";

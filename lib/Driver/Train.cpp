@@ -4,30 +4,61 @@
 // another mesh, and written back into the model.
 //
 //===----------------------------------------------------------------------===//
+#include "TextTable.h"
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Export/Onnx/Trained.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace cleave;
 using namespace cleave::driver;
+
+/// `layer.7.bias` as `layer.*.bias`.
+static std::string hideNumbers(llvm::StringRef name) {
+  std::string text;
+  for (char c : name)
+    if (!llvm::isDigit(c))
+      text += c;
+    else if (!llvm::StringRef(text).ends_with("*"))
+      text += '*';
+  return text;
+}
+
+/// A line for each tensor, but one for all those that differ in numbers of their names alone: layers are alike.
+static void printTable(llvm::ArrayRef<TrainedTensor> trained) {
+  llvm::StringMap<size_t> numbers;
+  std::vector<std::vector<const TrainedTensor *>> alike;
+  for (const TrainedTensor &tensor : trained) {
+    size_t number = numbers.try_emplace(hideNumbers(tensor.name) + " " + tensor.type, alike.size()).first->second;
+    alike.resize(std::max(alike.size(), number + 1));
+    alike[number].push_back(&tensor);
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (llvm::ArrayRef<const TrainedTensor *> tensors : alike) {
+    const TrainedTensor &first = *tensors.front();
+    bool isOne = tensors.size() == 1;
+    rows.push_back({"  " + (isOne ? first.name : hideNumbers(first.name)), first.type,
+                    isOne ? "" : "x " + std::to_string(tensors.size())});
+  }
+  printTable(llvm::outs(), rows, TextColumns::AllLeft);
+}
 
 /// What is trained, and what stays as it is.
 static void printTrained(Session &session) {
   mlir::func::FuncOp step = session.getEntry();
   if (!step)
     return;
-  int64_t tensors = 0, elements = 0;
-  for (const TrainedTensor &tensor : listTrained(step)) {
-    ++tensors;
+  std::vector<TrainedTensor> trained = listTrained(step);
+  int64_t elements = 0;
+  for (const TrainedTensor &tensor : trained)
     elements += tensor.elements;
-    if (session.getOptions().verbose)
-      llvm::outs() << "trains " << tensor.name << "  " << tensor.type << '\n';
-  }
-  llvm::outs() << llvm::formatv("trains {0} tensors of {1:n} numbers\n", tensors, elements);
+  llvm::outs() << llvm::formatv("trains {0} tensors of {1:n} numbers\n", trained.size(), elements);
+  printTable(trained);
 }
 
 /// The model with its new weights.

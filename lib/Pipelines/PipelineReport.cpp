@@ -192,7 +192,10 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
     addTensors(report.inputs, whole.inputs);
     addTensors(report.outputs, whole.outputs);
     whole.parameterBytesPerRank = std::max(whole.parameterBytesPerRank, report.parameterBytesPerRank);
-    whole.peakBytesPerRank = std::max(whole.peakBytesPerRank, report.peakBytesPerRank);
+    if (report.peakBytesPerRank >= whole.peakBytesPerRank) {
+      whole.peakBytesPerRank = report.peakBytesPerRank;
+      whole.memoryByRole = report.memoryByRole;
+    }
     if (report.arena && (!whole.arena || report.arena->bytes > whole.arena->bytes))
       whole.arena = report.arena;
     whole.flopsPerRank = std::max(whole.flopsPerRank, report.flopsPerRank);

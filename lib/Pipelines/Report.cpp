@@ -8,6 +8,7 @@
 #include "MachineReport.h"
 #include "PipelineReport.h"
 #include "SentReport.h"
+#include "StepReport.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -301,6 +302,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   report.arena = ::countArena(cost::getBuffers(func, symbols), func->getParentOfType<ModuleOp>());
   readReplications(func, report);
   report.peakBytesPerRank = cost::countPeakBytes(func, symbols);
+  describeStep(func, symbols, report);
   if (times)
     compareMemory(func, times->getCluster(), report);
   // A program that was not partitioned here does not know what the whole would cost.

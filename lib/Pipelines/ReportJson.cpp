@@ -143,6 +143,14 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
     });
     write(json, report.padding);
     json.attribute("peak_bytes_per_rank", report.peakBytesPerRank);
+    if (report.train) {
+      writePairs(json, "memory_by_role", report.memoryByRole);
+      json.attributeObject("train", [&] {
+        json.attribute("parameters", report.train->trained + int64_t(report.train->frozen.size()));
+        json.attribute("trained", report.train->trained);
+        writeNames(json, "frozen", report.train->frozen);
+      });
+    }
     if (report.arena) {
       json.attribute("arena_bytes", report.arena->bytes);
       json.attribute("liveness_bound_bytes", report.arena->bound);

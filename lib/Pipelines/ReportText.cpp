@@ -96,6 +96,13 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
      << formatBytes(report.parameterBytes) << '\n';
   printPadding(os, report.padding);
   os << "peak memory of a rank: " << formatBytes(report.peakBytesPerRank) << '\n';
+  if (report.train) {
+    std::string text;
+    for (const auto &[role, bytes] : report.memoryByRole)
+      if (bytes)
+        text += (text.empty() ? "" : ", ") + role + " " + formatBytes(bytes);
+    os << "  of which:           " << text << '\n';
+  }
   if (report.arena)
     os << "arena of a rank:      " << formatBytes(report.arena->bytes) << ", at least "
        << formatBytes(report.arena->bound) << " by lifetimes, ratio "

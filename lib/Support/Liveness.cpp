@@ -26,16 +26,18 @@ void Liveness::use(Buffer buffer, int64_t step) {
   intervals[buffer].last = std::max(intervals[buffer].last, step);
 }
 
-int64_t Liveness::getPeakBytes() const {
+std::pair<int64_t, int64_t> Liveness::findPeak() const {
   std::vector<std::pair<int64_t, int64_t>> changes; // step, bytes; what is freed sorts before what is new
   for (const LiveInterval &interval : intervals) {
     changes.push_back({interval.first, interval.bytes});
     changes.push_back({interval.last + 1, -interval.bytes});
   }
   llvm::sort(changes);
-  int64_t now = 0, peak = 0;
+  int64_t now = 0;
+  std::pair<int64_t, int64_t> peak = {0, 0};
   for (auto [step, bytes] : changes)
-    peak = std::max(peak, now += bytes);
+    if ((now += bytes) > peak.second)
+      peak = {step, now};
   return peak;
 }
 

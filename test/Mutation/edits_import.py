@@ -2,6 +2,7 @@
 from edit import Edit
 
 GRADIENTS, SCAN = "lib/Dialect/Nn/Gradients/", "lib/Import/Onnx/Control/Scan.cpp"
+UPDATE, MODES = "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "lib/Dialect/Nn/Training/Modes.cpp"
 
 EDITS = [
     # ===--- Gradients -------------------------------------------------------===
@@ -31,11 +32,11 @@ EDITS = [
          "the first moment is not corrected", ["training-steps"]),
     Edit("decay-in-the-gradient", "lib/Dialect/Nn/Training/Optimizers.cpp", "decay != 0 && !isApart", "decay != 0", "adamw's decay joins the gradient, too",
          ["training-steps"]),
-    Edit("ignored-labels-count", "lib/Dialect/Nn/Training/Losses.cpp", "return {f.div(sumAll(f, known), count), {}};", "return {average(f, known), {}};",
+    Edit("ignored-labels-count", "lib/Dialect/Nn/Training/Losses.cpp", "return {f.div(f.sumAll(known), count), {}};", "return {average(f, known), {}};",
          "what does not count makes the mean smaller", ["training-steps"]),
     Edit("a-mean-of-means", "lib/Dialect/Nn/Training/Losses.cpp", "return {average(f, known), f.div(f.scalarLike(count, all), count)};", "return {average(f, known), {}};",
          "labels of microbatches that do not count make the mean smaller", ["training-steps"]),
-    Edit("only-the-loss-is-weighed", "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "    weight.gradient = weighed;\n", "",
+    Edit("only-the-loss-is-weighed", UPDATE, "multiply(times);", ";",
          "gradients of microbatches are divided by all labels", ["training-steps"]),
     Edit("accumulators-of-all", "lib/Dialect/Pipe/Microbatches/TimeSplitter.cpp", "if (clone->removeAttr(spmd::kOfPartsAttr))", "if (clone->removeAttr(spmd::kOfPartsAttr) && false)",
          "each rank adds up all of each gradient", ["training-bytes", "lit:Pipe/Transforms/microbatch"]),
@@ -44,10 +45,23 @@ EDITS = [
          "what microbatches add to is added as often", ["lit:Pipe/Transforms/microbatch-invalid"]),
     Edit("sums-wait", "lib/Dialect/Exec/Fusion/Clusters.cpp", "op->hasAttr(spmd::kCombinesAttr) ? 1 : 0", "0", "kernels of a microbatch wait for later ones",
          ["lit:Exec/Transforms/fuse-kernels-anchors"]),
-    Edit("no-clip", "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "weight.gradient = f.mul(g, f.cast(factor, Composer::elementType(g)));", ";",
-         "gradients are as long as they are", ["training-steps"]),
-    Edit("first-group-of-all", "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "rate = group.rate;", ";", "a group has no rate of its own", ["training-steps"]),
-    Edit("tied-weights-apart", "lib/Dialect/Nn/Transforms/OutlineStep.cpp", "one.replaceAllUsesWith(argument);", "if (one == load) one.replaceAllUsesWith(argument); else continue;",
+    Edit("no-clip", UPDATE, "f.div(f.scalar(f.f32(), *train.clip), f.add(norm, 1e-6))", "f.scalar(f.f32(), 1)", "gradients are as long as they are", ["training-steps"]),
+    Edit("scaled-gradients", UPDATE, "multiply(f.div(f.scalar(f.f32(), 1), scale));", ";", "gradients are those of the scaled loss", ["training-steps"]),
+    Edit("bad-steps-count", UPDATE, "f.select(isGood, terminator->getOperand(index), old)", "terminator->getOperand(index)",
+         "what is made of infinite gradients stays", ["training-steps"]),
+    Edit("scale-never-falls", UPDATE, "f.mul(scale, 0.5)", "scale", "a bad step leaves the scale as it is", ["training-steps"]),
+    Edit("good-steps-go-on", UPDATE, "f.both(isGood, f.negate(grows))", "isGood", "after the scale has grown it grows at each step", ["training-steps"]),
+    Edit("narrow-wire", UPDATE, "weight.gradient = widenFromStart(f, weight.gradient);", "weight.gradient = f.widen(weight.gradient);",
+         "gradients that are sent in f32 were bf16 before", ["training-bytes"]),
+    Edit("dropout-of-each-step", MODES, "getCount(func)", "Value()", "all steps pass over the same", ["training-steps"]),
+    Edit("dropout-without-scale", MODES, "1 / (1 - ratio)", "1", "what stays is not scaled", ["training-steps"]),
+    Edit("dropout-without-seed", MODES, "makeRandomKey(name, train.seed)", "makeRandomKey(name, 0)", "each seed draws the same", ["training-steps"]),
+    Edit("running-turned-around", MODES, "f.mul(f.cast(ofBatch, Composer::elementType(old)), 1 - momentum)", "f.cast(ofBatch, Composer::elementType(old))",
+         "running statistics take too much of the batch", ["training-steps"]),
+    Edit("variance-by-the-mean", MODES, "subtracted->setDiscardableAttr(kDetachedAttr, builder.getUnitAttr());", ";",
+         "a sum that is zero is sent", ["training-bytes"]),
+    Edit("first-group-of-all", UPDATE, "rate = group.rate;", ";", "a group has no rate of its own", ["training-steps"]),
+    Edit("tied-weights-apart", "lib/Dialect/Nn/Transforms/OutlineStep.cpp", "one.replaceAllUsesWith(value);", "if (one == load) one.replaceAllUsesWith(value); else continue;",
          "the second load of a weight is not trained", ["lit:Nn/Transforms/outline-step"]),
     # ===--- Scans -----------------------------------------------------------===
     Edit("last-step-of-the-longest", SCAN, "scan.steps.value_or(scan.length) - 1 - index", "scan.length - 1 - index",

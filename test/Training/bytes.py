@@ -14,6 +14,8 @@ With W = (p - 1) / p for p ranks and Psi bytes of weights, a rank sends
     m microbatches                   the same: gradients add up before they are reduced
     of which gradients are sharded   (m + 1) W Psi: ZeRO-2 and -3 keep a share of each sum
     tensor and sequence parallel     where tensor parallelism adds up activations they are scattered and gathered: as many bytes
+    parameters of bf16               half of it; gradients in f32 (`wire`) as much as without
+    norms by the batch               2 W of two vectors a norm more, and nothing backward
 
 and what a rank keeps of weights and of the optimizer follows from the plan as well.
 """
@@ -22,6 +24,7 @@ import os
 import sys
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper, parser
@@ -36,15 +39,18 @@ def count_tokens(form):
     return 16 if form.startswith("tensor") else 4096
 
 
-def make_model(layers, tokens):
+def make_model(layers, tokens, norms=False, floats="float", dtype=np.float32):
     text, weights, last = "", {}, "x"
     for i in range(layers):
-        text += f"h{i} = MatMul({last}, w{i}) k{i} = Add(h{i}, b{i}) a{i} = Relu(k{i}) o{i} = MatMul(a{i}, v{i}) x{i} = Add({last}, o{i}) "
+        add = f"BatchNormalization(h{i}, s{i}, b{i}, mean{i}, variance{i})" if norms else f"Add(h{i}, b{i})"
+        text += f"h{i} = MatMul({last}, w{i}) k{i} = {add} a{i} = Relu(k{i}) o{i} = MatMul(a{i}, v{i}) x{i} = Add({last}, o{i}) "
         last = f"x{i}"
-        weights |= {f"w{i}": (WIDTH, INNER), f"b{i}": (INNER,), f"v{i}": (INNER, WIDTH)}
-    model = parser.parse_model('<ir_version: 10, opset_import: ["": 18]> f (float[%d, %d] x) => (float[%d, %d] y) { %s y = Identity(%s) }' % (tokens, WIDTH, tokens, WIDTH, text, last))
+        weights |= {f"w{i}": (WIDTH, INNER), f"b{i}": (INNER,), f"v{i}": (INNER, WIDTH)} | ({f"s{i}": (INNER,)} if norms else {})
+    model = parser.parse_model('<ir_version: 10, opset_import: ["": 18]> f (%s[%d, %d] x) => (%s[%d, %d] y) { %s y = Identity(%s) }' % (floats, tokens, WIDTH, floats, tokens, WIDTH, text, last))
     for name, shape in weights.items():
-        model.graph.initializer.append(numpy_helper.from_array(np.random.default_rng(len(name)).standard_normal(shape).astype(np.float32), name))
+        model.graph.initializer.append(numpy_helper.from_array(np.random.default_rng(len(name)).standard_normal(shape).astype(dtype), name))
+    for name in (f"{word}{i}" for i in range(layers * norms) for word in ("mean", "variance")):
+        model.graph.initializer.append(numpy_helper.from_array(np.ones(INNER, np.float32), name))
     return model, 4 * sum(int(np.prod(shape)) for shape in weights.values())
 
 
@@ -82,15 +88,25 @@ def expect(form, layers, ranks, psi):
         return 2 * share * psi + 2 / 2 * psi / ranks + 2 * (2 * ranks - 1) / (2 * ranks) * 4, psi / ranks
     if form in ("zero2, microbatches", "zero3, microbatches"):
         return (MICROBATCHES + 1) * share * psi + loss, psi / ranks if form.startswith("zero3") else psi
-    return 2 * share * psi + loss * (1 + (form == "zero2, clipped")), psi / ranks if form == "zero3" else psi
+    size, wire = (2, 4 if "wire" in form else 2) if "bf16" in form else (4, 4)
+    # Each weight of a rank is gathered in its own floats, and its gradient is scattered as the wire has it.
+    sent = share * psi * (2 * wire if form.startswith("data") else size + wire) / 4 + loss * (1 + (form == "zero2, clipped"))
+    if "norms" in form:
+        sent += layers * 2 * 2 * share * 4 * INNER
+    return sent, psi * size / 4 / (ranks if form.startswith("zero3") else 1)
 
 
 MICROBATCHES = 4
+BF16, WIRE = "{parameters: bf16}", "{parameters: bf16, wire: f32}"
 FORMS = {
     "data": data, "data, clipped": lambda *size: data(*size, clip="1.0"), "data, microbatches": lambda *size: data(*size, microbatches=MICROBATCHES),
     **{f"zero{stage}": lambda *size, stage=stage: data(*size, zero=stage) for stage in (1, 2, 3)},
     **{f"zero{stage}, microbatches": lambda *size, stage=stage: data(*size, zero=stage, microbatches=MICROBATCHES) for stage in (1, 2, 3)},
     "zero2, clipped": lambda *size: data(*size, zero=2, clip="1.0"),
+    **{f"zero{stage} bf16": lambda *size, stage=stage: data(*size, zero=stage, precision=BF16) for stage in (1, 3)},
+    "data bf16": lambda *size: data(*size, precision=BF16), "data bf16, wire": lambda *size: data(*size, precision=WIRE),
+    "zero1 bf16, wire": lambda *size: data(*size, zero=1, precision=WIRE),
+    "data bf16 file": data, "data bf16 file, wire": lambda *size: data(*size, precision="{wire: f32}"), "data norms": lambda *size: data(*size, batch_norm="batch"),
     "hybrid": hybrid, "tensor": tensor, "tensor, sequence": sequence,
 }
 CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form in FORMS for layers, ranks in ((1, 2), (2, 4), (6, 2), (24, 4))}
@@ -99,7 +115,7 @@ CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form i
 def problem(build, case, folder):
     form, layers, ranks = CASES[case]
     at = lambda suffix: os.path.join(folder, case.replace(" ", "_") + suffix)
-    model, psi = make_model(layers, count_tokens(form))
+    model, psi = make_model(layers, count_tokens(form), "norms" in form, *(("bfloat16", ml_dtypes.bfloat16) if "file" in form else ()))
     onnx.save(model, at(".onnx"))
     plan = FORMS[form](layers, ranks)
     with open(at(".yaml"), "w") as file:

@@ -13,6 +13,18 @@ namespace cleave::cost {
 int64_t countPeakBytes(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
 int64_t countPeakBytes(mlir::func::FuncOp func);
 
+/// Bytes of `countPeakBytes` and what they are of.
+struct HeldBytes {
+  int64_t bytes = 0;
+  /// A value, or a view once memory is planned; null for what no value has: what a loop or a stage holds of its own, gaps of an arena.
+  mlir::Value value;
+  /// Where memory is planned, what it is in.
+  exec::BufferOp buffer;
+};
+/// What is held where most is: it adds up to `countPeakBytes`. Of an arena it is the command at which most of that is in use, on the first
+/// rank; what values in place share counts for the one that is written last.
+llvm::SmallVector<HeldBytes> listPeakBytes(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
+
 /// The buffers of a function: those that its views see where it is that of a rank of a pipeline, else all of the module.
 llvm::SmallVector<exec::BufferOp> getBuffers(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
 

@@ -137,12 +137,21 @@ struct PaddingReport {
   spmd::Padding parameters, inputs, outputs, values;
 };
 
+/// Weights of a step of training, by their whole names.
+struct TrainReport {
+  int64_t trained = 0;
+  std::vector<std::string> frozen; ///< floats that stay as they are
+};
+
 struct Report {
   std::string model;
   std::vector<std::pair<std::string, int64_t>> mesh;
   int64_t ranks = 1;
   int64_t parameterBytes = 0, parameterBytesPerRank = 0, peakBytesPerRank = 0;
   std::optional<ArenaReport> arena; ///< of a program whose memory is planned
+  /// Of a step of training what the peak is for, in the words of docs/report.md, to which it adds up.
+  std::vector<std::pair<std::string, int64_t>> memoryByRole;
+  std::optional<TrainReport> train;
   double flops = 0, flopsPerRank = 0;
   PaddingReport padding;
   std::vector<TensorReport> inputs, outputs;

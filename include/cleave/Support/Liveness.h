@@ -42,7 +42,9 @@ public:
   /// By number.
   llvm::ArrayRef<LiveInterval> getIntervals() const { return intervals; }
   /// The most bytes that are needed at one step: no plan of memory does with less. n log n for n buffers.
-  int64_t getPeakBytes() const;
+  int64_t getPeakBytes() const { return findPeak().second; }
+  /// The first step at which that is so, and those bytes; step 0 where nothing is needed.
+  std::pair<int64_t, int64_t> findPeak() const;
 
 private:
   std::vector<LiveInterval> intervals;

@@ -54,14 +54,10 @@ RankedTensorType cleave::nn::getLabelType(MLIRContext *context, const spmd::Plan
   return RankedTensorType::get(shape, IntegerType::get(context, 64));
 }
 
-static Value sumAll(Composer &f, Value value) {
-  return f.sum(value, llvm::to_vector(llvm::seq<int64_t>(0, Composer::rank(value))));
-}
-
 /// The mean over all elements.
 static Value average(Composer &f, Value value) {
   double count = double(cast<RankedTensorType>(value.getType()).getNumElements());
-  return f.mul(sumAll(f, value), 1 / count);
+  return f.mul(f.sumAll(value), 1 / count);
 }
 
 /// Of labels [.., positions ..] without the dim of the classes.
@@ -83,9 +79,9 @@ static ComposedLoss composeClasses(Composer &f, const spmd::PlanLoss &loss, Valu
   Value terms = f.neg(picked);
   if (!loss.ignored)
     return {average(f, terms), {}};
-  Value count = f.max(sumAll(f, f.cast(counted, Composer::elementType(logs))), 1), known = f.select(counted, terms, 0);
+  Value count = f.max(f.sumAll(f.cast(counted, Composer::elementType(logs))), 1), known = f.select(counted, terms, 0);
   if (!factorsCount)
-    return {f.div(sumAll(f, known), count), {}};
+    return {f.div(f.sumAll(known), count), {}};
   double all = double(cast<RankedTensorType>(known.getType()).getNumElements());
   return {average(f, known), f.div(f.scalarLike(count, all), count)};
 }
