@@ -148,7 +148,7 @@ LogicalResult ProgramTables::addStates(program::Variant &variant) {
   for (auto [i, input] : llvm::enumerate(variant.inputs)) {
     const program::Place &place = input.places.front();
     bool isState = program.roles[place.role].buffers[place.view.buffer].kind == program::BufferKind::State;
-    auto *at = llvm::find_if(variant.states, [&, i = i](const program::State &state) { return state.input >= i; });
+    auto at = llvm::find_if(variant.states, [&, i = i](const program::State &state) { return state.input >= i; });
     if (isState && (at == variant.states.end() || at->input != i)) {
       variant.states.insert(at, {uint32_t(i), -1});
       program.version = std::max(program.version, program::kBeginsVersion);
