@@ -6,6 +6,7 @@
 #ifndef CLEAVE_LIB_DIALECT_NN_TRAINING_STEP_H
 #define CLEAVE_LIB_DIALECT_NN_TRAINING_STEP_H
 
+#include "cleave/Dialect/Nn/IR/Adapter.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
@@ -38,9 +39,6 @@ mlir::Attribute makeOrigin(mlir::ModuleOp module, mlir::Attribute begins, llvm::
 
 /// What a step calls a loaded tensor: its parameter, and for a part of one where that begins, as in `qkv[0, 768]`.
 std::string getTensorName(LoadOp load);
-
-/// The ends of the names of an adapter's two factors.
-inline constexpr llvm::StringLiteral kLoraA = ".lora_A", kLoraB = ".lora_B";
 
 /// Whether one of `patterns` picks the name.
 bool isPicked(llvm::ArrayRef<spmd::PlanPattern> patterns, llvm::StringRef name);
