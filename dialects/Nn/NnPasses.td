@@ -249,13 +249,24 @@ def NnAttachUpdate : Pass<"nn-attach-update", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnKeepLoss : Pass<"nn-keep-loss", "::mlir::ModuleOp"> {
+  let summary = "leaves of a step its loss alone";
+  let description = [{
+    Makes of a step the function that evaluates: the loss is its one result, what led to other results is gone. Arguments stay as they
+    are and where they are; states among them are `spmd.kept`: the step, which is another entry of the program, makes their next values.
+
+    Before: `return %loss, %w1 {spmd.state = "w"}`. After: `return %loss`, and `%w: .. {spmd.kept}`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
 def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
   let summary = "checks what must hold after import, canonicalization and differentiation";
   let description = [{
     * `imported`: functions hold one block of nn ops (and sharding annotations written by hand, `spmd.constrain`); no other
       result carries a sharding.
     * `canonical`: in addition, no reshape or transpose merely follows another one, and no two ops compute the same.
-    * `differentiated`: as `imported`, and of a step each argument has a role, each parameter a next value, and the loss rank 0.
+    * `differentiated`: as `imported`, and of a step each argument has a role, each parameter a next value or `spmd.kept`, and the loss rank 0.
 
     The attribute `spmd.phase` of the module then names the phase. Nothing else changes: the program is the same before
     and after.

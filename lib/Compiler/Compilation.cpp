@@ -142,6 +142,10 @@ bool Compilation::startTraining() {
     return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);
   state->handed.training = state->plan;
   state->handed.keepsGradients = state->options.keepsGradients;
+  if (!advance(Phase::Canonical))
+    return false;
+  if (state->options.evaluates)
+    state->keepForEvaluation();
   if (!advance(Phase::Differentiated))
     return false;
   state->inputRanges = readRanges(*state->module);

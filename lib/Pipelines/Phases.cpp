@@ -68,6 +68,8 @@ static void addDifferentiated(OpPassManager &manager, const ShardOptions &, Shar
   manager.addPass(nn::createNnStoreNodes());
   if (auto plan = spmd::splitForTraining(*state.training).second; !plan.rules.empty())
     manager.addPass(spmd::createPinAnnotations(std::make_shared<const spmd::Plan>(std::move(plan))));
+  if (state.evaluates)
+    manager.addPass(nn::createNnKeepLoss());
   addFormGate(manager, Phase::Differentiated);
 }
 

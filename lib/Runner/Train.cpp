@@ -270,21 +270,53 @@ Failed Training::run() {
   return failed;
 }
 
+static bool hasEvaluation(const program::Program &program) {
+  return std::any_of(program.variants.begin(), program.variants.end(),
+                     [](const auto &variant) { return variant.entry == kEval; });
+}
+
+/// Before anything is trained; it is opened again where it is needed.
+static program::Status checkEvaluation(const program::Program &program, const std::string &path) {
+  if (path.empty())
+    return program::kGood;
+  if (!hasEvaluation(program))
+    return program::makeError("the program has no entry 'eval'");
+  program::Result<DataSet> data = DataSet::open(path, program);
+  return data ? program::kGood : program::Status(data.getError());
+}
+
 Failed cleave::runner::train(Executor &executor, const TrainOptions &options, TrainSummary &summary) {
   if (!isStep(executor.getProgram()))
     return fail("the program is not a step of training: it has no output 'loss', or no parameters that change");
   program::Result<DataSet> data = DataSet::open(options.data, executor.getProgram());
-  if (data)
+  program::Status wrong = data ? checkEvaluation(executor.getProgram(), options.evalData) : data.getError();
+  if (!wrong)
     return Training(executor, options, std::move(*data), summary).run();
-  executor.fail(Cause::Aborted, data.getError().message);
-  return fail(data.getError().message);
+  executor.fail(Cause::Aborted, wrong->message);
+  return fail(wrong->message);
+}
+
+/// As step 0 of a training that begins: a batch that is looked at is the one that is then trained on.
+program::Status cleave::runner::withFirstBatch(const program::Program &program, const TrainOptions &options,
+                                               const std::function<void(const std::vector<Argument> &)> &use) {
+  program::Result<DataSet> data = DataSet::open(options.data, program);
+  if (!data)
+    return data.getError();
+  SampleOrder order(data->countSamples(), options.isShuffled, options.seed.value_or(0), 0);
+  std::vector<uint64_t> which;
+  for (uint64_t i = 0; i < data->getBatch(); ++i)
+    which.push_back(order.at(i));
+  program::Result<std::vector<Argument>> batch = data->read(which);
+  if (!batch)
+    return batch.getError();
+  use(*batch);
+  return program::kGood;
 }
 
 /// Batches weigh alike: all have as many samples. Data are opened anew each time, which costs little beside running over them, and lets
 /// no training hold two sets in memory for all its life.
 Failed cleave::runner::evaluate(Executor &executor, const std::string &path, double &loss) {
-  const std::vector<program::Variant> &variants = executor.getProgram().variants;
-  if (std::none_of(variants.begin(), variants.end(), [](const auto &variant) { return variant.entry == kEval; }))
+  if (!hasEvaluation(executor.getProgram()))
     return fail("the program has no entry 'eval'");
   program::Result<DataSet> data = DataSet::open(path, executor.getProgram());
   double sum = 0;

@@ -385,6 +385,9 @@ def evaluated(build):
         check("eval 0" in folder.run("entries.cleave", "--entry", "eval", "--data", "other.npz"), "not the weights of the beginning")
         told = folder.run(folder.compile("momentum", "one"), "--entry", "eval", "--data", "other.npz", expect=1)
         check("the program has no entry 'eval'" in told, told)
+        np.savez(folder.at("none.npz"), y=np.zeros(3, np.float32))
+        told = folder.run("entries.cleave", "--data", "data.npz", "--steps", "7", "--eval-data", "none.npz", "--save", "t.safetensors", expect=1)
+        check("the data has no 'x'; it has 'y'" in told and not os.path.exists(folder.at("t.safetensors")), told)
         told = folder.run("entries.cleave", "--entry", "test", "--data", "other.npz", expect=2)
         check("'--data' with '--entry' evaluates: it takes 'eval', and no steps" in told, told)
 

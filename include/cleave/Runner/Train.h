@@ -47,6 +47,10 @@ bool isStep(const program::Program &program);
 /// Trains. Rank 0 writes the log and knows losses. After an error files are those of the last step that was saved.
 std::optional<TrainError> train(runtime::Executor &executor, const TrainOptions &options, TrainSummary &summary);
 
+/// Calls `use` with the batch that a training would begin with.
+program::Status withFirstBatch(const program::Program &program, const TrainOptions &options,
+                               const std::function<void(const std::vector<runtime::Argument> &)> &use);
+
 /// The mean of the loss that the entry `eval` gives over all batches of `data`, in the order of the samples; those that are left at the end
 /// and are fewer than a batch are passed over. Rank 0 knows it.
 std::optional<TrainError> evaluate(runtime::Executor &executor, const std::string &data, double &loss);
