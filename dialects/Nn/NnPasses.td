@@ -208,13 +208,15 @@ def NnOutlineStep : Pass<"nn-outline-step", "::mlir::ModuleOp"> {
     The first of the passes that make a step of training of a model (docs/training.md). The results of the function become one, the loss
     that the plan's `train` describes; its labels become an argument. Parameters with floats on a path to the loss, which the
     plan does not freeze, become arguments, each part of a fused weight one of its own; what the plan wants of them (pins) they
-    take along. All arguments say what they are for (`nn.role`).
+    take along. All arguments say what they are for (`nn.role`). With `eval` the model stays in inference, with the arguments of a
+    training: nothing is dropped, and batch norms take the statistics that the step keeps.
 
     Before: `func @main(%x) { %w = nn.load @w  %y = nn.einsum %x, %w ..  return %y }`. After: `func @main(%x {nn.role = "batch"},
     %labels {nn.role = "batch"}, %w {nn.role = "parameter", nn.begins = @w}) -> (f32 {nn.name = "loss"})`.
   }];
   let options = [Option<"plan", "plan", "std::string", "\"\"", "the plan, which has a section train">,
-                 Option<"train", "train", "std::string", "\"\"", "that section by itself">];
+                 Option<"train", "train", "std::string", "\"\"", "that section by itself">,
+                 Option<"eval", "eval", "bool", "false", "the model stays in inference">];
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 

@@ -7,7 +7,8 @@
 //
 //   * in double ranks and one device agree within the same tolerance, or what they differ by is next to nothing of what it was
 //     (rounding goes with the precision, a wrong partition is as wrong in double), and
-//   * from the original in double, the ranks are not much farther than the original is (sums in too narrow a type are).
+//   * from the original in double, the ranks are not much farther than the original is (sums in too narrow a type are). Where the model
+//     itself rounds to a narrow type, as a step of training with parameters of bf16 does, they may be as far as that type allows.
 //
 // Where a tolerance of 0 is asked for, rounding is no excuse.
 //
@@ -23,6 +24,7 @@
 #include "cleave/Compiler/CheckOutputs.h"
 
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -78,6 +80,21 @@ static bool canRound(func::FuncOp func) {
       .wasInterrupted();
 }
 
+/// What the narrowest type that the program rounds to allows; nothing where that is no narrower than f32.
+static std::optional<Tolerance> getRoundedTolerance(func::FuncOp func) {
+  std::optional<Tolerance> most;
+  func.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes()) {
+      Type element = getElementTypeOrSelf(type);
+      bool isRounded = (element.isF16() || element.isBF16()) && !nn::isData(op) && !op->hasTrait<nn::KeepsNumbers>();
+      if (isRounded || (isa<nn::CastOp>(op) && (element.isF16() || element.isBF16())))
+        if (Tolerance one = getDefaultTolerance(element); !most || one.rtol > most->rtol)
+          most = one;
+    }
+  });
+  return most;
+}
+
 const InDouble &Checker::getInDouble() {
   if (inDouble)
     return *inDouble;
@@ -129,7 +146,10 @@ void Checker::measureRounding(unsigned index, OutputCheck &found) {
   const Tensor &want = check.want[index];
   bool isNothing = getSpread(want, want, want).scale == 0 && !isLeft && largest <= found.tolerance.atol;
   bool isAlike = apart.position < 0 && (!found.norm || checkNorm(wide.ranks[index], truth, found.tolerance).isClose);
-  found.isIllConditioned = !isExact && (isAlike || !isLeft) && (isNothing || !isMuchFarther(ofRanks, ofDevice));
+  std::optional<Tolerance> rounded = getRoundedTolerance(check.original);
+  bool isRounded = rounded && compare(check.got[index], truth, *rounded).position < 0;
+  found.isIllConditioned =
+      !isExact && (isAlike || !isLeft) && (isNothing || isRounded || !isMuchFarther(ofRanks, ofDevice));
 }
 
 /// See the top of this file.

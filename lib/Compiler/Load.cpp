@@ -264,6 +264,8 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
   if (plan)
     keepNamed(*plan, model->model.graph, import.kept);
   import.keepsWeights = options.train;
+  import.keepsDropout =
+      options.train && plan && plan->train && plan->train->dropout.kind != spmd::PlanDropout::Kind::Off;
   bool isOpen = false;
   import.noteOpen = [&] {
     isOpen = true;

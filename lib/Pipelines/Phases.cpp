@@ -59,7 +59,7 @@ static void addDifferentiated(OpPassManager &manager, const ShardOptions &, Shar
     return;
   manager.addPass(nn::createNnRestoreNodes());
   manager.addPass(nn::createNnAddAdapters(state.training));
-  manager.addPass(nn::createNnOutlineStep(state.training));
+  manager.addPass(nn::createNnOutlineStep(state.training, state.evaluates));
   manager.addPass(nn::createNnDifferentiate());
   manager.addPass(nn::createNnAttachUpdate(state.training, state.keepsGradients));
   manager.addPass(nn::createNnFuseMovement());

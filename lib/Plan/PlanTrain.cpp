@@ -32,6 +32,8 @@ private:
   LogicalResult readGroup(yaml::Node *node);
   LogicalResult readZero(yaml::Node *node);
   LogicalResult readLora(yaml::Node *node);
+  LogicalResult readPrecision(yaml::Node *node);
+  LogicalResult readDropout(yaml::Node *node);
   LogicalResult readPatterns(yaml::Node *node, std::vector<PlanPattern> &patterns);
   /// A finite number in [least, most].
   LogicalResult readNumber(yaml::Node *node, double &number, double least, double most = HUGE_VAL);
@@ -286,6 +288,47 @@ LogicalResult TrainReader::readLora(yaml::Node *node) {
   return lora.tensors.empty() ? reader.fail(node, "'lora' needs 'tensors'") : success();
 }
 
+//===----------------------------------------------------------------------===//
+// How a step computes
+//===----------------------------------------------------------------------===//
+
+LogicalResult TrainReader::readPrecision(yaml::Node *node) {
+  PlanPrecision &precision = train.precision;
+  auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
+    yaml::Node *value = entry.getValue();
+    if (key == "parameters")
+      return readKind(value, kParameterWords, precision.parameters);
+    if (key == "wire")
+      return readKind(value, kWireWords, precision.wire);
+    precision.scalePlace = reader.placeOf(value);
+    std::string text;
+    if (failed(reader.readText(value, text)))
+      return failure();
+    if (StringRef(text).getAsDouble(precision.fixedScale))
+      return readKind(value, kScaleWords, precision.scale);
+    precision.scale = PlanPrecision::Scale::Number;
+    return std::isfinite(precision.fixedScale) && precision.fixedScale > 0
+               ? success()
+               : reader.fail(value, "a scale is none, dynamic or a number above 0, got '" + text + "'");
+  };
+  return reader.readMapping(node, "what is kept and sent in which floats, such as {parameters: bf16}",
+                            {"parameters", "wire", "scale"}, readEntry);
+}
+
+LogicalResult TrainReader::readDropout(yaml::Node *node) {
+  PlanDropout &dropout = train.dropout;
+  dropout.place = reader.placeOf(node);
+  std::string text;
+  if (failed(reader.readText(node, text)))
+    return failure();
+  if (StringRef(text).getAsDouble(dropout.ratio))
+    return readKind(node, kDropoutWords, dropout.kind);
+  dropout.kind = PlanDropout::Kind::Number;
+  return dropout.ratio >= 0 && dropout.ratio < 1
+             ? success()
+             : reader.fail(node, "dropout is off, model or a number from 0 to less than 1, got '" + text + "'");
+}
+
 LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
   yaml::Node *value = entry.getValue();
   if (key == "loss")
@@ -302,6 +345,16 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
     return reader.readSequence(value, "groups of parameters", [&](yaml::Node *one) { return readGroup(one); });
   if (key == "lora")
     return readLora(value);
+  if (key == "precision")
+    return readPrecision(value);
+  if (key == "dropout")
+    return readDropout(value);
+  if (key == "batch_norm") {
+    train.batchNorm.place = reader.placeOf(value);
+    return readKind(value, kBatchNormWords, train.batchNorm.kind);
+  }
+  if (key == "seed")
+    return reader.readInteger(value, train.seed, INT64_MIN, INT64_MAX);
   if (key == "clip")
     return readNumber(value, train.clip.emplace(), 0);
   return readSome(value, "axes and stages", [&](yaml::Node *one) { return readZero(one); });
@@ -312,7 +365,8 @@ LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, Plan
   TrainReader section(reader, train);
   if (failed(
           reader.readMapping(node, "a loss and an optimizer",
-                             {"loss", "optimizer", "rate", "freeze", "only", "groups", "clip", "zero", "lora"},
+                             {"loss", "optimizer", "rate", "freeze", "only", "groups", "precision", "dropout",
+                              "batch_norm", "seed", "clip", "zero", "lora"},
                              [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
   if (train.losses.empty())

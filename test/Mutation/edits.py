@@ -224,7 +224,7 @@ EDITS = [
     Edit("four-bits-swapped", "lib/Import/Onnx/Microsoft/Cache.cpp", "f.mul(node.sliceDim(two, 4, 1, 1), 16)",
          "f.mul(node.sliceDim(two, 4, 0, 1), 16)",
          "the second number of a cache's byte is the first once more", ["lit:Import/quantized-caches", "lit:Import/one-op"]),
-    Edit("philox-key", "lib/Import/Onnx/Random.cpp", "roundKey += kWeyl", "roundKey += 1",
+    Edit("philox-key", "lib/Dialect/Nn/IR/Random.cpp", "roundKey += kWeyl", "roundKey += 1",
          "rounds of the generator have another key", ["lit:Import/random"]),
     Edit("sampling-outside", "lib/Import/Onnx/Sampling.cpp", "f.lt(index, double(extent))", "f.lt(index, double(extent + 1))",
          "one element more counts as inside", ["lit:Import/one-op"]),

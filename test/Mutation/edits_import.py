@@ -2,6 +2,7 @@
 from edit import Edit
 
 GRADIENTS, SCAN = "lib/Dialect/Nn/Gradients/", "lib/Import/Onnx/Control/Scan.cpp"
+UPDATE, MODES = "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "lib/Dialect/Nn/Training/Modes.cpp"
 
 EDITS = [
     # ===--- Gradients -------------------------------------------------------===
@@ -33,16 +34,29 @@ EDITS = [
          ["training-steps"]),
     Edit("ignored-labels-count", "lib/Dialect/Nn/Training/Losses.cpp", "f.max(count, 1)", "f.scalarLike(count, double(cast<RankedTensorType>(labels.getType()).getNumElements()))",
          "what does not count makes the mean smaller", ["training-steps"]),
-    Edit("no-clip", "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "weight.gradient = f.mul(g, f.cast(factor, Composer::elementType(g)));", ";",
-         "gradients are as long as they are", ["training-steps"]),
     Edit("eval-of-another-place", "lib/Compiler/Evaluation.cpp", "shardArguments(func, made->arguments);", ";",
          "arguments of eval are not where the step has them", ["training-tuned"]),
     Edit("half-an-adapter", "lib/Export/Onnx/Adapters.cpp", "+= adapter.factor * sum;", "+= sum;", "adapters are folded without their factor",
          ["training-tuned"]),
     Edit("adapters-of-the-whole", "lib/Export/Onnx/Adapters.cpp", "adapter.starts.empty()", "true", "parts of a weight all get the first one's",
          ["training-tuned"]),
-    Edit("first-group-of-all", "lib/Dialect/Nn/Transforms/AttachUpdate.cpp", "rate = group.rate;", ";", "a group has no rate of its own", ["training-steps"]),
-    Edit("tied-weights-apart", "lib/Dialect/Nn/Transforms/OutlineStep.cpp", "one.replaceAllUsesWith(argument);", "if (one == load) one.replaceAllUsesWith(argument); else continue;",
+    Edit("no-clip", UPDATE, "f.div(f.scalar(f.f32(), *train.clip), f.add(norm, 1e-6))", "f.scalar(f.f32(), 1)", "gradients are as long as they are", ["training-steps"]),
+    Edit("scaled-gradients", UPDATE, "multiply(f.div(f.scalar(f.f32(), 1), scale));", ";", "gradients are those of the scaled loss", ["training-steps"]),
+    Edit("bad-steps-count", UPDATE, "f.select(isGood, terminator->getOperand(index), old)", "terminator->getOperand(index)",
+         "what is made of infinite gradients stays", ["training-steps"]),
+    Edit("scale-never-falls", UPDATE, "f.mul(scale, 0.5)", "scale", "a bad step leaves the scale as it is", ["training-steps"]),
+    Edit("good-steps-go-on", UPDATE, "f.both(isGood, f.negate(grows))", "isGood", "after the scale has grown it grows at each step", ["training-steps"]),
+    Edit("narrow-wire", UPDATE, "weight.gradient = widenFromStart(f, weight.gradient);", "weight.gradient = f.widen(weight.gradient);",
+         "gradients that are sent in f32 were bf16 before", ["training-bytes"]),
+    Edit("dropout-of-each-step", MODES, "getCount(func)", "Value()", "all steps pass over the same", ["training-steps"]),
+    Edit("dropout-without-scale", MODES, "1 / (1 - ratio)", "1", "what stays is not scaled", ["training-steps"]),
+    Edit("dropout-without-seed", MODES, "makeRandomKey(name, train.seed)", "makeRandomKey(name, 0)", "each seed draws the same", ["training-steps"]),
+    Edit("running-turned-around", MODES, "f.mul(f.cast(ofBatch, Composer::elementType(old)), 1 - momentum)", "f.cast(ofBatch, Composer::elementType(old))",
+         "running statistics take too much of the batch", ["training-steps"]),
+    Edit("variance-by-the-mean", MODES, "subtracted->setDiscardableAttr(kDetachedAttr, builder.getUnitAttr());", ";",
+         "a sum that is zero is sent", ["training-bytes"]),
+    Edit("first-group-of-all", UPDATE, "rate = group.rate;", ";", "a group has no rate of its own", ["training-steps"]),
+    Edit("tied-weights-apart", "lib/Dialect/Nn/Transforms/OutlineStep.cpp", "one.replaceAllUsesWith(value);", "if (one == load) one.replaceAllUsesWith(value); else continue;",
          "the second load of a weight is not trained", ["lit:Nn/Transforms/outline-step"]),
     # ===--- Scans -----------------------------------------------------------===
     Edit("last-step-of-the-longest", SCAN, "scan.steps.value_or(scan.length) - 1 - index", "scan.length - 1 - index",

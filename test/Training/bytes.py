@@ -10,6 +10,8 @@ With W = (p - 1) / p for p ranks and Psi bytes of weights, a rank sends
     ZeRO-3, weights gathered once    2 W Psi, and 2 W 4
     tensor parallel                  L all_reduces of activations forward and L - 1 backward: nobody asks for the input's gradient
     a length to clip by              as data parallel; 2 W 4 more where gradients are sharded
+    parameters of bf16               half of it; gradients in f32 (`wire`) as much as without
+    norms by the batch               2 W of two vectors a norm more, and nothing backward
 
 and what a rank keeps of weights and of the optimizer follows from the plan as well.
 """
@@ -18,6 +20,7 @@ import os
 import sys
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper, parser
@@ -32,25 +35,28 @@ def count_tokens(form):
     return 16 if form == "tensor" else 4096
 
 
-def make_model(layers, tokens):
+def make_model(layers, tokens, norms=False, floats="float", dtype=np.float32):
     text, weights, last = "", {}, "x"
     for i in range(layers):
-        text += f"h{i} = MatMul({last}, w{i}) k{i} = Add(h{i}, b{i}) a{i} = Relu(k{i}) o{i} = MatMul(a{i}, v{i}) x{i} = Add({last}, o{i}) "
+        add = f"BatchNormalization(h{i}, s{i}, b{i}, mean{i}, variance{i})" if norms else f"Add(h{i}, b{i})"
+        text += f"h{i} = MatMul({last}, w{i}) k{i} = {add} a{i} = Relu(k{i}) o{i} = MatMul(a{i}, v{i}) x{i} = Add({last}, o{i}) "
         last = f"x{i}"
-        weights |= {f"w{i}": (WIDTH, INNER), f"b{i}": (INNER,), f"v{i}": (INNER, WIDTH)}
-    model = parser.parse_model('<ir_version: 10, opset_import: ["": 18]> f (float[%d, %d] x) => (float[%d, %d] y) { %s y = Identity(%s) }' % (tokens, WIDTH, tokens, WIDTH, text, last))
+        weights |= {f"w{i}": (WIDTH, INNER), f"b{i}": (INNER,), f"v{i}": (INNER, WIDTH)} | ({f"s{i}": (INNER,)} if norms else {})
+    model = parser.parse_model('<ir_version: 10, opset_import: ["": 18]> f (%s[%d, %d] x) => (%s[%d, %d] y) { %s y = Identity(%s) }' % (floats, tokens, WIDTH, floats, tokens, WIDTH, text, last))
     for name, shape in weights.items():
-        model.graph.initializer.append(numpy_helper.from_array(np.random.default_rng(len(name)).standard_normal(shape).astype(np.float32), name))
+        model.graph.initializer.append(numpy_helper.from_array(np.random.default_rng(len(name)).standard_normal(shape).astype(dtype), name))
+    for name in (f"{word}{i}" for i in range(layers * norms) for word in ("mean", "variance")):
+        model.graph.initializer.append(numpy_helper.from_array(np.ones(INNER, np.float32), name))
     return model, 4 * sum(int(np.prod(shape)) for shape in weights.values())
 
 
-def data(layers, ranks, zero="", clip=""):
-    return {"mesh": f"data: {ranks}", "rules": [("x", "[data, _]"), ("labels", "[data, _]")], "zero": zero, "clip": clip}
+def data(layers, ranks, zero="", clip="", also=""):
+    return {"mesh": f"data: {ranks}", "rules": [("x", "[data, _]"), ("labels", "[data, _]")], "zero": zero, "clip": clip, "also": also}
 
 
 def tensor(layers, ranks):
     rules = [("x", "[_, _]"), *((f"w{i}", "[_, model]") for i in range(layers)), *((f"v{i}", "[model, _]") for i in range(layers))]
-    return {"mesh": f"model: {ranks}", "rules": rules, "zero": "", "clip": ""}
+    return {"mesh": f"model: {ranks}", "rules": rules, "zero": "", "clip": "", "also": ""}
 
 
 def expect(form, layers, ranks, psi):
@@ -59,14 +65,25 @@ def expect(form, layers, ranks, psi):
     if form == "tensor":
         # Of the biases only what the ranks hold is theirs.
         return (2 * layers - 1) * 2 * share * 4 * count_tokens(form) * WIDTH, psi / ranks
-    sent = 2 * share * psi + 2 * share * 4 * (1 + (form in ("zero2 clipped",)))
-    return sent, psi / ranks if form == "zero3" else psi
+    size, wire = (2, 4 if "wire" in form else 2) if "bf16" in form else (4, 4)
+    sent = share * psi * (size + wire) / 4 + 2 * share * 4 * (1 + (form in ("zero2 clipped",)))
+    if "data" in form:
+        sent = 2 * share * psi * wire / 4 + 2 * share * 4
+    if "norms" in form:
+        sent += layers * 2 * 2 * share * 4 * INNER
+    return sent, psi * size / 4 / (ranks if "zero3" in form else 1)
 
 
+BF16, WIRE = "precision: {parameters: bf16}", "precision: {parameters: bf16, wire: f32}"
 FORMS = {
     "data": lambda layers, ranks: data(layers, ranks), "data clipped": lambda layers, ranks: data(layers, ranks, clip="1.0"),
     **{f"zero{stage}": (lambda layers, ranks, stage=stage: data(layers, ranks, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}")) for stage in (1, 2, 3)},
     "zero2 clipped": lambda layers, ranks: data(layers, ranks, zero="{axis: data, stage: 2, min_bytes: 0}", clip="1.0"),
+    **{f"zero{stage} bf16": (lambda layers, ranks, stage=stage: data(layers, ranks, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}", also=BF16)) for stage in (1, 3)},
+    "data bf16": lambda layers, ranks: data(layers, ranks, also=BF16), "data bf16, wire": lambda layers, ranks: data(layers, ranks, also=WIRE),
+    "zero1 bf16, wire": lambda layers, ranks: data(layers, ranks, zero="{axis: data, stage: 1, min_bytes: 0}", also=WIRE),
+    "data bf16 file": lambda layers, ranks: data(layers, ranks), "data bf16 file, wire": lambda layers, ranks: data(layers, ranks, also="precision: {wire: f32}"),
+    "data norms": lambda layers, ranks: data(layers, ranks, also="batch_norm: batch"),
     "tensor": tensor,
 }
 CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form in FORMS for layers, ranks in ((1, 2), (2, 4), (6, 2), (24, 4))}
@@ -75,12 +92,12 @@ CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form i
 def problem(build, case, folder):
     form, layers, ranks = CASES[case]
     at = lambda suffix: os.path.join(folder, case.replace(" ", "_") + suffix)
-    model, psi = make_model(layers, count_tokens(form))
+    model, psi = make_model(layers, count_tokens(form), "norms" in form, *(("bfloat16", ml_dtypes.bfloat16) if "file" in form else ()))
     onnx.save(model, at(".onnx"))
     plan = FORMS[form](layers, ranks)
     with open(at(".yaml"), "w") as file:
         file.write(f"mesh: {{{plan['mesh']}}}\nshard:\n" + "".join(f"  - {{tensor: {name}, dims: {dims}}}\n" for name, dims in plan["rules"]))
-        file.write("train:\n  loss: {kind: mse, of: y}\n  optimizer: adamw\n" + f"  zero: {plan['zero']}\n" * bool(plan["zero"]) + f"  clip: {plan['clip']}\n" * bool(plan["clip"]))
+        file.write("train:\n  loss: {kind: mse, of: y}\n  optimizer: adamw\n" + f"  zero: {plan['zero']}\n" * bool(plan["zero"]) + f"  clip: {plan['clip']}\n" * bool(plan["clip"]) + f"  {plan['also']}\n" * bool(plan["also"]))
     done = harness.cleave(build, "shard", at(".onnx"), "--train", "--plan", at(".yaml"), "-o", at(".mlir"), "--report", at(".json"), "--quiet")
     if done.returncode:
         return f"exit {done.returncode}: {done.stderr[-400:]}"

@@ -5,10 +5,12 @@
 A model is ONNX text with its weights; its loss is written once more in numpy, whose gradients are central differences in f64, and so are
 the formulas of the optimizers (those of torch.optim). Three steps are taken, each from what the one before has left.
 """
+import json
 import os
 import sys
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper, parser
@@ -79,6 +81,68 @@ def given():
     """The model gives a loss itself."""
     return dict(text="f (double[8, 3] x, double[8] t) => (double y) { h = MatMul(x, w) e = Sub(h, t) q = Mul(e, e) y = ReduceMean<keepdims = 0>(q) }",
                 inputs={"x": numbers(8, 3), "t": numbers(8)}, labels=None, weights={"w": numbers(3)}, of=lambda w, i: np.mean((i["x"] @ w["w"] - i["t"])**2))
+
+
+def philox(places, step, key):
+    """The first word of Philox2x32-10 (Salmon et al. 2011), by its definition."""
+    low, high = places & 0xffffffff, places >> 32 ^ step
+    for turn in range(10):
+        product = low * np.uint64(0xD256D193)
+        low, high = product >> np.uint64(32) ^ np.uint64((key + turn * 0x9E3779B9) & 0xffffffff) ^ high, product & np.uint64(0xffffffff)
+    return low
+
+
+# A known answer of its authors.
+assert philox(np.uint64(0), np.uint64(0), 0) == 0xff1dae59
+
+
+def keeps(name, shape, ratio, step, seed=0):
+    """What stays of the result `name` of a Dropout node."""
+    key = 2166136261
+    for byte in name.encode() + seed.to_bytes(8, "little"):
+        key = (key ^ byte) * 16777619 & 0xffffffff
+    return philox(np.arange(np.prod(shape), dtype=np.uint64), np.uint64(step), key).reshape(shape) >= ratio * 2.0**32
+
+
+def dropped(ratios=(0.25, 0.5), seed=0):
+    """Two nodes of one ratio each, one of them of a tensor that ranks may split along its columns."""
+    def of(w, i):
+        a = np.tanh(i["x"] @ w["w"]) * keeps("d", (8, 8), ratios[0], i["step"], seed) / (1 - ratios[0])
+        return (a @ w["v"]) * keeps("y", (8, 4), ratios[1], i["step"], seed) / (1 - ratios[1])
+    return dict(text="f (double[8, 6] x) => (double[8, 4] y) { r = Constant<value = double {0.25}>() s = Constant<value = double {0.5}>() h = MatMul(x, w) a = Tanh(h) d = Dropout(a, r) "
+                     "z = MatMul(d, v) y = Dropout(z, s) }",
+                inputs={"x": numbers(8, 6)}, labels=numbers(8, 4, seed=1), weights={"w": numbers(6, 8), "v": numbers(8, 4)}, of=of)
+
+
+def many():
+    """How many elements stay of 16,384, column by column: the gradient of a factor."""
+    kept = keeps("y", (256, 64), 0.25, 0)
+    assert abs(kept.mean() - 0.75) < 4 * np.sqrt(0.75 * 0.25 / kept.size)
+    assert abs((kept & keeps("y", (256, 64), 0.25, 1)).mean() - 0.75**2) < 4 * np.sqrt(0.25 / kept.size)
+    return dict(text="f (double[256, 64] x) => (double[256, 64] y) { r = Constant<value = double {0.25}>() m = Mul(x, w) y = Dropout(m, r) }",
+                inputs={"x": np.ones((256, 64))}, labels=np.zeros((256, 64)), weights={"w": numbers(64, low=0.5)},
+                of=lambda w, i: i["x"] * w["w"] * keeps("y", (256, 64), 0.25, i["step"]) / 0.75)
+
+
+def image_by_batch():
+    """The image model, whose norm takes statistics of the batch; running ones keep 0.8 of what they were."""
+    model = image()
+    shape = (1, -1, 1, 1)
+
+    def activations(w, i):
+        x = np.pad(i["x"], ((0, 0), (0, 0), (1, 1), (1, 1)))
+        return np.einsum("nchwij,ocij->nohw", np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3)), w["k"])
+
+    def logits(w, i):
+        h = activations(w, i)
+        h = (h - h.mean((0, 2, 3), keepdims=True)) / np.sqrt(h.var((0, 2, 3), keepdims=True) + 1e-5) * w["scale"].reshape(shape) + w["bias"].reshape(shape)
+        return (h * (h > 0)).mean((2, 3)) @ w["head"]
+
+    def running(w, i):
+        h = activations(w, i)
+        return {"mean": 0.8 * w["mean"] + 0.2 * h.mean((0, 2, 3)), "variance": 0.8 * w["variance"] + 0.2 * h.var((0, 2, 3))}
+    text = model["text"].replace("BatchNormalization(", "BatchNormalization<momentum = 0.8>(")
+    return model | dict(text=text, of=logits, running=running)
 
 
 #===--- Losses ---------------------------------------------------------------===#
@@ -183,7 +247,10 @@ def gradients(total, weights, trained):
 
 
 class Case:
-    def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", also=""):
+    def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", also="", kept=None, scale=None, good=0,
+                 rtol=RTOL, atol=ATOL):
+        """`also`: further keys; `kept`: the floats of parameters, whose loss has a scale (a state, where it is `scale`)."""
+        self.kept, self.scale, self.good, self.rtol, self.atol = kept, scale, good, rtol, atol
         self.model, self.loss, self.optimizer, self.rate, self.decay = model(), loss, optimizer, rate, decay
         self.mesh, self.rules, self.groups, self.clip, self.zero, self.also = mesh, rules, groups, clip, zero, also
         self.frozen = set(frozen) | self.model.get("frozen", set())
@@ -192,31 +259,48 @@ class Case:
     def plan(self):
         words = [f"loss: {LOSSES[self.loss][0]}", f"optimizer: {{{OPTIMIZERS[self.optimizer][0]}, decay: {self.decay}}}", f"rate: {RATES[self.rate][0]}"]
         words += [f"freeze: [{', '.join(self.freeze)}]"] * bool(self.freeze) + [f"groups: {self.groups}"] * bool(self.groups)
-        words += [f"clip: {self.clip}"] * (self.clip is not None) + [f"zero: {self.zero}"] * bool(self.zero)
+        words += [f"clip: {self.clip}"] * (self.clip is not None) + [f"zero: {self.zero}"] * bool(self.zero) + [self.also] * bool(self.also)
         lines = ["train:", *("  " + word for word in words)]
         if self.mesh:
-            lines += [f"mesh: {{{self.mesh}}}", "shard:", *(f"  - {{tensor: {name}, dims: {dims}}}" for name, dims in self.rules)]
+            lines += [f"mesh: {{{self.mesh}}}", *["uneven: true"] * ("3" in self.mesh), "shard:", *(f"  - {{tensor: {name}, dims: {dims}}}" for name, dims in self.rules)]
         return "\n".join(lines) + "\n"
 
     def group(self, name):
         """(decay, factor of the rate): `groups` are of biases."""
         return (0.0, 0.5) if self.groups and name == "b" else (self.decay, 1.0)
 
+    def narrow(self, array):
+        """Rounded to the floats of parameters."""
+        return array if self.kept is None else array.astype(np.float32).astype(self.kept).astype(np.float64)
+
     def expect(self, weights, states, n):
-        """Loss, weights, states after the step."""
+        """Loss, weights, states after the step; the scale goes on, and `weights` are masters where parameters are narrow."""
         model, loss = self.model, LOSSES[self.loss][1]
+        inputs = model["inputs"] | {"step": n}
         labels = model["inputs"].get("ids") if self.loss == "next" else model["labels"]
-        total = lambda w: float(loss(model["of"](w, model["inputs"]), labels))
-        trained = [name for name in weights if name not in self.frozen]
-        found = raw = gradients(total, weights, trained)
+        total = lambda w: float(loss(model["of"](w, inputs), labels))
+        trained = self.trained()
+        read = {name: self.narrow(array) if name in trained else array for name, array in weights.items()}
+        scale = self.scale or 1.0
+        found = raw = {name: self.narrow(g * scale) / scale for name, g in gradients(total, read, trained).items()}
+        new, kept = dict(weights) | (model["running"](read, inputs) if "running" in model else {}), {}
+        if not all(np.isfinite(g).all() for g in found.values()):
+            self.scale, self.good = scale / 2, 0
+            return total(read), weights, states, raw
         if self.clip is not None:
             norm = np.sqrt(sum(np.sum(g * g) for g in found.values()))
             found = {name: g * min(1, self.clip / (norm + 1e-6)) for name, g in found.items()}
-        new, kept = dict(weights), {}
         for name in trained:
             decay, factor = self.group(name)
             new[name], kept[name] = OPTIMIZERS[self.optimizer][1](weights[name], found[name], states[name], n + 1, RATES[self.rate][1](n) * factor, decay)
-        return total(weights), new, kept, raw
+        if self.scale:
+            self.good += 1
+            if self.good == 2000:
+                self.scale, self.good = scale * 2, 0
+        return total(read), new, kept, raw
+
+    def trained(self):
+        return [name for name in self.model["weights"] if name not in self.frozen]
 
 
 def onnx_model(model):
@@ -226,40 +310,80 @@ def onnx_model(model):
     return made
 
 
+def begin(case, weights, states):
+    """What the step is given as its states. Without narrow parameters all of them; else what does not begin as the file says."""
+    if case.kept is not None:
+        return {} if case.scale is None else {"scale": np.float32(case.scale), "good": np.int64(case.good)}
+    return {"count": np.int64(0), **{name: weights[name] for name in case.trained()}, **{name: weights[name] for name in case.model.get("running", {}) and ("mean", "variance")},
+            **{f"{word}({name})": array for name, kept in states.items() for word, array in kept.items()}}
+
+
 def problem(build, case, folder, number):
     path, plan, inputs, outputs = (os.path.join(folder, f"{number}.{suffix}") for suffix in ("onnx", "yaml", "in.npz", "out.npz"))
     onnx.save(onnx_model(case.model), path)
     with open(plan, "w") as file:
         file.write(case.plan())
     weights = case.model["weights"]
-    words = OPTIMIZERS[case.optimizer][2]
-    trained = [name for name in weights if name not in case.frozen]
+    trained, words = case.trained(), OPTIMIZERS[case.optimizer][2]
     states = {name: {word: np.zeros(weights[name].shape) for word in words} for name in trained}
-    got = {"count": np.int64(0), **{name: weights[name] for name in trained}, **{f"{word}({name})": states[name][word] for name in trained for word in words}}
+    got, count = begin(case, weights, states), 0
     for n in range(STEPS):
         labels = {} if case.model["labels"] is None else {"labels": case.model["labels"]}
         np.savez(inputs, **case.model["inputs"], **labels, **got)
         done = harness.cleave(build, "run", path, "--train", "--plan", plan, "--inputs", inputs, "--outputs", outputs, "--quiet", *(["--check"] if case.mesh else []))
         if done.returncode:
             return f"step {n}, exit {done.returncode}: {(done.stderr + done.stdout)[-700:]}"
-        loss, weights, states, slopes = case.expect(weights, states, n)
-        expected = {"out:loss": loss, "out:next(count)": n + 1, **{f"out:next({name})": weights[name] for name in trained},
+        scale, before = case.scale, weights
+        loss, weights, states, slopes = case.expect(weights, states, count)
+        count += weights is not before
+        expected = {"out:loss": loss, "out:next(count)": count, **{f"out:next({name})": case.narrow(weights[name]) for name in trained},
                     **{f"out:next({word}({name}))": states[name][word] for name in trained for word in words}}
+        if case.kept is not None:
+            expected |= {f"out:next(master({name}))": weights[name] for name in trained}
+        if scale is not None:
+            expected |= {"out:scale": scale, "out:next(scale)": case.scale, "out:next(good)": case.good}
+        if "running" in case.model:
+            expected |= {f"out:next({name})": weights[name] for name in ("mean", "variance")}
         if case.mesh:
-            expected |= {f"out:grad({name})": slopes[name] for name in trained}
+            # What overflows does so by parts: which elements of a bad gradient are infinite is up to the mesh.
+            expected |= {f"out:grad({name})": slopes[name] for name in trained if np.isfinite(slopes[name]).all()}
         # Outputs of ranks have a prefix.
         found = {key.removeprefix("out:"): value for key, value in np.load(outputs).items()}
         rate = found["rate"]
         if abs(rate - RATES[case.rate][1](n)) > 1e-7:
             return f"step {n}: the rate is {rate}"
-        wrong = harness.difference(found, {key: np.asarray(value) for key, value in expected.items()}, RTOL, ATOL)
+        wrong = harness.difference(found, {key: np.asarray(value) for key, value in expected.items()}, case.rtol, case.atol)
         if wrong:
             return f"step {n}: {wrong}"
         got = {key[len("next("):-1]: value for key, value in found.items() if key.startswith("next(")}
     return None
 
 
+def resumed(build, folder):
+    """Four steps with dropout, and two and two: the same losses to the last bit; that of the same batch differs from step to step."""
+    model, plan, data, saved = (os.path.join(folder, name) for name in ("r.onnx", "r.yaml", "r.npz", "r.safetensors"))
+    case = Case(dropped, "mse", also="dropout: model", mesh="data: 2", rules=DATA)
+    onnx.save(onnx_model(case.model), model)
+    with open(plan, "w") as file:
+        file.write(case.plan().replace("rate: 0.05", "rate: 0"))
+    np.savez(data, labels=case.model["labels"], **case.model["inputs"])
+
+    def train(log, *words):
+        done = harness.cleave(build, "train", model, "--plan", plan, "--data", data, "--log", log, *words)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        with open(log) as file:
+            return [json.loads(line)["loss"] for line in file]
+    whole = train(os.path.join(folder, "whole.jsonl"), "--steps", "4")
+    train(os.path.join(folder, "parts.jsonl"), "--steps", "2", "--save", saved)
+    parts = train(os.path.join(folder, "parts.jsonl"), "--steps", "4", "--resume", saved)
+    return None if whole == parts and len(set(whole)) == 4 else f"{whole} and {parts}"
+
+
 DATA = [("x", "[data, _]"), ("labels", "[data, _]")]
+BF16, F16 = "precision: {parameters: bf16}", "precision: {parameters: f16}"
+# Masters are f32, and what is added up over ranks is rounded once more.
+NEAR, SUMMED = dict(rtol=1e-5, atol=1e-6), dict(rtol=2e-2, atol=1e-2)
 CASES = {
     **{f"loss {name}": (regression, name) for name in ("mse", "l1", "bce", "two")},
     **{f"loss of {name}": (classifier, name) for name in ("classes", "ignored", "smoothed")},
@@ -280,6 +404,25 @@ KEYS = {
     **{f"ZeRO-{stage}": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}") for stage in (1, 2, 3)},
     "ZeRO-1 and tensor parallel": dict(model=regression, loss="mse", optimizer="lamb", decay=0.1, mesh="data: 2, model: 2", rules=[*DATA, ("w", "[_, model]"), ("v", "[model, _]")],
                                        zero="{axis: data, stage: 1, min_bytes: 0}"),
+    "bf16": dict(model=regression, loss="mse", optimizer="adamw", also=BF16, kept=ml_dtypes.bfloat16, **NEAR),
+    "f16": dict(model=regression, loss="mse", optimizer="momentum", also=F16, kept=np.float16, scale=65536.0, **NEAR),
+    "f16 overflows": dict(model=regression, loss="mse", optimizer="adamw", also=F16, kept=np.float16, scale=2.0**19, good=77, **NEAR),
+    "f16 grows": dict(model=regression, loss="mse", optimizer="sgd", clip=0.1, also=F16, kept=np.float16, scale=1024.0, good=1998, **NEAR),
+    "f16 without a scale": dict(model=regression, loss="mse", also="precision: {parameters: f16, scale: none}", kept=np.float16, **NEAR),
+    "bf16, data parallel, ZeRO-1": dict(model=regression, loss="mse", optimizer="adamw", also=BF16, kept=ml_dtypes.bfloat16, mesh="data: 2", rules=DATA,
+                                        zero="{axis: data, stage: 1, min_bytes: 0}", **SUMMED),
+    "f16 overflows, ZeRO-3": dict(model=regression, loss="mse", optimizer="momentum", also=F16, kept=np.float16, scale=2.0**19, mesh="data: 2", rules=DATA,
+                                  zero="{axis: data, stage: 3, min_bytes: 0}", **SUMMED),
+    "dropout": dict(model=dropped, loss="mse", optimizer="adam", also="dropout: model"),
+    "dropout of a number, with a seed": dict(model=lambda: dropped((0.125, 0.125), 7), loss="mse", also="dropout: 0.125\n  seed: 7"),
+    "no dropout": dict(model=lambda: dropped((0, 0)), loss="mse"), "dropout keeps its rate": dict(model=many, loss="mse", also="dropout: model"),
+    "dropout, data parallel": dict(model=dropped, loss="mse", optimizer="adam", also="dropout: model", mesh="data: 2", rules=DATA),
+    "dropout, data parallel, uneven": dict(model=dropped, loss="mse", also="dropout: model", mesh="data: 3", rules=DATA),
+    "dropout, tensor parallel": dict(model=dropped, loss="mse", also="dropout: model", mesh="model: 2", rules=[("w", "[_, model]"), ("v", "[model, _]")]),
+    "dropout, tensor parallel, uneven": dict(model=dropped, loss="mse", also="dropout: model", mesh="model: 3", rules=[("w", "[_, model]"), ("v", "[model, _]")]),
+    "a batch norm by its batch": dict(model=image_by_batch, loss="classes", optimizer="momentum", also="batch_norm: batch"),
+    "a batch norm over ranks": dict(model=image_by_batch, loss="classes", optimizer="adam", also="batch_norm: batch", mesh="data: 2", rules=[("x", "[data, _, _, _]")]),
+    "a batch norm over ranks, uneven": dict(model=image_by_batch, loss="classes", also="batch_norm: batch", mesh="data: 3", rules=[("x", "[data, _, _, _]")]),
     "a convolution, data parallel, ZeRO-3": dict(model=image, loss="classes", optimizer="adam", mesh="data: 2", rules=[("x", "[data, _, _, _]")], zero="{axis: data, stage: 3, min_bytes: 0}"),
 }
 
@@ -287,10 +430,10 @@ KEYS = {
 def main():
     build, names, _ = harness.arguments()
     cases = {name: Case(*words) for name, words in CASES.items()} | {name: Case(**keys) for name, keys in KEYS.items()}
-    cases = harness.select(cases, names)
+    cases = harness.select(cases | {"dropout, resumed": None}, names)
     with tempfile.TemporaryDirectory() as folder:
         numbered = {name: (case, number) for number, (name, case) in enumerate(cases.items())}
-        return harness.run(numbered, lambda case: problem(build, case[0], folder, case[1]))
+        return harness.run(numbered, lambda case: problem(build, case[0], folder, case[1]) if case[0] else resumed(build, folder))
 
 
 if __name__ == "__main__":

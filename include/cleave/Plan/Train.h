@@ -95,6 +95,41 @@ struct PlanLora {
   PlanPlace place;
 };
 
+/// What numbers of a step are kept and sent in. Narrow parameters have masters of f32 that learn.
+struct PlanPrecision {
+  enum class Parameters { F32, Bf16, F16, Own };
+  enum class Wire { Same, F32 };
+  enum class Scale { None, Dynamic, Number, Auto };
+  /// `Own`: as the file has them.
+  Parameters parameters = Parameters::Own;
+  /// What gradients are added up in over ranks: the type of the parameter, or f32.
+  Wire wire = Wire::Same;
+  /// Of the loss, so that small gradients do not vanish; `Auto`: dynamic where a parameter is f16.
+  Scale scale = Scale::Auto;
+  double fixedScale = 1;
+  PlanPlace scalePlace;
+};
+inline constexpr const char *kParameterWords[] = {"f32", "bf16", "f16"};
+inline constexpr const char *kWireWords[] = {"same", "f32"};
+inline constexpr const char *kScaleWords[] = {"none", "dynamic"};
+
+/// Which elements a model in training passes over: none, as many as its nodes say, or all of them so many.
+struct PlanDropout {
+  enum class Kind { Off, Model, Number };
+  Kind kind = Kind::Off;
+  double ratio = 0;
+  PlanPlace place;
+};
+inline constexpr const char *kDropoutWords[] = {"off", "model"};
+
+/// What batch norms normalize by: the file's statistics, or those of the batch, over all ranks.
+struct PlanBatchNorm {
+  enum class Kind { Frozen, Batch };
+  Kind kind = Kind::Frozen;
+  PlanPlace place;
+};
+inline constexpr const char *kBatchNormWords[] = {"frozen", "batch"};
+
 struct PlanTrain {
   std::vector<PlanLoss> losses;
   PlanOptimizer optimizer;
@@ -104,6 +139,11 @@ struct PlanTrain {
   std::vector<PlanGroup> groups;
   /// The most that all gradients may be long together.
   std::optional<double> clip;
+  PlanPrecision precision;
+  PlanDropout dropout;
+  PlanBatchNorm batchNorm;
+  /// Of what is drawn in a step.
+  int64_t seed = 0;
   std::vector<PlanZero> zero;
   std::optional<PlanLora> lora;
   PlanPlace place;

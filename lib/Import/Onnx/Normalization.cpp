@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Normalization.h"
 #include "Families.h"
+#include "Graph/GraphImporter.h"
 #include "NodeContext.h"
 #include "Registry.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -173,8 +175,12 @@ static void importBatchNormalization(NodeContext &node) {
   SmallVector<Value> parts;
   for (unsigned i = 1; i < 5; ++i)
     parts.push_back(node.cast(node.operand(i), type));
-  node.result(0,
-              node.create<nn::BatchNormOp>(node.operand(0), parts[0], parts[1], parts[2], parts[3], APFloat(epsilon)));
+  Value norm = node.create<nn::BatchNormOp>(node.operand(0), parts[0], parts[1], parts[2], parts[3], APFloat(epsilon));
+  // Who trains with statistics of the batch needs it.
+  Operation *made = norm && node.getImporter().getOptions().keepsWeights ? norm.getDefiningOp() : nullptr;
+  if (made)
+    made->setDiscardableAttr(spmd::kMomentumAttr, node.getBuilder().getF64FloatAttr(momentum));
+  node.result(0, norm);
 }
 
 /// The op wants a spatial dim; one of size 1 changes nothing.

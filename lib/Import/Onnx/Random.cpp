@@ -1,19 +1,18 @@
-//===- Random.cpp - random numbers, the same on any number of ranks -------===//
+//===- Random.cpp - ops that draw random numbers --------------------------===//
 //
-// The generator is Philox2x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011): ten
-// rounds of a 32-bit product and exclusive ors, on a counter, under a key. The counter of an element is its place in the
-// tensor in row-major order, made of iotas; so each rank computes the elements of its shard and no other, and they are
-// the same however the tensor is split. It is written in i64 ops, whose products wrap; what is above 32 bits is masked off.
-//
-// The key is made of `seed`: its 32 bits as a float, or of an integer the lower ones; of a node without one, of the name
-// of its first output.
+// The generator is that of Dialect/Nn/IR/Random.h: each number is a function of its place and of the node's key. The key is made
+// of `seed`: its 32 bits as a float, or of an integer the lower ones; of a node without one, of the name of its first output.
 // Numbers are thus the same in every run of a program: ONNX leaves that open.
 //
 //===----------------------------------------------------------------------===//
 #include "Random.h"
+#include "Graph/GraphImporter.h"
 #include "NodeContext.h"
 #include "Registry.h"
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
+#include "cleave/Dialect/Nn/IR/Random.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -23,45 +22,16 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::onnx;
 
-constexpr double kMask = 0xffffffff;
-constexpr uint32_t kMultiplier = 0xD256D193, kWeyl = 0x9E3779B9;
-constexpr int kRounds = 10;
-
 RandomNumbers::RandomNumbers(NodeContext &node) : node(node) {
-  if (node.hasAttr("seed")) {
-    // Of Dropout alone it is an integer.
+  // Of Dropout alone it is an integer.
+  if (node.hasAttr("seed"))
     key = node.getOpType() == "Dropout" ? uint32_t(node.intAttr("seed"))
                                         : llvm::bit_cast<uint32_t>(float(node.floatAttr("seed")));
-    return;
-  }
-  // FNV-1a.
-  key = 2166136261u;
-  for (unsigned char c : node.getNode().output.empty() ? StringRef() : node.getNode().output.front())
-    key = (key ^ c) * 16777619u;
+  else
+    key = nn::makeRandomKey(node.getNode().output.empty() ? StringRef() : node.getNode().output.front());
 }
 
-std::pair<Value, Value> RandomNumbers::words(Shape shape) {
-  nn::Composer &f = node;
-  Value place = node.broadcast(node.scalar(f.i64(), 0), Ints(shape.size(), 1));
-  int64_t stride = ShapedType::getNumElements(shape);
-  for (auto [dim, extent] : llvm::enumerate(shape)) {
-    if (extent == 0)
-      return {node.broadcast(node.scalar(f.i64(), 0), shape), node.broadcast(node.scalar(f.i64(), 0), shape)};
-    stride /= extent;
-    Ints own(shape.size(), 1);
-    own[dim] = extent;
-    place = f.add(place, f.iota(own, dim, f.i64(), 0, stride));
-  }
-  Value low = f.bitAnd(place, kMask), high = f.bitAnd(f.shiftRight(place, 32), kMask);
-  uint32_t roundKey = key;
-  for (int round = 0; round < kRounds; ++round, roundKey += kWeyl) {
-    Value product = f.mul(low, double(kMultiplier));
-    Value above = f.bitAnd(f.shiftRight(product, 32), kMask);
-    low = f.bitXor(f.bitXor(above, high), node.scalar(f.i64(), double(roundKey)));
-    high = f.bitAnd(product, kMask);
-  }
-  return {low, high};
-}
+std::pair<Value, Value> RandomNumbers::words(Shape shape) { return nn::composeRandomWords(node, shape, key); }
 
 /// The upper 24 bits of a word, which f32 holds exactly, in [0, 1).
 static Value toUnit(NodeContext &node, Value word, Type type) {
@@ -161,6 +131,25 @@ static void importMultinomial(NodeContext &node) {
   node.result(0, node.cast(f.min(index, double(shape[1] - 1)), type)); // sums may end below 1
 }
 
+/// Of a model that will be trained with it: the identity, which says how much of it is passed over.
+static bool keepDropout(NodeContext &node, double ratio) {
+  Value x = node.operand(0);
+  if (!node.getImporter().getOptions().keepsDropout || node.failed() || node.wantsResult(1))
+    return false;
+  if (node.getOpset() >= 12 && node.hasOperand(1)) {
+    SmallVector<double> given = node.constantFloats(1);
+    if (node.failed() || !node.check(given.size() == 1, "the ratio must be one number"))
+      return true;
+    ratio = given.front();
+  }
+  OpBuilder &builder = node.getOpBuilder();
+  StringAttr name = builder.getStringAttr(node.getNode().output.front());
+  auto pin = spmd::PinOp::create(builder, node.getLoc(), x, name, spmd::AnnotationAttr());
+  pin->setDiscardableAttr(spmd::kDropoutAttr, builder.getF64FloatAttr(ratio));
+  node.result(0, pin);
+  return true;
+}
+
 /// In inference the identity; the mask, where asked for, keeps everything. In training an element stays, scaled, where
 /// its number is not below the ratio.
 static void importDropout(NodeContext &node) {
@@ -171,7 +160,7 @@ static void importDropout(NodeContext &node) {
   RandomNumbers numbers(node);
   if (!isOld && node.hasOperand(2))
     isTraining = node.constantInt(2) != 0;
-  if (node.failed())
+  if (node.failed() || keepDropout(node, attribute))
     return;
   Ints shape(NodeContext::shape(x));
   if (!isTraining) {

@@ -33,7 +33,9 @@ TEST(Train, ReadsAllKeys) {
       "peak: "
       "1e-4, floor: 1e-5, warmup: 10, steps: 100}, freeze: [\"*.embed*\"], groups: [{tensors: \"*bias\", decay: 0, "
       "rate: "
-      "2}], clip: 1.5, zero: [{axis: data, stage: 3, min_bytes: 0}]");
+      "2}], precision: {parameters: bf16, wire: f32, scale: 128}, dropout: 0.25, batch_norm: batch, seed: -3, clip: "
+      "1.5, "
+      "zero: [{axis: data, stage: 3, min_bytes: 0}]");
   ASSERT_EQ(parsed.error, "");
   const PlanTrain &train = parsed.read;
   ASSERT_EQ(train.losses.size(), 2u);
@@ -52,6 +54,14 @@ TEST(Train, ReadsAllKeys) {
   EXPECT_EQ(train.freeze[0].text, "*.embed*");
   EXPECT_EQ(train.groups[0].rate, 2);
   EXPECT_EQ(train.groups[0].decay, 0.0);
+  EXPECT_EQ(train.precision.parameters, PlanPrecision::Parameters::Bf16);
+  EXPECT_EQ(train.precision.wire, PlanPrecision::Wire::F32);
+  EXPECT_EQ(train.precision.scale, PlanPrecision::Scale::Number);
+  EXPECT_EQ(train.precision.fixedScale, 128);
+  EXPECT_EQ(train.dropout.kind, PlanDropout::Kind::Number);
+  EXPECT_EQ(train.dropout.ratio, 0.25);
+  EXPECT_EQ(train.batchNorm.kind, PlanBatchNorm::Kind::Batch);
+  EXPECT_EQ(train.seed, -3);
   EXPECT_EQ(train.clip, 1.5);
   EXPECT_EQ(train.zero[0].stage, 3);
 }
@@ -97,6 +107,13 @@ TEST(Train, NamesThePlaceOfEveryError) {
   expect(withLoss("zero: {axis: dat, stage: 1}"), "64",
          "'zero' is over \"dat\", which is not an axis of the mesh; did you mean 'data'?");
   expect(withLoss("zero: [{axis: data}, {axis: data}]"), "79", "'zero' is over \"data\" twice");
+  expect(withLoss("precision: {parameters: f64}"), "75", "expected f32, bf16 or f16, got 'f64'");
+  expect(withLoss("precision: {wire: bf16}"), "69", "expected same or f32, got 'bf16'");
+  expect(withLoss("precision: {scale: auto}"), "70", "expected none or dynamic, got 'auto'");
+  expect(withLoss("precision: {scale: 0}"), "70", "a scale is none, dynamic or a number above 0, got '0'");
+  expect(withLoss("dropout: on"), "60", "expected off or model, got 'on'");
+  expect(withLoss("dropout: 1"), "60", "dropout is off, model or a number from 0 to less than 1, got '1'");
+  expect(withLoss("batch_norm: running"), "63", "expected frozen or batch, got 'running'");
   expect(withLoss("groups: [{decay: 1}]"), "60", "a group needs 'tensors'");
   expect(withLoss("freeze: a, only: b"), "8", "'freeze' and 'only' say both what is trained");
   expect(withLoss("lora: {rank: 8}"), "57", "'lora' needs 'tensors'");

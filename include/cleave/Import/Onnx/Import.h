@@ -37,6 +37,8 @@ struct ImportOptions {
   llvm::StringSet<> kept;
   /// However small, floats of the file stay weights where they have two elements at least: what is trained is no constant.
   bool keepsWeights = false;
+  /// What Dropout nodes pass over is said of their results (Dialect/Nn/IR/Random.h); otherwise they are the identity.
+  bool keepsDropout = false;
   /// Elements that constant folding may produce, over the whole model.
   int64_t foldBudget = int64_t(1) << 24;
   /// Notes for an error that sizes of symbolic dims are missing.

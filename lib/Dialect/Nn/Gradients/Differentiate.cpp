@@ -105,7 +105,7 @@ GradientPath cleave::nn::findGradientPath(Value target, ArrayRef<Value> leaves, 
     if (!touches(moved))
       continue;
     path.ops.push_back(op);
-    bool follows = touches(path.active);
+    bool follows = touches(path.active) && !op->hasAttr(kDetachedAttr);
     for (Value result : op->getResults()) {
       moved.insert(result);
       if (follows && hasFloats(result) && !path.leaves.contains(result))

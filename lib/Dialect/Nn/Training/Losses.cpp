@@ -54,14 +54,10 @@ RankedTensorType cleave::nn::getLabelType(MLIRContext *context, const spmd::Plan
   return RankedTensorType::get(shape, IntegerType::get(context, 64));
 }
 
-static Value sumAll(Composer &f, Value value) {
-  return f.sum(value, llvm::to_vector(llvm::seq<int64_t>(0, Composer::rank(value))));
-}
-
 /// The mean over all elements.
 static Value average(Composer &f, Value value) {
   double count = double(cast<RankedTensorType>(value.getType()).getNumElements());
-  return f.mul(sumAll(f, value), 1 / count);
+  return f.mul(f.sumAll(value), 1 / count);
 }
 
 /// Of labels [.., positions ..] without the dim of the classes.
@@ -82,8 +78,8 @@ static Value composeClasses(Composer &f, const spmd::PlanLoss &loss, Value value
   Value terms = f.neg(picked);
   if (!loss.ignored)
     return average(f, terms);
-  Value count = sumAll(f, f.cast(counted, Composer::elementType(logs)));
-  return f.div(sumAll(f, f.select(counted, terms, 0)), f.max(count, 1));
+  Value count = f.sumAll(f.cast(counted, Composer::elementType(logs)));
+  return f.div(f.sumAll(f.select(counted, terms, 0)), f.max(count, 1));
 }
 
 /// Element by element, where labels are numbers.

@@ -73,9 +73,7 @@ static Value composeAdam(Composer &f, const spmd::PlanOptimizer &optimizer, Valu
   return f.div(f.div(moments[0], first), deviation);
 }
 
-static Value getLength(Composer &f, Value value) {
-  return f.sqrt(f.sum(f.square(value), llvm::to_vector(llvm::seq<int64_t>(0, Composer::rank(value)))));
-}
+static Value getLength(Composer &f, Value value) { return f.sqrt(f.sumAll(f.square(value))); }
 
 /// As long as the weight, in the direction of `step`; where one of both is 0, as it is.
 static Value scaleByLength(Composer &f, Value weight, Value step) {

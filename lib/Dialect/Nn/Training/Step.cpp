@@ -62,6 +62,43 @@ Value cleave::nn::addArgument(func::FuncOp func, RankedTensorType type, StringRe
   return func.getArgument(index);
 }
 
+Value cleave::nn::addLoaded(func::FuncOp func, LoadOp load, Type elementType, StringRef role) {
+  auto type = RankedTensorType::get(getShape(load), elementType);
+  Value argument = addArgument(func, type, getTensorName(load), role);
+  unsigned index = func.getNumArguments() - 1;
+  Attribute begins = makeBegins(load);
+  func.setArgAttr(index, kBeginsAttr, begins);
+  if (Attribute origin = makeOrigin(func->getParentOfType<ModuleOp>(), begins, load.getParam()))
+    func.setArgAttr(index, kOriginAttr, origin);
+  return argument;
+}
+
+Value cleave::nn::findArgument(func::FuncOp func, StringRef name, StringRef role) {
+  for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+    auto known = func.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr);
+    if (known && known.getValue() == role && spmd::getArgumentName(func, index) == name)
+      return func.getArgument(index);
+  }
+  return {};
+}
+
+Value cleave::nn::getCount(func::FuncOp func) {
+  Value known = findArgument(func, "count", spmd::kCountRole);
+  auto type = RankedTensorType::get({}, IntegerType::get(func.getContext(), 64));
+  return known ? known : addArgument(func, type, "count", spmd::kCountRole);
+}
+
+LoadOp cleave::nn::findLoad(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      return load;
+    if (!isa<spmd::PinOp>(op) && !op->hasTrait<ConvertsNumbers>())
+      return {};
+    value = op->getOperand(0);
+  }
+  return {};
+}
+
 void cleave::nn::addResult(func::FuncOp func, Value value, StringRef name, StringRef state) {
   Builder builder(func.getContext());
   SmallVector<NamedAttribute> attrs = {builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(name))};
@@ -92,8 +129,20 @@ std::string cleave::nn::getTensorName(LoadOp load) {
   return name + "[" + llvm::join(starts, ", ") + "]";
 }
 
-bool cleave::nn::isPicked(ArrayRef<spmd::PlanPattern> patterns, StringRef name) {
-  return llvm::any_of(patterns, [&](const spmd::PlanPattern &pattern) {
-    return llvm::cantFail(spmd::NamePattern::create(pattern.text)).matches(name);
-  });
+PickedNames::PickedNames(ArrayRef<spmd::PlanPattern> written) : written(written) {
+  for (const spmd::PlanPattern &pattern : written)
+    patterns.push_back(llvm::cantFail(spmd::NamePattern::create(pattern.text)));
+}
+
+bool PickedNames::contains(StringRef name) const {
+  return llvm::any_of(patterns, [&](const spmd::NamePattern &pattern) { return pattern.matches(name); });
+}
+
+LogicalResult PickedNames::check(MLIRContext *context, StringRef key, StringRef what, ArrayRef<StringRef> names) const {
+  for (size_t i = 0; i < patterns.size(); ++i)
+    if (llvm::none_of(names, [&](StringRef name) { return patterns[i].matches(name); }))
+      return emitErrorAt(context, written[i].place)
+             << "'" << key << "' picks '" << written[i].text << "', which no " << what << " is called"
+             << spmd::suggestPatterns(written[i].text, names);
+  return success();
 }

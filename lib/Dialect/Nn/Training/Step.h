@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
+#include "cleave/Plan/NamePattern.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave::nn {
@@ -33,6 +34,20 @@ mlir::Value addArgument(mlir::func::FuncOp func, mlir::RankedTensorType type, ll
                         llvm::StringRef role);
 void addResult(mlir::func::FuncOp func, mlir::Value value, llvm::StringRef name, llvm::StringRef state = {});
 
+/// An argument that begins as what `load` reads, in elements of that type.
+mlir::Value addLoaded(mlir::func::FuncOp func, LoadOp load, mlir::Type elementType, llvm::StringRef role);
+
+/// The argument of that name and role; null where there is none.
+mlir::Value findArgument(mlir::func::FuncOp func, llvm::StringRef name, llvm::StringRef role);
+/// The steps that are done, a state that who asks first adds.
+mlir::Value getCount(mlir::func::FuncOp func);
+
+/// The load whose numbers a value is, in a type to compute with; null where it is none.
+LoadOp findLoad(mlir::Value value);
+
+/// The result that is differentiated where the loss is scaled.
+inline constexpr llvm::StringLiteral kScaledLoss = "scaled(loss)";
+
 /// Where a state of what `begins` says (an attribute of a parameter) stands in the tensor `name` of a checkpoint (Begins.h); null where it is
 /// all of that tensor.
 mlir::Attribute makeOrigin(mlir::ModuleOp module, mlir::Attribute begins, llvm::StringRef name);
@@ -40,8 +55,33 @@ mlir::Attribute makeOrigin(mlir::ModuleOp module, mlir::Attribute begins, llvm::
 /// What a step calls a loaded tensor: its parameter, and for a part of one where that begins, as in `qkv[0, 768]`.
 std::string getTensorName(LoadOp load);
 
-/// Whether one of `patterns` picks the name.
-bool isPicked(llvm::ArrayRef<spmd::PlanPattern> patterns, llvm::StringRef name);
+/// Patterns of a plan, parsed once.
+class PickedNames {
+public:
+  explicit PickedNames(llvm::ArrayRef<spmd::PlanPattern> patterns);
+
+  /// Whether one of them picks the name.
+  bool contains(llvm::StringRef name) const;
+  bool isEmpty() const { return patterns.empty(); }
+  /// An error at the first one that picks none of `names`: which no `what` is called.
+  llvm::LogicalResult check(mlir::MLIRContext *context, llvm::StringRef key, llvm::StringRef what,
+                            llvm::ArrayRef<llvm::StringRef> names) const;
+
+private:
+  llvm::ArrayRef<spmd::PlanPattern> written;
+  std::vector<spmd::NamePattern> patterns;
+};
+
+/// A statistic that each step changes: the state's name, and what it is next.
+struct RunningValue {
+  std::string name;
+  mlir::Value next;
+};
+
+/// Makes of what a model does in inference what it does in training, so far as the plan asks for it (Modes.cpp): dropout, and batch norms by
+/// statistics of the batch. The running ones become arguments. `evaluates`: it stays in inference, with the arguments of a training.
+mlir::FailureOr<llvm::SmallVector<RunningValue>> enterTraining(mlir::func::FuncOp func, const spmd::PlanTrain &train,
+                                                               bool evaluates);
 
 /// The mean of a loss over its positions, in f32 or f64, of rank 0. Null after an error at its place in the plan.
 /// \param value the tensor that it is of; \param labels null for those that the model gives.

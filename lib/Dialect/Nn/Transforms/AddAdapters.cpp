@@ -17,7 +17,6 @@
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
-#include "cleave/Plan/NamePattern.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 
@@ -76,18 +75,6 @@ std::optional<Letters> Letters::find(StringRef equation, unsigned weight) {
     if (!equation.contains(letter))
       letters.rank = letter;
   return letters.rank && !letters.summed.empty() ? std::optional(letters) : std::nullopt;
-}
-
-/// The load whose numbers an operand is, in a type to compute with.
-static LoadOp findLoad(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto load = dyn_cast<LoadOp>(op))
-      return load;
-    if (!isa<spmd::PinOp>(op) && !op->hasTrait<ConvertsNumbers>())
-      return {};
-    value = op->getOperand(0);
-  }
-  return {};
 }
 
 /// What the first factor says of both.
@@ -178,21 +165,19 @@ LogicalResult AdapterMaker::run() {
     unsigned weight;
     LoadOp load;
   };
+  PickedNames picked(lora.tensors);
   SmallVector<Place> places;
   SmallVector<StringRef> names;
   func.walk([&](EinsumOp einsum) {
     for (auto [index, input] : llvm::enumerate(einsum.getInputs()))
       if (LoadOp load = findLoad(input)) {
         names.push_back(load.getParam());
-        if (isPicked(lora.tensors, load.getParam()))
+        if (picked.contains(load.getParam()))
           places.push_back({einsum, unsigned(index), load});
       }
   });
-  for (const spmd::PlanPattern &pattern : lora.tensors)
-    if (llvm::none_of(names, [&](StringRef name) { return isPicked(pattern, name); }))
-      return emitErrorAt(func.getContext(), pattern.place)
-             << "'lora' picks '" << pattern.text << "', which no factor of a product is called"
-             << spmd::suggestPatterns(pattern.text, names);
+  if (failed(picked.check(func.getContext(), "lora", "factor of a product", names)))
+    return failure();
   llvm::StringSet<> known;
   for (Place &place : places)
     if (!place.load.isPart() && !known.insert(place.load.getParam()).second)

@@ -5,16 +5,28 @@
 // A weight of few bits has a master of f32 that learns, of which the next weight is a cast. ZeRO is a sharding of what is added here: an
 // axis more on the first dim of the weight that it divides after what a rule asks of the weight.
 //
+// Gradients of a scaled loss are divided by the scale. Where they are too long for a number, all states stay as they are:
+//
+//   next(s) = select(|g| is finite, new, old)      scale = 2 scale after 2,000 good steps, scale / 2 after a bad one
+//
 //===----------------------------------------------------------------------===//
 #include "../Training/Optimizers.h"
 #include "../Training/Step.h"
 
 #include "cleave/Dialect/Nn/IR/Begins.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <limits>
 
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNATTACHUPDATE
@@ -32,7 +44,11 @@ class UpdateAttacher {
 public:
   UpdateAttacher(func::FuncOp func, const spmd::PlanTrain &train, bool keepsGradients)
       : func(func), train(train), keepsGradients(keepsGradients), context(func.getContext()),
-        builder(func.getBody().front().getTerminator()), f(builder, UnknownLoc::get(context)) {}
+        mesh(func->getParentOfType<ModuleOp>()->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)),
+        builder(func.getBody().front().getTerminator()), f(builder, UnknownLoc::get(context)) {
+    for (const spmd::PlanGroup &group : train.groups)
+      groups.emplace_back(group.tensors);
+  }
 
   LogicalResult run();
 
@@ -47,8 +63,15 @@ private:
   };
 
   LogicalResult takeGradients();
-  void compose(Weight &weight, const StepNumbers &numbers);
+  /// All gradients by one number.
+  void multiply(Value factor);
+  void unscale();
+  void measure();
   void clip();
+  void compose(Weight &weight, const StepNumbers &numbers);
+  void attachScale();
+  void keepBad();
+  LogicalResult checkNames();
   void shard(Weight &weight);
   AnnotationAttr addAxis(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero);
   AnnotationAttr replicate(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero);
@@ -59,13 +82,19 @@ private:
   const spmd::PlanTrain &train;
   bool keepsGradients;
   MLIRContext *context;
+  spmd::MeshAttr mesh;
   OpBuilder builder;
   Composer f;
   std::vector<Weight> weights;
+  std::vector<PickedNames> groups;
+  /// Of the loss, f32; null: it is not scaled.
+  Value scale;
+  /// The length of all gradients together, f32, and whether it is a number; null: nobody asks.
+  Value norm, isGood;
 };
 } // namespace
 
-/// Results `grad(w)`, which stay where they are asked for.
+/// Takes the results `grad(w)`, and the scaled loss that they are of.
 LogicalResult UpdateAttacher::takeGradients() {
   Operation *terminator = func.getBody().front().getTerminator();
   llvm::StringMap<unsigned> results;
@@ -84,11 +113,50 @@ LogicalResult UpdateAttacher::takeGradients() {
   }
   if (weights.empty())
     return func.emitError() << "has no parameters";
-  if (!keepsGradients) {
-    terminator->eraseOperands(taken);
-    (void)func.eraseResults(taken);
+  if (auto scaled = results.find(kScaledLoss); scaled != results.end()) {
+    taken.set(scaled->second);
+    Value known = findArgument(func, "scale", spmd::kScaleRole);
+    scale = known ? known : f.scalar(f.f32(), train.precision.fixedScale);
   }
+  terminator->eraseOperands(taken);
+  (void)func.eraseResults(taken);
   return success();
+}
+
+/// A gradient in f32 that was never narrower, so far as linear ops made it.
+static Value widenFromStart(Composer &f, Value gradient) {
+  Operation *op = gradient.getDefiningOp();
+  auto type = cast<RankedTensorType>(gradient.getType());
+  bool isShared = op && !op->use_empty() && !op->hasOneUse();
+  if (!op || isShared || type.getElementTypeBitWidth() >= 32)
+    return f.widen(gradient);
+  if (isa<CastOp>(op) && getElementType(op->getOperand(0)).getIntOrFloatBitWidth() >= 32)
+    return op->getOperand(0);
+  auto reduce = dyn_cast<ReduceOp>(op);
+  bool isSum = reduce && reduce.getKind() == ReduceKind::Sum;
+  if (!isa<EinsumOp, AddOp, ReshapeOp, TransposeOp>(op) && !isSum)
+    return f.widen(gradient);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(widenFromStart(f, operand));
+  return f.again(op, operands, RankedTensorType::get(type.getShape(), f.f32()));
+}
+
+void UpdateAttacher::multiply(Value factor) {
+  for (Weight &weight : weights) {
+    Value g = f.widen(weight.gradient);
+    weight.gradient = f.mul(g, f.cast(factor, Composer::elementType(g)));
+  }
+}
+
+/// Brings gradients into the floats that they are added up in over ranks, and undoes the scale of the loss.
+void UpdateAttacher::unscale() {
+  f.at(locate("unscale"));
+  if (train.precision.wire == spmd::PlanPrecision::Wire::F32)
+    for (Weight &weight : weights)
+      weight.gradient = widenFromStart(f, weight.gradient);
+  if (scale)
+    multiply(f.div(f.scalar(f.f32(), 1), scale));
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,7 +178,6 @@ static AnnotationAttr makeAnnotation(MLIRContext *context, ShardingAttr sharding
 
 /// Null where the axis divides no dim, or what is small stays replicated.
 AnnotationAttr UpdateAttacher::addAxis(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero) {
-  auto mesh = func->getParentOfType<ModuleOp>()->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr);
   std::optional<unsigned> position = mesh ? mesh.findAxis(zero.axis) : std::nullopt;
   if (!position || spmd::getBytes(type) < zero.minBytes)
     return {};
@@ -143,7 +210,6 @@ AnnotationAttr UpdateAttacher::addAxis(AnnotationAttr known, RankedTensorType ty
 AnnotationAttr UpdateAttacher::replicate(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero) {
   if (known)
     return known;
-  auto mesh = func->getParentOfType<ModuleOp>()->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr);
   ShardingAttr open = getAsked(context, mesh, {}, type);
   auto sharding = ShardingAttr::get(context, mesh, open.getDims(), ArrayRef<spmd::AxisAttr>(), spmd::ReductionKind::Sum,
                                     {spmd::AxisAttr::get(context, zero.axis, 1, 0)}, false);
@@ -173,22 +239,52 @@ void UpdateAttacher::shard(Weight &weight) {
 // The update
 //===----------------------------------------------------------------------===//
 
+/// The length of all gradients together: one that is no number has an element that is none, or is too long for f32.
+void UpdateAttacher::measure() {
+  f.at(locate("norm"));
+  Value sum;
+  for (Weight &weight : weights) {
+    Value square = f.cast(f.sumAll(f.square(f.widen(weight.gradient))), f.f32());
+    sum = sum ? f.add(sum, square) : square;
+  }
+  norm = f.sqrt(sum);
+  addResult(func, norm, "norm");
+  if (scale)
+    isGood = f.le(sum, double(std::numeric_limits<float>::max()));
+}
+
 /// All gradients by one factor, where together they are longer than they may be; as torch.nn.utils.clip_grad_norm_.
 void UpdateAttacher::clip() {
   f.at(locate("clip"));
-  Value sum;
-  for (Weight &weight : weights) {
-    Value g = f.widen(weight.gradient);
-    Value square = f.cast(f.sum(f.square(g), llvm::to_vector(llvm::seq<int64_t>(0, Composer::rank(g)))), f.f32());
-    sum = sum ? f.add(sum, square) : square;
-  }
-  Value norm = f.sqrt(sum);
-  addResult(func, norm, "norm");
-  Value factor = f.min(f.div(f.scalar(f.f32(), *train.clip), f.add(norm, 1e-6)), 1);
-  for (Weight &weight : weights) {
-    Value g = f.widen(weight.gradient);
-    weight.gradient = f.mul(g, f.cast(factor, Composer::elementType(g)));
-  }
+  multiply(f.min(f.div(f.scalar(f.f32(), *train.clip), f.add(norm, 1e-6)), 1));
+}
+
+/// A scale that is a state follows what becomes of gradients.
+void UpdateAttacher::attachScale() {
+  constexpr double goodSteps = 2000, most = 0x1p100;
+  if (!isa_and_present<BlockArgument>(scale))
+    return;
+  f.at(locate("scale"));
+  auto number = RankedTensorType::get({}, builder.getI64Type());
+  Value good = f.add(addArgument(func, number, "good", spmd::kScaleRole), 1), grows = f.ge(good, goodSteps);
+  Value grown = f.select(grows, f.min(f.mul(scale, 2), most), scale);
+  addResult(func, scale, "scale");
+  addResult(func, f.select(isGood, grown, f.mul(scale, 0.5)), "next(scale)", "scale");
+  addResult(func, f.select(f.both(isGood, f.negate(grows)), good, 0), "next(good)", "good");
+}
+
+/// What is made of bad gradients is thrown away: all states stay, but for the scale.
+void UpdateAttacher::keepBad() {
+  Operation *terminator = func.getBody().front().getTerminator();
+  llvm::StringMap<unsigned> arguments;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    arguments[spmd::getArgumentName(func, index)] = index;
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (auto state = func.getResultAttrOfType<StringAttr>(index, spmd::SpmdDialect::kStateAttr)) {
+      f.at(locate("keep(" + state.getValue().str() + ")"));
+      Value old = func.getArgument(arguments.lookup(state.getValue()));
+      terminator->setOperand(index, f.select(isGood, terminator->getOperand(index), old));
+    }
 }
 
 Value UpdateAttacher::addState(Weight &weight, StringRef word, RankedTensorType type) {
@@ -221,8 +317,8 @@ void UpdateAttacher::compose(Weight &weight, const StepNumbers &numbers) {
     value = addState(weight, "master", type);
   // The first group that picks it counts: the last one here.
   double decay = train.optimizer.decay, rate = 1;
-  for (const spmd::PlanGroup &group : llvm::reverse(train.groups))
-    if (isPicked(group.tensors, weight.name)) {
+  for (auto [group, picked] : llvm::reverse(llvm::zip_equal(train.groups, groups)))
+    if (picked.contains(weight.name)) {
       decay = group.decay.value_or(train.optimizer.decay);
       rate = group.rate;
     }
@@ -239,12 +335,25 @@ void UpdateAttacher::compose(Weight &weight, const StepNumbers &numbers) {
   }
 }
 
+/// States are found by their names.
+LogicalResult UpdateAttacher::checkNames() {
+  llvm::StringSet<> seen;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (StringRef name = spmd::getArgumentName(func, index); !seen.insert(name).second)
+      return func.emitError() << "has two arguments '" << name
+                              << "': a tensor of the model has the name of a state of the step";
+  return success();
+}
+
 LogicalResult UpdateAttacher::run() {
   if (failed(takeGradients()))
     return failure();
+  unscale();
+  if (keepsGradients)
+    for (Weight &weight : weights)
+      addResult(func, weight.gradient, "grad(" + weight.name + ")");
   f.at(locate("rate"));
-  auto number = RankedTensorType::get({}, builder.getI64Type());
-  Value done = addArgument(func, number, "count", "count"), next = f.add(done, 1);
+  Value done = getCount(func), next = f.add(done, 1);
   addResult(func, next, "next(count)", "count");
   bool isGiven = train.rate.kind == spmd::PlanRate::Kind::Input;
   Value rate = isGiven ? addArgument(func, RankedTensorType::get({}, builder.getF32Type()), "rate", spmd::kBatchRole)
@@ -254,11 +363,16 @@ LogicalResult UpdateAttacher::run() {
   StepNumbers numbers = {f.cast(rate, f.f64()), next};
   for (Weight &weight : weights)
     shard(weight);
+  if (train.clip || scale)
+    measure();
   if (train.clip)
     clip();
   for (Weight &weight : weights)
     compose(weight, numbers);
-  return success();
+  if (scale)
+    keepBad();
+  attachScale();
+  return checkNames();
 }
 
 namespace {

@@ -60,7 +60,10 @@ Value StepDifferentiation::findTarget() {
   SmallVector<StringRef> names;
   for (unsigned index = 0; index < func.getNumResults(); ++index)
     names.push_back(spmd::getResultName(func, index));
-  const auto *found = llvm::find(names, of);
+  // Gradients of a loss may be those of its product with a scale.
+  const auto *found = of == "loss" ? llvm::find(names, kScaledLoss) : names.end();
+  if (found == names.end())
+    found = llvm::find(names, of);
   if (found == names.end()) {
     func.emitError() << "has no result '" << of << "' that could be differentiated" << suggestNames(of, names);
     return {};

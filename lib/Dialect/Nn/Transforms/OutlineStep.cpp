@@ -22,7 +22,6 @@
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
-#include "cleave/Plan/NamePattern.h"
 #include "cleave/Support/Suggest.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -38,9 +37,9 @@ using namespace cleave::nn;
 namespace {
 class StepOutliner {
 public:
-  StepOutliner(func::FuncOp func, const spmd::PlanTrain &train)
-      : func(func), train(train), builder(func.getBody().front().getTerminator()),
-        f(builder, makeStepLoc(func.getContext(), "loss", "loss")) {}
+  StepOutliner(func::FuncOp func, const spmd::PlanTrain &train, bool evaluates)
+      : func(func), train(train), evaluates(evaluates), freeze(train.freeze), only(train.only),
+        builder(func.getBody().front().getTerminator()), f(builder, makeStepLoc(func.getContext(), "loss", "loss")) {}
 
   LogicalResult run();
 
@@ -51,12 +50,16 @@ private:
   Value addLoss(const spmd::PlanLoss &loss);
   SmallVector<LoadOp> findTrained(Value loss);
   LogicalResult checkPatterns(ArrayRef<LoadOp> loads);
+  Type getKeptType(LoadOp load);
   void makeArgument(ArrayRef<LoadOp> loads);
+  void scaleLoss(Value loss, ArrayRef<LoadOp> loads);
 
   InFlightDiagnostic emitError(const spmd::PlanPlace &place) { return emitErrorAt(func.getContext(), place); }
 
   func::FuncOp func;
   const spmd::PlanTrain &train;
+  bool evaluates;
+  PickedNames freeze, only;
   OpBuilder builder;
   Composer f;
 };
@@ -178,9 +181,9 @@ SmallVector<LoadOp> StepOutliner::findTrained(Value loss) {
   SmallVector<Value> loads;
   func.walk([&](LoadOp load) {
     StringRef name = load.getParam();
-    bool isAsked = train.lora           ? name.ends_with(kLoraA) || name.ends_with(kLoraB)
-                   : train.only.empty() ? !isPicked(train.freeze, name)
-                                        : isPicked(train.only, name);
+    bool isAsked = train.lora       ? name.ends_with(kLoraA) || name.ends_with(kLoraB)
+                   : only.isEmpty() ? !freeze.contains(name)
+                                    : only.contains(name);
     if (isa<FloatType>(getElementType(load)) && isAsked && !isGiven(load) && !load->hasAttr(spmd::kFixedAttr))
       loads.push_back(load);
   });
@@ -201,18 +204,12 @@ SmallVector<LoadOp> StepOutliner::findTrained(Value loss) {
 LogicalResult StepOutliner::checkPatterns(ArrayRef<LoadOp> trained) {
   SmallVector<StringRef> names;
   func.walk([&](LoadOp load) { names.push_back(load.getParam()); });
-  auto check = [&](ArrayRef<spmd::PlanPattern> patterns, StringRef key) -> LogicalResult {
-    for (const spmd::PlanPattern &pattern : patterns)
-      if (llvm::none_of(names, [&](StringRef name) { return isPicked(pattern, name); }))
-        return emitError(pattern.place) << "'" << key << "' picks '" << pattern.text
-                                        << "', which no parameter is called"
-                                        << spmd::suggestPatterns(pattern.text, names);
-    return success();
-  };
-  if (failed(check(train.freeze, "freeze")) || failed(check(train.only, "only")))
+  MLIRContext *context = func.getContext();
+  if (failed(freeze.check(context, "freeze", "parameter", names)) ||
+      failed(only.check(context, "only", "parameter", names)))
     return failure();
   for (const spmd::PlanGroup &group : train.groups)
-    if (failed(check(group.tensors, "groups")))
+    if (failed(PickedNames(group.tensors).check(context, "groups", "parameter", names)))
       return failure();
   if (!trained.empty())
     return success();
@@ -222,30 +219,77 @@ LogicalResult StepOutliner::checkPatterns(ArrayRef<LoadOp> trained) {
          << ": the model has " << names.size() << " parameters";
 }
 
-/// What the plan wants of the parameter, which pins say behind the load, becomes what it wants of the argument.
+/// The plan may keep parameters in other floats than the file does.
+Type StepOutliner::getKeptType(LoadOp load) {
+  switch (train.precision.parameters) {
+  case spmd::PlanPrecision::Parameters::F32:
+    return builder.getF32Type();
+  case spmd::PlanPrecision::Parameters::Bf16:
+    return builder.getBF16Type();
+  case spmd::PlanPrecision::Parameters::F16:
+    return builder.getF16Type();
+  case spmd::PlanPrecision::Parameters::Own:
+    return getElementType(load);
+  }
+  return {};
+}
+
+/// What the plan wants of the parameter, which pins say behind the load, becomes what it wants of the argument. The model computes in its own
+/// floats, whatever the parameter is kept in.
 void StepOutliner::makeArgument(ArrayRef<LoadOp> loads) {
   LoadOp load = loads.front();
-  Value argument = addArgument(func, cast<RankedTensorType>(load.getType()), getTensorName(load), spmd::kParameterRole);
+  Value argument = addLoaded(func, load, getKeptType(load), spmd::kParameterRole);
   unsigned index = func.getNumArguments() - 1;
-  Attribute begins = makeBegins(load);
-  func.setArgAttr(index, kBeginsAttr, begins);
-  if (Attribute origin = makeOrigin(func->getParentOfType<ModuleOp>(), begins, load.getParam()))
-    func.setArgAttr(index, kOriginAttr, origin);
+  OpBuilder atStart = OpBuilder::atBlockBegin(&func.getBody().front());
+  Value value = Composer(atStart, makeStepLoc(func.getContext(), ("cast(" + getTensorName(load) + ")")))
+                    .cast(argument, getElementType(load));
   for (LoadOp one : loads) {
     for (Operation *user : llvm::make_early_inc_range(one->getUsers()))
       if (auto pin = dyn_cast<spmd::PinOp>(user); pin && pin.getAnnotation()) {
         func.setArgAttr(index, spmd::SpmdDialect::kAnnotationAttr, *pin.getAnnotation());
-        pin.replaceAllUsesWith(argument);
+        pin.replaceAllUsesWith(value);
         pin.erase();
       }
-    one.replaceAllUsesWith(argument);
+    one.replaceAllUsesWith(value);
     one.erase();
   }
+}
+
+/// The scale of the loss, which begins as a power of two large enough that gradients of f16 seldom vanish.
+static Value addScale(func::FuncOp func) {
+  constexpr float first = 65536;
+  MLIRContext *context = func.getContext();
+  auto type = RankedTensorType::get({}, Float32Type::get(context));
+  OpBuilder atEnd = OpBuilder::atBlockEnd(func->getParentOfType<ModuleOp>().getBody());
+  auto param =
+      ParamOp::create(atEnd, func.getLoc(), "scale(loss)", type, DenseElementsAttr::get(type, first), StringAttr());
+  Value scale = addArgument(func, type, "scale", spmd::kScaleRole);
+  func.setArgAttr(func.getNumArguments() - 1, kBeginsAttr, FlatSymbolRefAttr::get(param.getSymNameAttr()));
+  return scale;
+}
+
+/// Gradients of f16 hold nothing below 6e-8: they are of the loss times a scale, which the update divides by.
+void StepOutliner::scaleLoss(Value loss, ArrayRef<LoadOp> loads) {
+  using Scale = spmd::PlanPrecision::Scale;
+  const spmd::PlanPrecision &precision = train.precision;
+  bool hasHalves =
+      llvm::any_of(loads, [&](LoadOp load) { return getElementType(load).isF16() || getKeptType(load).isF16(); });
+  if (precision.scale == Scale::None && hasHalves)
+    mlir::emitWarning(FileLineColLoc::get(func.getContext(), precision.scalePlace.file, precision.scalePlace.line,
+                                          precision.scalePlace.column))
+        << "precision f16 with 'scale: none': gradients below 6e-8 vanish";
+  if (precision.scale == Scale::None || (precision.scale == Scale::Auto && !hasHalves))
+    return;
+  Value scale = precision.scale == Scale::Number ? f.scalar(f.f32(), precision.fixedScale) : addScale(func);
+  addResult(func, f.mul(loss, f.cast(scale, getElementType(loss))), kScaledLoss);
 }
 
 LogicalResult StepOutliner::run() {
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     func.setArgAttr(index, spmd::kRoleAttr, builder.getStringAttr(spmd::kBatchRole));
+  FailureOr<SmallVector<RunningValue>> running = enterTraining(func, train, evaluates);
+  if (failed(running))
+    return failure();
   Value sum;
   for (const spmd::PlanLoss &loss : train.losses) {
     Value term = addLoss(loss);
@@ -261,6 +305,9 @@ LogicalResult StepOutliner::run() {
   SmallVector<LoadOp> trained = findTrained(sum);
   if (failed(checkPatterns(trained)))
     return failure();
+  scaleLoss(sum, trained);
+  for (const RunningValue &value : *running)
+    addResult(func, value.next, "next(" + value.name + ")", value.name);
   llvm::MapVector<std::pair<StringRef, Attribute>, SmallVector<LoadOp, 1>> parts;
   for (LoadOp load : trained)
     parts[{load.getParam(), load.getStartsAttr()}].push_back(load);
@@ -273,12 +320,12 @@ LogicalResult StepOutliner::run() {
 namespace {
 struct OutlineStep : cleave::nn::impl::NnOutlineStepBase<OutlineStep> {
   using Base::Base;
-  explicit OutlineStep(PlanRef plan) : given(std::move(plan)) {}
+  OutlineStep(PlanRef plan, bool evaluates) : given(std::move(plan)) { eval = evaluates; }
 
   void runOnOperation() override {
     PlanRef read = given ? given : readTrainPlan(getOperation(), plan, train);
     func::FuncOp func = read ? findStep(getOperation()) : func::FuncOp();
-    if (!func || failed(StepOutliner(func, *read->train).run()))
+    if (!func || failed(StepOutliner(func, *read->train, eval).run()))
       signalPassFailure();
   }
 
@@ -287,6 +334,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> cleave::nn::createNnOutlineStep(PlanRef plan) {
-  return std::make_unique<OutlineStep>(std::move(plan));
+std::unique_ptr<Pass> cleave::nn::createNnOutlineStep(PlanRef plan, bool evaluates) {
+  return std::make_unique<OutlineStep>(std::move(plan), evaluates);
 }

@@ -78,6 +78,7 @@ public:
 
   mlir::MLIRContext *getContext() { return context; }
   mlir::OpBuilder &getBuilder() { return builder; }
+  const ImportOptions &getOptions() const { return options; }
   ConstantFolder &getFolder() { return folder; }
   /// Reports an error at `place`, or else of the model; the caller may attach notes.
   mlir::InFlightDiagnostic error(const llvm::Twine &message, mlir::LocationAttr place = nullptr);

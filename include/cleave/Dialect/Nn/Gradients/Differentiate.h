@@ -19,6 +19,9 @@
 
 namespace cleave::nn {
 
+/// Of an op through which no gradient goes, as what it would be is known to be zero.
+inline constexpr llvm::StringLiteral kDetachedAttr = "nn.detached";
+
 /// What lies between leaves and a target.
 struct GradientPath {
   /// Ops that lead from leaves to the target, each after those that it reads.

@@ -19,6 +19,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/Sequence.h"
 
 namespace cleave::nn {
 
@@ -169,6 +170,8 @@ public:
   /// Over dims, which are dropped unless they are to be kept.
   Value reduce(ReduceKind kind, Value x, Shape dims, bool keepDims = false);
   Value sum(Value x, Shape dims, bool keepDims = false) { return reduce(ReduceKind::Sum, x, dims, keepDims); }
+  /// Over all dims: of rank 0.
+  Value sumAll(Value x) { return sum(x, llvm::to_vector(llvm::seq<int64_t>(0, rank(x)))); }
   Value mean(Value x, Shape dims, bool keepDims = false) { return reduce(ReduceKind::Mean, x, dims, keepDims); }
   Value einsum(mlir::ValueRange operands, llvm::StringRef equation);
   /// Entries of `table` along `dim`, whose place the dims of `indices` take.

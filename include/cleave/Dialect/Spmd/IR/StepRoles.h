@@ -19,10 +19,16 @@ namespace cleave::spmd {
 
 /// Of an argument; where memory is planned, of the op that says where it lies. One of the words above.
 inline constexpr llvm::StringLiteral kRoleAttr = "nn.role";
-inline constexpr llvm::StringLiteral kBatchRole = "batch", kParameterRole = "parameter";
+inline constexpr llvm::StringLiteral kBatchRole = "batch", kParameterRole = "parameter", kRunningRole = "running",
+                                     kCountRole = "count", kScaleRole = "scale";
 
 /// Of a load: what it reads is not trained, since it holds numbers that no weight has (masks of minus infinity).
 inline constexpr llvm::StringLiteral kFixedAttr = "nn.fixed";
+
+/// Of a pin that stands for a Dropout node of a model that is trained: the share of elements (f64) that training passes over.
+inline constexpr llvm::StringLiteral kDropoutAttr = "nn.dropout";
+/// Of a batch norm of such a model: how much running statistics keep of what they were (f64).
+inline constexpr llvm::StringLiteral kMomentumAttr = "nn.momentum";
 
 /// Whether an argument is a parameter: by its role, or by `nn.parameter`, which functions have that are no steps.
 inline bool isParameter(mlir::func::FuncOp func, unsigned index) {
