@@ -59,7 +59,7 @@ bool cleave::driver::printChecks(llvm::raw_ostream &os, llvm::ArrayRef<OutputChe
     if (found.norm)
       os << llvm::formatv(", of length {0:e2}", found.norm->ofDevice);
     if (found.norm && !found.norm->isClose)
-      os << llvm::formatv(" all is off by {0:e2}", found.norm->ofDifference);
+      os << llvm::formatv(", all is off by {0:e2}", found.norm->ofDifference);
     if (found.difference.nans)
       os << llvm::formatv("; {0} of {1} elements are NaN on both", found.difference.nans,
                           std::accumulate(found.shape.begin(), found.shape.end(), int64_t(1), std::multiplies<>()));

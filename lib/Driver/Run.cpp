@@ -58,8 +58,6 @@ ExitCode cleave::driver::runCommand(Session &session) {
   if (!session.load())
     return session.getExitCode();
   bool isReported = session.hasMesh(), hasSlopes = options.check && options.checkKind == CheckKind::Differences;
-  if (hasSlopes && !options.compile.train)
-    return session.fail(makeError("'--check=differences' is about gradients: --train makes a step"), Blame::Options);
   // Slopes need no ranks.
   RunOptions how{options.executor,        options.emit.phase, options.seed, options.check && (isReported || !hasSlopes),
                  !options.report.empty(), options.against,    options.rtol, options.atol};
@@ -76,6 +74,9 @@ ExitCode cleave::driver::runCommand(Session &session) {
   std::optional<std::vector<SlopeCheck>> slopes = hasSlopes ? run->checkSlopes() : std::vector<SlopeCheck>();
   if (!slopes)
     return session.getExitCode();
+  if (hasSlopes && slopes->empty())
+    return session.fail(makeError("'--check=differences' is about gradients, and there are none: --train makes a step"),
+                        Blame::Options);
   bool isRight = printSlopes(llvm::outs(), *slopes, options.quiet);
   if (!run->hasOriginal()) {
     if (hasSlopes)

@@ -127,7 +127,7 @@ def suites(build):
     yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 62)
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 60)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 22)
-    yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 9)
+    yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 11)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)

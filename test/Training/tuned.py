@@ -31,6 +31,10 @@ TEXT = """<ir_version: 10, opset_import: ["": 18]> f (float[6, 8] x) => (float[6
   h = MatMul(n, w) r = Relu(h) y = Gemm<transB = 1>(r, head, b) }"""
 SHAPES = {"fused": (8, 36), "scale": (12,), "shift": (12,), "w": (12, 10), "head": (CLASSES, 10), "b": (CLASSES,)}
 ROWS = "shard: [{tensor: x, dims: [data, _]}, {tensor: labels, dims: [data]}]\n"
+# In training this one drops half of its values, and its norm takes the statistics of the batch.
+NOISY = """<ir_version: 10, opset_import: ["": 18]> f (float[6, 8] x) => (float[6, 5] y) {
+  h = MatMul(x, w) n = BatchNormalization(h, scale, shift, mean, variance) r = Relu(n) half = Constant<value = float {0.5}>() d = Dropout(r, half) y = Gemm<transB = 1>(d, head, b) }"""
+NOISY_SHAPES = {"w": (8, 10), "scale": (10,), "shift": (10,), "mean": (10,), "variance": (10,), "head": (CLASSES, 10), "b": (CLASSES,)}
 MESHES = {
     "one": "mesh: {one: 1}\n",
     "data": "mesh: {data: 2}\n" + ROWS,
@@ -45,12 +49,13 @@ TRAIN = "loss: {kind: cross_entropy, of: y}, optimizer: {kind: adamw, decay: 0.0
 class Folder:
     """A model, data, and plans."""
 
-    def __init__(self, build):
+    def __init__(self, build, text=TEXT, shapes=SHAPES):
         self.build, self.path = build, tempfile.mkdtemp(prefix="cleave-tuned-")
         random = np.random.default_rng(3)
-        model = parser.parse_model(TEXT)
-        for name, shape in SHAPES.items():
+        model = parser.parse_model(text)
+        for name, shape in shapes.items():
             value = random.standard_normal(shape) / np.sqrt(shape[0]) + (name == "scale")
+            value = np.square(value) + 1 if name == "variance" else value
             model.graph.initializer.append(numpy_helper.from_array(value.astype(np.float32), name))
         onnx.save(model, self.at("m.onnx"))
         for name, count in (("data", 40), ("other", 20)):
@@ -179,7 +184,19 @@ def adapted(build, mesh):
             check(np.array_equal(value, want[name].astype(np.float32)), f"{name} is off by {np.abs(value - want[name]).max()}")
 
 
-CASES = {**{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")}}
+def noisy(build, mesh):
+    """What a model does in training alone it does not where it is evaluated: with the running statistics of the step, which are exported, too."""
+    with Folder(build, NOISY, NOISY_SHAPES) as folder:
+        plan = folder.plan(mesh, "dropout: model, batch_norm: batch")
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, *DATA, "--export", "tuned.onnx")
+        close(evals(folder)[-1][1], folder.loss("tuned.onnx"), "the loss of the tuned model")
+        before, after = folder.weights("m.onnx"), folder.weights("tuned.onnx")
+        check(all(np.abs(after[name] - before[name]).max() > 1e-3 for name in ("mean", "variance", "w")), "statistics are those of the file")
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, "--data", "data.npz", "--steps", "1", "--check=differences", "--quiet")
+
+
+CASES = {**{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
+         **{f"noisy {mesh}": (noisy, mesh) for mesh in ("one", "data")}}
 
 
 def problem(build, case, *words):

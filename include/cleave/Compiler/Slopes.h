@@ -13,8 +13,8 @@
 
 namespace cleave {
 
-/// One entry per parameter of a step whose gradients are results, in the order of the program: from the loss backward. Nothing after an error,
-/// which is emitted.
+/// One entry per parameter of a step whose gradients are results, in the order of the program: from the loss backward; none of
+/// what is no step. Nothing after an error, which is emitted.
 std::optional<std::vector<SlopeCheck>> checkSlopes(mlir::func::FuncOp step, llvm::ArrayRef<reference::Tensor> inputs,
                                                    uint64_t seed);
 
