@@ -6,6 +6,10 @@
 //
 // States are in the ranks as the step has them, and the forward is decided for that: who shards parameters gathers them here, too.
 //
+// Both are made of the canonical model, in which what the plan asks of tensors stands already. The step is made once more for it, and thrown
+// away but for its loss: so arguments come in the same order, whatever the plan trains and however. Nothing that a plan expects of its
+// program is asked of this one, and its phases are dumped into a folder of their own.
+//
 //===----------------------------------------------------------------------===//
 #include "State.h"
 

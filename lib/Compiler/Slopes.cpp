@@ -6,6 +6,9 @@
 // fewer digits, does not. What a gradient may be off by is a part of what such a direction could give at all, so that parameters that
 // hardly matter are held to the same.
 //
+// The direction is drawn anew for each parameter: where a rule is wrong for one element of many, this one has its share in the sum. What is
+// wrong in the loss itself, and so in both, is not seen here: that is a matter of the model's own tests.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Slopes.h"
 
@@ -97,6 +100,7 @@ std::optional<SlopeCheck> SlopeChecker::check(unsigned argument, const Tensor &g
     found.byGradient += term;
     scale += term * term;
   }
+  // Terms may cancel: what they could give is their length, not their sum.
   scale = std::max(std::sqrt(scale), std::abs(found.byGradient));
   double apart = INFINITY;
   for (double size : kSteps) {

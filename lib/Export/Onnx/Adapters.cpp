@@ -4,6 +4,9 @@
 //   base_model.model.w.lora_A.weight [a, i]                  apart, by PEFT's names: y = W x + alpha / r B A x
 //   base_model.model.w.lora_B.weight [h, a]
 //
+// What each dim is, is said by the letters of the product that the adapter is beside: a weight may be used transposed, have several dims
+// that are summed (heads), or be one of many (experts). Nothing is looked up in the graph of the file but the initializer.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Export/Onnx/Adapters.h"
 
