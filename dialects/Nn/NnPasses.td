@@ -211,12 +211,15 @@ def NnOutlineStep : Pass<"nn-outline-step", "::mlir::ModuleOp"> {
     take along. All arguments say what they are for (`nn.role`). So far as the plan asks for it, parameters are kept in other floats
     (`precision`), the loss has a product with a scale beside it, pins of `nn.dropout` pass over elements, and batch norms take statistics of
     the batch, whose running ones are arguments, too.
+    With `eval` the model stays in inference, with the arguments of a training: nothing is dropped, and batch norms take the statistics
+    that the step keeps.
 
     Before: `func @main(%x) { %w = nn.load @w  %y = nn.einsum %x, %w ..  return %y }`. After: `func @main(%x {nn.role = "batch"},
     %labels {nn.role = "batch"}, %w {nn.role = "parameter", nn.begins = @w}) -> (f32 {nn.name = "loss"})`.
   }];
   let options = [Option<"plan", "plan", "std::string", "\"\"", "the plan, which has a section train">,
-                 Option<"train", "train", "std::string", "\"\"", "that section by itself">];
+                 Option<"train", "train", "std::string", "\"\"", "that section by itself">,
+                 Option<"eval", "eval", "bool", "false", "the model stays in inference">];
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
@@ -252,13 +255,24 @@ def NnAttachUpdate : Pass<"nn-attach-update", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cleave::nn::NnDialect"];
 }
 
+def NnKeepLoss : Pass<"nn-keep-loss", "::mlir::ModuleOp"> {
+  let summary = "leaves of a step its loss alone";
+  let description = [{
+    Makes of a step the function that evaluates: the loss is its one result, what led to other results is gone. Arguments stay as they
+    are and where they are; states among them are `spmd.kept`: the step, which is another entry of the program, makes their next values.
+
+    Before: `return %loss, %w1 {spmd.state = "w"}`. After: `return %loss`, and `%w: .. {spmd.kept}`.
+  }];
+  let dependentDialects = ["::cleave::nn::NnDialect"];
+}
+
 def NnVerifyForm : Pass<"nn-verify-form", "::mlir::ModuleOp"> {
   let summary = "checks what must hold after import, canonicalization and differentiation";
   let description = [{
     * `imported`: functions hold one block of nn ops (and sharding annotations written by hand, `spmd.constrain`); no other
       result carries a sharding.
     * `canonical`: in addition, no reshape or transpose merely follows another one, and no two ops compute the same.
-    * `differentiated`: as `imported`, and of a step each argument has a role, each parameter a next value, and the loss rank 0.
+    * `differentiated`: as `imported`, and of a step each argument has a role, each parameter a next value or `spmd.kept`, and the loss rank 0.
 
     The attribute `spmd.phase` of the module then names the phase. Nothing else changes: the program is the same before
     and after.

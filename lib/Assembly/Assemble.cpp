@@ -36,12 +36,16 @@ static LogicalResult checkPlaces(func::FuncOp func, StringRef what, ArrayRef<pro
   return success();
 }
 
-LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dims) {
+LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dims,
+                                        StringRef entry) {
   func::FuncOp first = functions.front();
   Source added(first->getParentOfType<ModuleOp>());
   llvm::SaveAndRestore<Source *> scope(source, &added);
   program::Variant variant;
   variant.dims.assign(dims.begin(), dims.end());
+  variant.entry = entry.str();
+  if (!entry.empty())
+    program.version = std::max(program.version, program::kBeginsVersion);
   if (failed(addMesh()) || failed(addRoles(functions)))
     return failure();
   addRankTable();
@@ -76,8 +80,8 @@ Assembler::Assembler(AssemblyOptions options)
 
 Assembler::~Assembler() = default;
 
-bool Assembler::add(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dims) {
-  return succeeded(tables->addVariant(functions, dims));
+bool Assembler::add(ArrayRef<func::FuncOp> functions, ArrayRef<program::Dim> dims, StringRef entry) {
+  return succeeded(tables->addVariant(functions, dims, entry));
 }
 
 std::unique_ptr<Assembly> Assembler::take() {

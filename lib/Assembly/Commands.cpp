@@ -142,8 +142,18 @@ LogicalResult ProgramTables::addStates(program::Variant &variant) {
       const program::Place &from = input.places.front(), &to = output.places.front();
       if (from.role == to.role && from.view.buffer == to.view.buffer &&
           program.roles[from.role].buffers[from.view.buffer].kind == program::BufferKind::State)
-        variant.states.push_back({uint32_t(i), uint32_t(o)});
+        variant.states.push_back({uint32_t(i), int32_t(o)});
     }
+  // In the order of inputs: what nobody gives a next value stays as it is.
+  for (auto [i, input] : llvm::enumerate(variant.inputs)) {
+    const program::Place &place = input.places.front();
+    bool isState = program.roles[place.role].buffers[place.view.buffer].kind == program::BufferKind::State;
+    auto at = llvm::find_if(variant.states, [&, i = i](const program::State &state) { return state.input >= i; });
+    if (isState && (at == variant.states.end() || at->input != i)) {
+      variant.states.insert(at, {uint32_t(i), -1});
+      program.version = std::max(program.version, program::kBeginsVersion);
+    }
+  }
   for (const program::State &state : variant.states) {
     const program::Tensor &input = variant.inputs[state.input];
     if (!program.variants.empty() &&

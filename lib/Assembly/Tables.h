@@ -22,7 +22,8 @@ class ProgramTables {
 public:
   explicit ProgramTables(const AssemblyOptions &options);
 
-  mlir::LogicalResult addVariant(llvm::ArrayRef<mlir::func::FuncOp> functions, llvm::ArrayRef<program::Dim> dims);
+  mlir::LogicalResult addVariant(llvm::ArrayRef<mlir::func::FuncOp> functions, llvm::ArrayRef<program::Dim> dims,
+                                 llvm::StringRef entry);
 
   std::unique_ptr<Assembly> made = std::make_unique<Assembly>();
 

@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/CheckOutputs.h"
 
+#include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "cleave/Reference/Evaluator.h"
 #include "mlir/IR/Diagnostics.h"
@@ -118,6 +119,16 @@ static bool isMuchFarther(const Difference &ranks, const Difference &device) {
                  : !(ranks.largest <= kMostFarther * device.largest);
 }
 
+/// All elements may be within their tolerance and off by the same part, as where one of many ranks is left out: of all together that shows.
+static NormCheck checkNorm(const Tensor &ranks, const Tensor &device, Tolerance tolerance) {
+  constexpr double part = 0.1;
+  Spread spread = getSpread(ranks, device, device);
+  double root = std::sqrt(double(device.getNumElements()));
+  NormCheck norm{spread.rms * root, spread.rmsOfWanted * root, true};
+  norm.isClose = norm.ofDifference <= std::max(part * tolerance.rtol, tolerance.ofRow) * norm.ofDevice;
+  return norm;
+}
+
 void Checker::measureRounding(unsigned index, OutputCheck &found) {
   const InDouble &wide = getInDouble();
   found.problem = wide.problem;
@@ -134,10 +145,11 @@ void Checker::measureRounding(unsigned index, OutputCheck &found) {
   // Terms may cancel to nothing at all on one device: then only how small the rest is can be told.
   const Tensor &want = check.want[index];
   bool isNothing = getSpread(want, want, want).scale == 0 && !isLeft && largest <= found.tolerance.atol;
+  bool isAlike = apart.position < 0 && (!found.norm || checkNorm(wide.ranks[index], truth, found.tolerance).isClose);
   std::optional<Tolerance> rounded = getRoundedTolerance(check.original);
   bool isRounded = rounded && compare(check.got[index], truth, *rounded).position < 0;
   found.isIllConditioned =
-      !isExact && (apart.position < 0 || !isLeft) && (isNothing || isRounded || !isMuchFarther(ofRanks, ofDevice));
+      !isExact && (isAlike || !isLeft) && (isNothing || isRounded || !isMuchFarther(ofRanks, ofDevice));
 }
 
 /// See the top of this file.
@@ -170,6 +182,9 @@ OutputCheck Checker::run(unsigned index, std::string name) {
   if (!check.narrow.empty() && !check.rtol && !check.atol)
     found.narrow = checkNarrow(check.got[index], check.narrow[index], check.want[index]);
   const Tensor &want = check.want[index];
+  bool isGradient = StringRef(found.name).starts_with("grad(") && !found.narrow;
+  if (isGradient)
+    found.norm = checkNorm(check.got[index], want, found.tolerance);
   found.shape = want.getShape().vec();
   found.scale = getSpread(want, want, want).scale;
   if (found.difference.position >= 0) {
@@ -181,10 +196,28 @@ OutputCheck Checker::run(unsigned index, std::string name) {
   return found;
 }
 
+/// Where results are made in the model: what parts first there is the reason of what parts behind it.
+static void locateOutputs(func::FuncOp original, std::vector<OutputCheck> &outputs) {
+  if (original.getNumResults() != outputs.size())
+    return;
+  llvm::DenseMap<Operation *, size_t> places;
+  for (auto [place, op] : llvm::enumerate(original.getBody().front()))
+    places[&op] = place + 1;
+  Operation *terminator = original.getBody().front().getTerminator();
+  for (auto [value, output] : llvm::zip_equal(terminator->getOperands(), outputs)) {
+    Operation *op = value.getDefiningOp();
+    output.place = places.lookup(op);
+    for (const nn::NodeInfo &info : op ? nn::getNodeInfos(op->getLoc()) : SmallVector<nn::NodeInfo, 1>())
+      if (output.node.empty())
+        output.node = info.node.str();
+  }
+}
+
 std::vector<OutputCheck> cleave::checkOutputs(const Check &check) {
   Checker checker(check);
   std::vector<OutputCheck> found;
   for (auto [index, name] : llvm::enumerate(getOutputNames(check.ranks)))
     found.push_back(checker.run(index, name));
+  locateOutputs(check.original, found);
   return found;
 }

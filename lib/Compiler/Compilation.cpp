@@ -143,6 +143,10 @@ bool Compilation::startTraining() {
     state->splitSteps();
   state->handed.training = state->plan;
   state->handed.keepsGradients = state->options.keepsGradients;
+  if (!advance(Phase::Canonical))
+    return false;
+  if (state->options.evaluates)
+    state->keepForEvaluation();
   if (!advance(Phase::Differentiated))
     return false;
   state->inputRanges = readRanges(*state->module);

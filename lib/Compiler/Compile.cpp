@@ -108,7 +108,7 @@ static AssemblyOptions makeAssemblyOptions(const CompileOptions &options, const 
   return assembly;
 }
 
-bool Compilation::State::addTo(Assembler &assembler) {
+bool Compilation::State::addTo(Assembler &assembler, StringRef entry) {
   SmallVector<func::FuncOp, 4> functions = pipe::getRankFunctions(*module);
   if (functions.empty()) {
     llvm::Expected<func::FuncOp> entry = findEntry(*module);
@@ -121,7 +121,7 @@ bool Compilation::State::addTo(Assembler &assembler) {
     dims.push_back({name, size});
   Telling telling(onProgress, "kernels");
   auto from = std::chrono::steady_clock::now();
-  bool isAdded = assembler.add(functions, dims);
+  bool isAdded = assembler.add(functions, dims, entry);
   addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
   return isAdded;
 }
@@ -166,7 +166,8 @@ std::unique_ptr<Assembly> Compilation::makeProgram(StringRef folder, bool digest
   Assembler assembler(assembly);
   auto add = [&](Compilation &variant) {
     setKernels(options, *targets, &variant.getContext(), variant.state->options.sharding);
-    return variant.advance(Phase::Ordered) && variant.state->addTo(assembler);
+    return variant.advance(Phase::Ordered) && variant.state->addTo(assembler, options.evaluates ? kStepEntry : "") &&
+           variant.addEvaluation(assembler);
   };
   bool isFull = add(*this);
   for (const std::map<std::string, int64_t> &dims : options.variants) {

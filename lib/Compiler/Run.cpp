@@ -12,6 +12,7 @@
 #include "cleave/Codegen/Device/Device.h"
 #include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Compiler/RunProgram.h"
+#include "cleave/Compiler/Slopes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Reference/Begins.h"
 #include "cleave/Reference/Weights.h"
@@ -93,6 +94,27 @@ static LogicalResult checkSizes(func::FuncOp func) {
   return success();
 }
 
+/// Those that are given, and states as they begin.
+static llvm::Expected<SmallVector<Tensor>> takeInputs(func::FuncOp func,
+                                                      const std::map<std::string, std::string> &given) {
+  FailureOr<SmallVector<std::optional<reference::Beginning>>> beginnings = reference::getBeginnings(func);
+  if (failed(beginnings))
+    return makeError("what states begin as cannot be read");
+  SmallVector<Tensor> inputs;
+  for (auto [name, type, begins] : llvm::zip_equal(getInputNames(func), getInputTypes(func), *beginnings)) {
+    auto found = given.find(name);
+    if (found == given.end() && !begins)
+      return makeError("input {0} is missing", quote(name));
+    if (found == given.end()) {
+      inputs.push_back(begins->value);
+      continue;
+    }
+    auto bytes = std::make_shared<std::string>(found->second);
+    inputs.push_back(Tensor::fromBytes(type, {bytes->data(), bytes->size()}, bytes));
+  }
+  return inputs;
+}
+
 /// Out of a file, or drawn. What they are for is known best where the model is whole.
 llvm::Expected<SmallVector<Tensor>> ModelRun::State::makeInputs() {
   const CompileOptions &compile = compilation.getOptions();
@@ -101,6 +123,8 @@ llvm::Expected<SmallVector<Tensor>> ModelRun::State::makeInputs() {
         value && !getFixedValue(unsharded, index))
       return makeError("{0}: the {1} of argument {2} is not dense elements of its type", compile.model,
                        nn::NnDialect::kValueAttr, quote(getInputNames(unsharded)[index]));
+  if (!options.given.empty())
+    return takeInputs(unsharded, options.given);
   if (!compile.inputs.empty())
     return readInputs(unsharded, compile.inputs);
   return drawInputs(unsharded, options.seed,
@@ -235,6 +259,11 @@ std::optional<std::vector<OutputCheck>> ModelRun::check() {
   std::optional<Tolerance> tolerance = state->isProgram ? getTolerance(state->compilation.getOptions()) : std::nullopt;
   return checkOutputs({ranks, state->unsharded, state->inputs, state->outputs, expected, state->options.rtol,
                        state->options.atol, tolerance, narrow});
+}
+
+/// The whole step: on ranks gradients are compared with these.
+std::optional<std::vector<SlopeCheck>> ModelRun::checkSlopes() {
+  return cleave::checkSlopes(state->unsharded, state->inputs, state->options.seed);
 }
 
 std::optional<CheckResult> cleave::checkModel(Compilation &compilation, RunOptions options) {

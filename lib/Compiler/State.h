@@ -114,7 +114,10 @@ struct Compilation::State {
   /// Axes may split what no rule asks for: a plan says so, or the file.
   bool hasFreeAxes();
   /// Adds an ordered module to a program, as the variant for the sizes of options. False after an error.
-  bool addTo(Assembler &assembler);
+  bool addTo(Assembler &assembler, llvm::StringRef entry = {});
+  /// Where the program evaluates, too: keeps the model as it is, and then how the arguments of its step are sharded.
+  void keepForEvaluation();
+  void keepDecided();
   bool runPhase(const PipelinePhase &step, bool isVerified);
   /// The program of one device with a stage on each op. Null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> assignStages();
@@ -152,9 +155,15 @@ struct Compilation::State {
   std::string settings;                       ///< of the ONNX file that was read last
   std::map<std::string, int64_t> inputRanges; ///< of the model as it was loaded
   std::vector<std::string> externalFiles;     ///< those that the ONNX file names
+  /// What the entry `eval` is made of; null: there will be none.
+  struct Evaluation;
+  std::shared_ptr<Evaluation> evaluation;
   std::vector<std::pair<std::string, double>> seconds;
   ProgressHandler onProgress = [](const std::string &) {};
 };
+
+/// The entries of a program that trains.
+constexpr llvm::StringLiteral kStepEntry = "step", kEvalEntry = "eval";
 
 /// What is said of inputs (`InputRanges`), on modules that are split: shards of weights do not tell it any more.
 constexpr llvm::StringLiteral kRangesAttr = "nn.ranges";

@@ -8,6 +8,7 @@
 #include "cleave/Driver/Check.h"
 
 #include "cleave/Compiler/Values.h"
+#include "cleave/Support/Status.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <numeric>
@@ -55,6 +56,10 @@ bool cleave::driver::printChecks(llvm::raw_ostream &os, llvm::ArrayRef<OutputChe
                         found.difference.largest);
     if (found.narrow)
       os << format(*found.narrow);
+    if (found.norm)
+      os << llvm::formatv(", of length {0:e2}", found.norm->ofDevice);
+    if (found.norm && !found.norm->isClose)
+      os << llvm::formatv(", all is off by {0:e2}", found.norm->ofDifference);
     if (found.difference.nans)
       os << llvm::formatv("; {0} of {1} elements are NaN on both", found.difference.nans,
                           std::accumulate(found.shape.begin(), found.shape.end(), int64_t(1), std::multiplies<>()));
@@ -62,5 +67,29 @@ bool cleave::driver::printChecks(llvm::raw_ostream &os, llvm::ArrayRef<OutputChe
     if (!found.isClose() && found.difference.position >= 0)
       printApart(os, found);
   }
-  return llvm::all_of(outputs, [](const OutputCheck &found) { return found.isRight(); });
+  // What parts behind it may do so for its sake.
+  const OutputCheck *first = nullptr;
+  for (const OutputCheck &found : outputs)
+    if (!found.isRight() && (!first || found.place < first->place))
+      first = &found;
+  if (first && outputs.size() > 1)
+    os << "the first that parts, in the order of the program: " << first->name
+       << (first->node.empty() ? "" : ", of node " + quote(first->node)) << '\n';
+  return !first;
+}
+
+/// They come in the order of the program.
+bool cleave::driver::printSlopes(llvm::raw_ostream &os, llvm::ArrayRef<SlopeCheck> slopes, bool quiet) {
+  const SlopeCheck *first = nullptr;
+  for (const SlopeCheck &found : slopes) {
+    if (!found.isRight() && !first)
+      first = &found;
+    if (quiet && found.isRight())
+      continue;
+    os << llvm::formatv("slope {0}: {1}, {2:e5} by its gradient, {3:e5} by differences\n", found.parameter,
+                        found.isRight() ? "ok" : "DIFFERS", found.byGradient, found.slope);
+  }
+  if (first)
+    os << "the first that parts, in the order of the program: grad(" << first->parameter << ")\n";
+  return !first;
 }

@@ -62,8 +62,12 @@ public:
     options.compile.dims = options.compile.variants.front();
     options.compile.variants.erase(options.compile.variants.begin());
     options.compile.train |= !options.compile.trainText.empty() || options.command == "train";
-    // What is wrong with a gradient hardly shows in the weight that it changes.
-    options.compile.keepsGradients = options.check;
+    options.check |= given.count(OPT_check_eq) > 0;
+    // What is wrong with a gradient hardly shows in the weight that it changes. A training has a step of its own for it.
+    options.compile.keepsGradients = options.check && options.command == "run";
+    // A program file is trained by whoever has it, who may want to evaluate.
+    options.compile.evaluates =
+        options.compile.train && (options.command == "compile" || !options.train.evalData.empty());
     if (options.device != DeviceKind::Host)
       options.compile.target = getTraits(options.device).target.str();
     if (std::string problem = takeGpu(); !problem.empty())
@@ -93,8 +97,9 @@ private:
       train.seed = options.seed;
     if (train.data.empty())
       return "there is nothing to train on: '--data' names it";
-    if (!options.trained.empty() && train.save.empty())
-      return "'--export' writes the weights that '--save' names";
+    for (auto [path, name] : {std::pair(options.trained, "--export"), std::pair(options.adapters, "--export-adapters")})
+      if (!path.empty() && train.save.empty())
+        return llvm::formatv("'{0}' writes the weights that '--save' names", name);
     program::Status problem = runner::checkOptions(train);
     return problem ? problem->message : "";
   }
@@ -133,7 +138,9 @@ private:
     if (std::string problem = checkGiven(option, argument); !problem.empty())
       return problem;
     std::string problem = readArgument(options, option, argument);
-    return problem.empty() ? "" : llvm::formatv("'{0} {1}': {2}", name, argument, problem).str();
+    return problem.empty()
+               ? ""
+               : llvm::formatv("'{0}{1}{2}': {3}", name, name.ends_with("=") ? "" : " ", argument, problem).str();
   }
 
   /// What can be told before the argument is read: it takes back an earlier one, or is a path that only a shell can read.

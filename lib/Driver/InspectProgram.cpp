@@ -159,15 +159,18 @@ static void printList(llvm::raw_ostream &os, const Role &role, const ListSummary
 /// What a caller sees, then what ranks do, then what that sends.
 static void printVariant(llvm::raw_ostream &os, const Program &program, const Variant &variant,
                          const VariantSummary &summary) {
-  os << "variant";
+  os << "variant" << (variant.entry.empty() ? "" : " of " + printable(variant.entry));
   for (const Dim &dim : variant.dims)
     os << ' ' << printable(dim.name) << '=' << dim.size;
   os << '\n';
   printTensors(os, program, "inputs", variant.inputs);
   printTensors(os, program, "outputs", variant.outputs);
   for (const State &state : variant.states) {
-    os << "state: output " << printable(variant.outputs[state.output].name) << " is the next input "
-       << printable(variant.inputs[state.input].name);
+    if (state.output < 0)
+      os << "state: input " << printable(variant.inputs[state.input].name) << " stays as it is";
+    else
+      os << "state: output " << printable(variant.outputs[size_t(state.output)].name) << " is the next input "
+         << printable(variant.inputs[state.input].name);
     if (const Weight *weight = findBeginning(program, variant.inputs[state.input]))
       os << ", which begins as " << printable(weight->name);
     os << '\n';
@@ -239,8 +242,9 @@ static llvm::json::Object toJson(const ListSummary &list) {
 
 /// Two names, and a third where the state begins as a weight.
 static llvm::json::Object makeState(const Program &program, const Variant &variant, const State &state) {
-  llvm::json::Object object{{"input", llvm::json::fixUTF8(variant.inputs[state.input].name)},
-                            {"output", llvm::json::fixUTF8(variant.outputs[state.output].name)}};
+  llvm::json::Object object{{"input", llvm::json::fixUTF8(variant.inputs[state.input].name)}};
+  if (state.output >= 0)
+    object["output"] = llvm::json::fixUTF8(variant.outputs[size_t(state.output)].name);
   if (const Weight *weight = findBeginning(program, variant.inputs[state.input]))
     object["begins"] = llvm::json::fixUTF8(weight->name);
   return object;
@@ -264,9 +268,12 @@ static llvm::json::Object toJson(const Program &program, const Variant &variant,
       kinds[kind] = llvm::json::Object{{"count", amount.count}, {"bytes", amount.bytes}};
     sent.push_back(llvm::json::Object{{"ranks", toJson(ranks.ranks)}, {"kinds", std::move(kinds)}});
   }
-  return llvm::json::Object{
+  llvm::json::Object object{
       {"dims", std::move(dims)},     {"inputs", tensors(variant.inputs)}, {"outputs", tensors(variant.outputs)},
       {"states", std::move(states)}, {"lists", std::move(lists)},         {"sent", std::move(sent)}};
+  if (!variant.entry.empty())
+    object["entry"] = llvm::json::fixUTF8(variant.entry);
+  return object;
 }
 
 /// The form that docs/report.md fixes. Names are text of strangers: JSON wants UTF-8.

@@ -22,6 +22,7 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addInput("--profile", schedule.profile);
   files.addInput("--verify", options.verify);
   files.addInput("--data", options.train.data);
+  files.addInput("--eval-data", options.train.evalData);
   files.addInput("--resume", options.train.resume);
   files.addInput("--weights-from", options.train.weightsFrom);
   files.addInput("--schedule", schedule.name);
@@ -39,6 +40,7 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
     files.addOutput("--save", options.train.save);
   files.addOutput("--log", options.train.log);
   files.addOutput("--export", options.trained);
+  files.addOutput("--export-adapters", options.adapters);
   files.addOutput("--report", options.report);
   files.addOutput("--certificate", options.certificate);
   files.addOutput("--table", schedule.table);

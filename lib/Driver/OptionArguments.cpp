@@ -167,6 +167,7 @@ static std::string read(std::map<std::string, std::vector<int64_t>> &field, Stri
 
 template <typename T> static std::vector<StringRef> wordsOf(const T &) { return {}; }
 static std::vector<StringRef> wordsOf(Color) { return {std::begin(kColorWords), std::end(kColorWords)}; }
+static std::vector<StringRef> wordsOf(CheckKind) { return {std::begin(kCheckWords), std::end(kCheckWords)}; }
 static std::vector<StringRef> wordsOf(ExecutorKind) { return {std::begin(kExecutorWords), std::end(kExecutorWords)}; }
 static std::vector<StringRef> wordsOf(Precision) { return {std::begin(kPrecisionWords), std::end(kPrecisionWords)}; }
 static std::vector<StringRef> wordsOf(SampleOrder) {

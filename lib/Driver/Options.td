@@ -97,7 +97,7 @@ defm like : Value<"like", "STYLE[,..]", "compile.like", kPlanning,
                   "a plan of this style, or one for each axis of --mesh: data, fsdp, megatron, sequence, context, expert, channels, spatial">;
 def train : Switch<"train", "compile.train", kPlanning,
                    "the step that trains the model, as the plan's 'train' says, or --train='{loss: .., optimizer: ..}'">;
-// The one option whose argument may be left out.
+// With --check, the options whose argument may be left out.
 let Flags = [HelpHidden] in
 def train_eq : Joined<["--"], "train=", kPlanning>, Fills<"compile.trainText">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
@@ -123,7 +123,10 @@ defm against : Value<"against", "MODEL", "against", [Run],
                      "compares a partitioned file with the model that it was made from, as --check does">;
 defm atol : Value<"atol", "X", "atol", [Run],
                   "absolute tolerance of --check, times the largest element; default by element type">;
-def check : Switch<"check", "check", [Run], "compares every output, ranks against one device">;
+def check : Switch<"check", "check", [Run, Train],
+                   "compares every output, ranks against one device; --check=differences compares gradients with slopes, too">;
+let Flags = [HelpHidden] in
+def check_eq : Joined<["--"], "check=", [Run, Train]>, Fills<"checkKind">;
 defm rtol : Value<"rtol", "X", "rtol", [Run], "relative tolerance of --check; default by element type">;
 let Flags = [OfBenchedProgram] in
 defm seed : Value<"seed", "N", "seed", [Bench, Run, Schedule, Train], "seed of random inputs, where none are given, of searches, and of the order of samples">;
@@ -158,12 +161,15 @@ let Group = Training in {
 defm data : Value<"data", "PATH", "train.data", [Train], ".npz, or a folder of .npy or .npz, whose arrays are samples of the inputs and labels">;
 defm epochs : Value<"epochs", "N", "train.epochs", [Train], "rounds through all samples, instead of --steps">;
 defm order : Value<"order", "HOW", "order", [Train], "of samples: shuffled (without it), anew in each epoch, or given">;
+defm eval_data : Value<"eval-data", "PATH", "train.evalData", [Train], "as --data: samples whose mean loss is told in the end">;
+defm eval_every : Value<"eval-every", "N", "train.evalEvery", [Train], "and after so many steps">;
 defm resume : Value<"resume", "FILE", "train.resume", [Train], "goes on where that checkpoint was written, on any mesh">;
 defm weights_from : Value<"weights-from", "FILE", "train.weightsFrom", [Train], "begins with the weights of a .safetensors file">;
 defm save : Value<"save", "FILE", "train.save", [Train], "a checkpoint in the end, .safetensors">;
 defm save_every : Value<"save-every", "N", "train.saveEvery", [Train], "and after so many steps">;
 defm keep : Value<"keep", "N", "train.keep", [Train], "so many checkpoints, the older ones by their steps (1)">;
 defm trained : Value<"export", "FILE.onnx", "trained", [Train], "the model with the weights of --save">;
+defm adapters : Value<"export-adapters", "FILE.safetensors", "adapters", [Train], "what 'lora' has trained, by the names of PEFT">;
 defm log : Value<"log", "FILE", "train.log", [Train], "a line for each step, .jsonl or .csv">;
 }
 

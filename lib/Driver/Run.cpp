@@ -9,6 +9,7 @@
 #include "cleave/Driver/Check.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
+#include "cleave/Support/Status.h"
 #include "llvm/Support/Format.h"
 
 using namespace cleave;
@@ -56,8 +57,9 @@ ExitCode cleave::driver::runCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
-  bool isReported = session.hasMesh();
-  RunOptions how{options.executor,        options.emit.phase, options.seed, options.check,
+  bool isReported = session.hasMesh(), hasSlopes = options.check && options.checkKind == CheckKind::Differences;
+  // Slopes need no ranks.
+  RunOptions how{options.executor,        options.emit.phase, options.seed, options.check && (isReported || !hasSlopes),
                  !options.report.empty(), options.against,    options.rtol, options.atol};
   std::unique_ptr<ModelRun> run = ModelRun::create(session, how);
   if (!run || !checkFiles(session, *run) || !run->prepare())
@@ -69,7 +71,16 @@ ExitCode cleave::driver::runCommand(Session &session) {
     return session.getExitCode();
   if (ExitCode code = deliver(session, *run, isReported))
     return code;
+  std::optional<std::vector<SlopeCheck>> slopes = hasSlopes ? run->checkSlopes() : std::vector<SlopeCheck>();
+  if (!slopes)
+    return session.getExitCode();
+  if (hasSlopes && slopes->empty())
+    return session.fail(makeError("'--check=differences' is about gradients, and there are none: --train makes a step"),
+                        Blame::Options);
+  bool isRight = printSlopes(llvm::outs(), *slopes, options.quiet);
   if (!run->hasOriginal()) {
+    if (hasSlopes)
+      return isRight ? kDone : kDifference;
     if (options.check && !options.quiet)
       llvm::outs() << "check: copies on all ranks agree; a partitioned file has no original to compare with\n";
     return kDone;
@@ -77,5 +88,6 @@ ExitCode cleave::driver::runCommand(Session &session) {
   std::optional<std::vector<OutputCheck>> outputs = run->check();
   if (!outputs)
     return session.getExitCode();
-  return printChecks(llvm::outs(), *outputs, options.quiet) ? kDone : kDifference;
+  isRight &= printChecks(llvm::outs(), *outputs, options.quiet);
+  return isRight ? kDone : kDifference;
 }

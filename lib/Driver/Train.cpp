@@ -1,15 +1,16 @@
 //===- Train.cpp - `cleave train` -----------------------------------------===//
 //
 // The step is compiled, and taken again and again in this process, a thread for each rank (Runner/Train.h). What is saved can be taken up on
-// another mesh, and written back into the model.
+// another mesh, and written back into the model. With --check the gradients of the first batch are looked at before.
 //
 //===----------------------------------------------------------------------===//
 #include "TextTable.h"
 #include "cleave/Compiler/RunProgram.h"
+#include "cleave/Driver/Check.h"
 #include "cleave/Driver/ReportFile.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Export/Onnx/Trained.h"
-#include "cleave/Plan/Plan.h"
+#include "cleave/Program/Operands.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -61,28 +62,95 @@ static void printTrained(Session &session) {
   printTable(trained);
 }
 
-/// The model with its new weights.
-static bool writeTrained(Session &session) {
+/// What cannot be exported is told before the training.
+static bool checkExports(Session &session, llvm::ArrayRef<onnx::Adapter> adapters) {
   const Options &options = session.getOptions();
-  llvm::Expected<onnx::TrainedWeights> written =
-      onnx::exportTrained(options.compile.model, options.train.save, options.trained);
-  if (!written)
-    return session.Compilation::fail(written.takeError());
+  auto fail = [&](llvm::Error error) { return session.Compilation::fail(std::move(error), Blame::Options); };
+  if (!options.trained.empty() && !session.isOnnx())
+    return fail(makeError("--export is about ONNX models"));
+  if (!options.adapters.empty() && adapters.empty())
+    return fail(makeError("--export-adapters writes what 'lora' trains, which the plan's 'train' does not ask for"));
+  if (options.trained.empty() || adapters.empty())
+    return true;
+  llvm::Error error = onnx::checkFolding(adapters, options.compile.model);
+  return error ? fail(std::move(error)) : true;
+}
+
+/// The model with its new weights, and adapters apart.
+static bool writeTrained(Session &session, llvm::ArrayRef<onnx::Adapter> adapters) {
+  const Options &options = session.getOptions();
+  if (!options.trained.empty()) {
+    llvm::Expected<onnx::TrainedWeights> written =
+        onnx::exportTrained(options.compile.model, options.train.save, options.trained, adapters);
+    if (!written)
+      return session.Compilation::fail(written.takeError());
+    if (!options.quiet)
+      llvm::outs() << llvm::formatv("{0} has {1} new weights\n", options.trained, written->replaced.size());
+  }
+  if (options.adapters.empty())
+    return true;
+  llvm::Expected<size_t> count = onnx::exportAdapters(adapters, options.train.save, options.adapters);
+  if (!count)
+    return session.Compilation::fail(count.takeError());
   if (!options.quiet)
-    llvm::outs() << llvm::formatv("{0} has {1} new weights\n", options.trained, written->replaced.size());
+    llvm::outs() << llvm::formatv("{0} has {1} adapters\n", options.adapters, *count);
   return true;
+}
+
+/// The gradients of the first batch: those of the ranks' program against one device, and where that is asked for against slopes. The step is made
+/// once more, with gradients as outputs. Tells whether they are right; nothing after an error.
+static std::optional<bool> checkGradients(Session &session, const program::Program &program, bool hasMesh) {
+  const Options &options = session.getOptions();
+  bool hasSlopes = options.checkKind == CheckKind::Differences;
+  RunOptions how;
+  how.executor = hasMesh ? ExecutorKind::Program : ExecutorKind::Reference;
+  how.checks = hasMesh;
+  how.seed = options.seed;
+  how.rtol = options.rtol;
+  how.atol = options.atol;
+  program::Status error =
+      runner::withFirstBatch(program, options.train, [&](const std::vector<runtime::Argument> &batch) {
+        for (const runtime::Argument &input : batch)
+          how.given[std::string(input.name)].assign(static_cast<const char *>(input.data),
+                                                    program::getBytes(program::Type{input.type, input.shape, {}}));
+      });
+  if (error)
+    return session.fail(makeError("{0}", error->message)), std::nullopt;
+  CompileOptions again = session.getGivenOptions();
+  again.keepsGradients = true;
+  again.evaluates = false;
+  again.dumpPhases.clear();
+  Compilation step(again, [&](const Diagnostic &diagnostic) {
+    if (diagnostic.severity == Diagnostic::Severity::Error)
+      session.report(diagnostic);
+  });
+  std::unique_ptr<ModelRun> run = ModelRun::create(step, how);
+  if (!run || !run->prepare() || !run->run())
+    return std::nullopt;
+  bool isRight = true;
+  if (hasSlopes) {
+    std::optional<std::vector<SlopeCheck>> slopes = run->checkSlopes();
+    if (!slopes)
+      return std::nullopt;
+    isRight = printSlopes(llvm::outs(), *slopes, options.quiet);
+  }
+  std::optional<std::vector<OutputCheck>> outputs = how.checks ? run->check() : std::vector<OutputCheck>();
+  if (!outputs)
+    return std::nullopt;
+  return printChecks(llvm::outs(), *outputs, options.quiet) && isRight;
 }
 
 ExitCode cleave::driver::trainCommand(Session &session) {
   const Options &options = session.getOptions();
   if (!session.load())
     return session.getExitCode();
-  if (!options.trained.empty() && !session.isOnnx())
-    return session.fail(makeError("--export is about ONNX models"), Blame::Options);
-  if (!options.trained.empty() && session.getPlan()->train->lora)
-    return session.fail(
-        makeError("--export does not put adapters into their weights yet: --save keeps them, and --resume goes on"),
-        Blame::Options);
+  std::vector<onnx::Adapter> adapters = onnx::listAdapters(session.getModule());
+  if (!checkExports(session, adapters))
+    return session.getExitCode();
+  bool hasMesh = session.hasMesh();
+  if (options.check && options.checkKind == CheckKind::Ranks && !hasMesh)
+    return session.fail(makeError("no mesh is given, and --check is about ranks; --check=differences needs none"),
+                        Blame::Options);
   if (!options.quiet)
     printTrained(session);
   std::unique_ptr<runtime::Executor> executor = openModel(session);
@@ -91,6 +159,9 @@ ExitCode cleave::driver::trainCommand(Session &session) {
   if (!options.report.empty())
     if (std::optional<Report> report = session.makeReport(); !report || writeReport(session, *report, false))
       return session.getExitCode();
+  if (options.check)
+    if (std::optional<bool> isRight = checkGradients(session, executor->getProgram(), hasMesh); !isRight || !*isRight)
+      return isRight ? kDifference : session.getExitCode();
   runner::TrainSummary summary;
   if (std::optional<runner::TrainError> error = runner::train(*executor, options.train, summary)) {
     session.fail(makeError("{0}", error->message), error->code == kRunFault ? Blame::Run : Blame::Input);
@@ -98,5 +169,5 @@ ExitCode cleave::driver::trainCommand(Session &session) {
   }
   if (!options.quiet)
     llvm::outs() << runner::formatSummary(summary) << '\n';
-  return options.trained.empty() || writeTrained(session) ? kDone : session.getExitCode();
+  return writeTrained(session, adapters) ? kDone : session.getExitCode();
 }

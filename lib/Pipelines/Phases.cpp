@@ -59,7 +59,7 @@ static void addDifferentiated(OpPassManager &manager, const ShardOptions &, Shar
     return;
   manager.addPass(nn::createNnRestoreNodes());
   manager.addPass(nn::createNnAddAdapters(state.training));
-  manager.addPass(nn::createNnOutlineStep(state.training));
+  manager.addPass(nn::createNnOutlineStep(state.training, state.evaluates));
   manager.addPass(nn::createNnDifferentiate());
   manager.addPass(nn::createNnAttachUpdate(state.training, state.keepsGradients));
   manager.addPass(nn::createNnFuseMovement());
@@ -68,6 +68,8 @@ static void addDifferentiated(OpPassManager &manager, const ShardOptions &, Shar
   manager.addPass(nn::createNnStoreNodes());
   if (auto plan = spmd::splitForTraining(*state.training).second; !plan.rules.empty())
     manager.addPass(spmd::createPinAnnotations(std::make_shared<const spmd::Plan>(std::move(plan))));
+  if (state.evaluates)
+    manager.addPass(nn::createNnKeepLoss());
   addFormGate(manager, Phase::Differentiated);
 }
 

@@ -155,7 +155,8 @@ Status Checker::checkOwnBuffers(const Variant &variant) const {
   std::set<std::pair<uint32_t, uint32_t>> taken;
   std::vector<bool> isState(variant.outputs.size());
   for (const State &state : variant.states)
-    isState[state.output] = true;
+    if (state.output >= 0)
+      isState[size_t(state.output)] = true;
   std::set<std::string_view> inputs, outputs;
   for (const Tensor &input : variant.inputs) {
     if (!inputs.insert(input.name).second)
@@ -253,10 +254,14 @@ bool Checker::isEnd(const Place &input, const Place &output, size_t dim) const {
 Status Checker::checkStates(const Variant &variant) const {
   std::vector<bool> inputs(variant.inputs.size()), outputs(variant.outputs.size());
   for (const State &state : variant.states) {
-    if (state.input >= inputs.size() || state.output >= outputs.size() || inputs[state.input] || outputs[state.output])
+    bool isThere = state.input < inputs.size() && state.output >= -1 && state.output < int64_t(outputs.size());
+    if (!isThere || inputs[state.input] || (state.output >= 0 && outputs[size_t(state.output)]))
       return makeError("a state of input ", state.input, " and output ", state.output,
                        ", which are not there or have one (P26)");
-    const Tensor &input = variant.inputs[state.input], &output = variant.outputs[state.output];
+    inputs[state.input] = true;
+    if (state.output < 0)
+      continue;
+    const Tensor &input = variant.inputs[state.input], &output = variant.outputs[size_t(state.output)];
     bool isOne = isAlike(program.types[input.type], program.types[output.type]) &&
                  std::equal(input.places.begin(), input.places.end(), output.places.begin(), output.places.end(),
                             [](const Place &a, const Place &b) { return isSame(a, b); });
@@ -269,7 +274,7 @@ Status Checker::checkStates(const Variant &variant) const {
     if (!isAsOne || !(isOne || isPart))
       return makeError("state ", quote(output.name), " is not the input ", quote(input.name),
                        " in type, sharding and place (P26)");
-    inputs[state.input] = outputs[state.output] = true;
+    outputs[size_t(state.output)] = true;
   }
   auto checkKinds = [&](const std::vector<Tensor> &tensors, const std::vector<bool> &areStates) -> Status {
     for (size_t i = 0; i < tensors.size(); ++i)
@@ -289,20 +294,21 @@ Status Checker::checkStates(const Variant &variant) const {
 // Variants (P27)
 //===----------------------------------------------------------------------===//
 
-/// Whether states are the same tensors at the same places, so that one variant goes on from what another one has left.
+/// Whether states are the same tensors at the same places, so that one variant goes on from what another one has left. One of another
+/// entry may leave them as they are.
 static bool haveSameStates(const Variant &a, const Variant &b) {
   return std::equal(a.states.begin(), a.states.end(), b.states.begin(), b.states.end(),
                     [&](const State &x, const State &y) {
                       const std::vector<Place> &from = a.inputs[x.input].places, &to = b.inputs[y.input].places;
-                      return x.input == y.input && x.output == y.output &&
+                      return x.input == y.input && (x.output == y.output || a.entry != b.entry) &&
                              std::equal(from.begin(), from.end(), to.begin(), to.end(),
                                         [](const Place &a, const Place &b) { return isSame(a, b); });
                     });
 }
 
-/// Variants have the same tensors and states, and no two the same input shapes.
+/// Variants have the same inputs and states, those of one entry the same outputs, and no two of one the same input shapes.
 Status Checker::checkVariants() const {
-  std::map<std::vector<std::vector<int64_t>>, size_t> seen;
+  std::map<std::pair<std::string, std::vector<std::vector<int64_t>>>, size_t> seen;
   const Variant &first = program.variants.front();
   auto areNamed = [&](const std::vector<Tensor> &a, const std::vector<Tensor> &b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Tensor &a, const Tensor &b) {
@@ -311,9 +317,11 @@ Status Checker::checkVariants() const {
   };
   for (size_t i = 0; i < program.variants.size(); ++i) {
     const Variant &variant = program.variants[i];
-    if (!areNamed(variant.inputs, first.inputs) || !areNamed(variant.outputs, first.outputs))
+    const Variant &same = *std::find_if(program.variants.begin(), program.variants.end(),
+                                        [&](const Variant &other) { return other.entry == variant.entry; });
+    if (!areNamed(variant.inputs, first.inputs) || !areNamed(variant.outputs, same.outputs))
       return makeError("variant ", i, " has other inputs or outputs than variant 0 (P27)");
-    if (!haveSameStates(variant, first))
+    if (!haveSameStates(variant, first) || !haveSameStates(variant, same))
       return makeError("variant ", i, " has other states than variant 0, or has them elsewhere (P27)");
     for (const IndexRange &range : variant.ranges)
       if (Status error = checkRange(program, variant, range))
@@ -321,7 +329,7 @@ Status Checker::checkVariants() const {
     std::vector<std::vector<int64_t>> shapes;
     for (const Tensor &input : variant.inputs)
       shapes.push_back(program.types[input.type].shape);
-    auto [other, isNew] = seen.emplace(std::move(shapes), i);
+    auto [other, isNew] = seen.emplace(std::pair(variant.entry, std::move(shapes)), i);
     if (!isNew)
       return makeError("variants ", other->second, " and ", i, " have inputs of the same shapes (P27)");
   }

@@ -203,6 +203,7 @@ void Decoder::get(Variant &to, const file::Variant &from) {
   get(to.states, from.states());
   get(to.lists, from.lists());
   get(to.ranges, from.ranges());
+  get(to.entry, from.entry());
 }
 
 void Decoder::get(Metadata &to, const file::Metadata &from) {

@@ -288,7 +288,7 @@ Offset<file::List> Encoder::add(const List &list) {
 Offset<file::Variant> Encoder::add(const Variant &variant) {
   return file::CreateVariant(builder, tables(variant.dims), tables(variant.inputs), tables(variant.outputs),
                              structs(variant.states), tables(variant.lists),
-                             variant.ranges.empty() ? 0 : structs(variant.ranges));
+                             variant.ranges.empty() ? 0 : structs(variant.ranges), textOrNone(variant.entry));
 }
 
 Offset<file::Metadata> Encoder::add(const Metadata &metadata) {

@@ -125,6 +125,9 @@ static constexpr Row kRows[] = {
     {"--keep", "N", "so many checkpoints, the older ones by their steps (1)", setCount<&TrainOptions::keep>},
     {"--resume", "FILE", "goes on where that checkpoint was written, on any mesh", setText<&TrainOptions::resume>},
     {"--weights-from", "FILE", "begins with the weights of a .safetensors file", setText<&TrainOptions::weightsFrom>},
+    {"--eval-data", "PATH", "what the entry 'eval' is run on in the end", setText<&TrainOptions::evalData>},
+    {"--eval-every", "N", "and after so many steps", setCount<&TrainOptions::evalEvery>},
+    {"--entry", "NAME", "which function of several; eval with --data gives the mean loss", setText<&RunOptions::entry>},
     {"--log", "FILE", "a line for each step, .jsonl or .csv", setText<&TrainOptions::log>},
     {"--local", nullptr, "starts a process for each rank on this machine", setFlag<&RunOptions::local, true>},
     {"--ranks", "WHERE", nullptr, setRanks},
@@ -172,7 +175,12 @@ static const Row *findRow(const std::string &name) {
 }
 
 static Status checkTraining(const RunOptions &options) {
-  if (Status error = checkOptions(options.train); error || options.train.data.empty())
+  // One entry is run on data without being trained; what else a program has is run on inputs.
+  const TrainOptions &train = options.train;
+  bool isEvaluated = !options.entry.empty() && !train.data.empty();
+  if (isEvaluated && (options.entry != "eval" || train.steps || train.epochs))
+    return makeError("'--data' with '--entry' evaluates: it takes 'eval', and no steps");
+  if (Status error = isEvaluated ? cleave::program::kGood : checkOptions(train); error || train.data.empty())
     return error;
   if (!options.inputs.empty() || !options.outputs.empty() || options.repeat)
     return makeError("'--data' trains, and takes no '--inputs', '--outputs' or '--repeat'");

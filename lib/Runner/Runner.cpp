@@ -86,6 +86,7 @@ private:
   int readInputs();
   int call();
   int train();
+  int evaluate();
   int write();
   ExecutorStatus gather();
   std::string formatReport() const;
@@ -175,7 +176,7 @@ int Run::readInputs() {
 int Run::call() {
   std::vector<Argument> arguments = makeArguments(inputs);
   for (unsigned i = 0; i <= options.repeat; ++i) {
-    if (ExecutorStatus error = executor->run(arguments, outputs))
+    if (ExecutorStatus error = executor->run(arguments, outputs, {}, options.entry))
       return fail(*error);
     if (i == 0)
       continue;
@@ -186,9 +187,26 @@ int Run::call() {
   return kDone;
 }
 
+/// With the weights of a file, or those of the model.
+int Run::evaluate() {
+  const TrainOptions &train = options.train;
+  const std::string &from = train.weightsFrom.empty() ? train.resume : train.weightsFrom;
+  if (!from.empty())
+    if (ExecutorStatus error = executor->loadStates(from, /*onlyParameters=*/true))
+      return fail(*error);
+  double loss = 0;
+  if (std::optional<TrainError> error = cleave::runner::evaluate(*executor, train.data, loss))
+    return fail(error->code, error->message);
+  if (executor->getRank() == 0)
+    std::printf("eval %.6g\n", loss);
+  return kDone;
+}
+
 /// All steps. Rank 0 says what came of them.
 int Run::train() {
   TrainSummary summary;
+  if (!options.entry.empty())
+    return evaluate();
   if (std::optional<TrainError> error = cleave::runner::train(*executor, options.train, summary))
     return fail(error->code, error->message);
   if (executor->getRank() != 0)
@@ -300,8 +318,8 @@ int Run::write() {
 int Run::run() {
   int code = open();
   bool trains = !options.train.data.empty();
-  if (code == kDone && !trains && options.inputs.empty() && isStep(executor->getProgram()))
-    code = fail(kBadInput, concat(printable(options.program), " is a training program: --data FILE"));
+  if (code == kDone && !trains && options.inputs.empty() && options.entry.empty() && isStep(executor->getProgram()))
+    code = fail(kBadInput, concat(printable(options.program), " is a training program: --data FILE, or --entry eval"));
   if (code == kDone && !trains)
     code = readInputs();
   if (code == kDone) {
@@ -344,6 +362,7 @@ static program::Status checkFiles(const RunOptions &options) {
   files.addStandardOutput();
   files.addInput("--inputs", options.inputs);
   files.addInput("--data", options.train.data);
+  files.addInput("--eval-data", options.train.evalData);
   files.addInput("--weights-from", options.train.weightsFrom);
   files.addInput("--resume", isOneFile ? "" : options.train.resume);
   files.addProgram(options.program, options.weights);

@@ -11,6 +11,7 @@
 
 using namespace cleave::runner;
 
+/// Each bit of the result depends on all of `x`.
 static uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

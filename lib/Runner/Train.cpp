@@ -34,6 +34,8 @@ using program::printable;
 using program::StepRole;
 
 using Failed = std::optional<TrainError>;
+/// The entry that gives the loss and changes nothing.
+static constexpr const char *kEval = "eval";
 
 static Failed fail(std::string message) { return TrainError{kBadInput, std::move(message)}; }
 static Failed fail(const ExecutorStatus &error) {
@@ -48,7 +50,7 @@ static Failed fail(const ExecutorStatus &error) {
 static bool isNumber(const program::Program &program, const program::Variant &variant, uint32_t output) {
   const program::Type &type = program.types[variant.outputs[output].type];
   bool isState = std::any_of(variant.states.begin(), variant.states.end(),
-                             [&](const program::State &state) { return state.output == output; });
+                             [&](const program::State &state) { return state.output == int32_t(output); });
   return !isState && program::getBytes(type) == program::getElementBytes(type.element) &&
          (type.element == Element::F32 || type.element == Element::F64);
 }
@@ -66,10 +68,12 @@ static std::vector<std::string> listNumbers(const program::Program &program) {
 
 program::Status cleave::runner::checkOptions(const TrainOptions &train) {
   bool isAsked = train.steps || train.epochs || !train.save.empty() || !train.resume.empty() ||
-                 !train.weightsFrom.empty() || !train.log.empty();
+                 !train.weightsFrom.empty() || !train.log.empty() || !train.evalData.empty();
   if (train.data.empty())
     return isAsked ? program::Status(program::makeError("there is nothing to train on: '--data' names it"))
                    : program::kGood;
+  if (train.evalData.empty() && train.evalEvery)
+    return program::makeError("'--eval-every' needs '--eval-data'");
   if ((train.steps != 0) == (train.epochs != 0))
     return program::makeError("'--data' needs one of '--steps' and '--epochs'");
   if (!train.resume.empty() && !train.weightsFrom.empty())
@@ -119,6 +123,7 @@ private:
   Failed step();
   Failed look(double seconds);
   Failed save();
+  Failed evaluate();
   uint64_t countBatches() const { return data.countSamples() / data.getBatch(); }
   std::string describe() const;
 
@@ -232,6 +237,22 @@ Failed Training::save() {
   return error ? fail(error) : std::nullopt;
 }
 
+/// Rank 0 notes it.
+Failed Training::evaluate() {
+  double loss = 0;
+  if (Failed failed = cleave::runner::evaluate(executor, options.evalData, loss))
+    return failed;
+  if (executor.getRank() != 0)
+    return std::nullopt;
+  summary.eval = loss;
+  program::Status error =
+      log.writeEval(progression.step, (std::max<uint64_t>(progression.step, 1) - 1) / countBatches(), loss);
+  if (!error)
+    return std::nullopt;
+  executor.fail(Cause::Aborted, error->message);
+  return fail(error->message);
+}
+
 /// A checkpoint at the end, too, unless the last step has just been saved; without any step what it began with is saved.
 Failed Training::run() {
   Failed failed = begin();
@@ -240,20 +261,85 @@ Failed Training::run() {
     bool isTime = options.saveEvery && progression.step % options.saveEvery == 0;
     if (!failed && !options.save.empty() && isTime)
       failed = save();
+    bool isLast = progression.step == last, isEval = options.evalEvery && progression.step % options.evalEvery == 0;
+    if (!failed && !options.evalData.empty() && (isEval || isLast))
+      failed = evaluate();
   }
   if (!failed && !options.save.empty() && (savedStep != progression.step || summary.steps == 0))
     failed = save();
   return failed;
 }
 
+static bool hasEvaluation(const program::Program &program) {
+  return std::any_of(program.variants.begin(), program.variants.end(),
+                     [](const auto &variant) { return variant.entry == kEval; });
+}
+
+/// Before anything is trained; it is opened again where it is needed.
+static program::Status checkEvaluation(const program::Program &program, const std::string &path) {
+  if (path.empty())
+    return program::kGood;
+  if (!hasEvaluation(program))
+    return program::makeError("the program has no entry 'eval'");
+  program::Result<DataSet> data = DataSet::open(path, program);
+  return data ? program::kGood : program::Status(data.getError());
+}
+
 Failed cleave::runner::train(Executor &executor, const TrainOptions &options, TrainSummary &summary) {
   if (!isStep(executor.getProgram()))
     return fail("the program is not a step of training: it has no output 'loss', or no parameters that change");
   program::Result<DataSet> data = DataSet::open(options.data, executor.getProgram());
-  if (data)
+  program::Status wrong = data ? checkEvaluation(executor.getProgram(), options.evalData) : data.getError();
+  if (!wrong)
     return Training(executor, options, std::move(*data), summary).run();
-  executor.fail(Cause::Aborted, data.getError().message);
-  return fail(data.getError().message);
+  executor.fail(Cause::Aborted, wrong->message);
+  return fail(wrong->message);
+}
+
+/// As step 0 of a training that begins: a batch that is looked at is the one that is then trained on.
+program::Status cleave::runner::withFirstBatch(const program::Program &program, const TrainOptions &options,
+                                               const std::function<void(const std::vector<Argument> &)> &use) {
+  program::Result<DataSet> data = DataSet::open(options.data, program);
+  if (!data)
+    return data.getError();
+  SampleOrder order(data->countSamples(), options.isShuffled, options.seed.value_or(0), 0);
+  std::vector<uint64_t> which;
+  for (uint64_t i = 0; i < data->getBatch(); ++i)
+    which.push_back(order.at(i));
+  program::Result<std::vector<Argument>> batch = data->read(which);
+  if (!batch)
+    return batch.getError();
+  use(*batch);
+  return program::kGood;
+}
+
+/// Batches weigh alike: all have as many samples. Data are opened anew each time, which costs little beside running over them, and lets
+/// no training hold two sets in memory for all its life.
+Failed cleave::runner::evaluate(Executor &executor, const std::string &path, double &loss) {
+  if (!hasEvaluation(executor.getProgram()))
+    return fail("the program has no entry 'eval'");
+  program::Result<DataSet> data = DataSet::open(path, executor.getProgram());
+  double sum = 0;
+  uint64_t batches = data ? data->countSamples() / data->getBatch() : 0;
+  std::optional<program::Error> wrong = data ? std::nullopt : std::optional(data.getError());
+  std::vector<Value> outputs;
+  for (uint64_t batch = 0; batch < batches && !wrong; ++batch) {
+    std::vector<uint64_t> which;
+    for (uint64_t i = 0; i < data->getBatch(); ++i)
+      which.push_back(batch * data->getBatch() + i);
+    program::Result<std::vector<Argument>> arguments = data->read(which);
+    if (!arguments)
+      wrong = arguments.getError();
+    else if (ExecutorStatus error = executor.run(*arguments, outputs, {"loss"}, kEval))
+      return fail(error);
+    else if (executor.getRank() == 0)
+      sum += *getNumber(outputs, "loss");
+  }
+  loss = sum / double(std::max<uint64_t>(batches, 1));
+  if (!wrong)
+    return std::nullopt;
+  executor.fail(Cause::Aborted, wrong->message);
+  return fail(wrong->message);
 }
 
 std::string cleave::runner::formatSummary(const TrainSummary &summary) {
@@ -262,5 +348,9 @@ std::string cleave::runner::formatSummary(const TrainSummary &summary) {
   std::snprintf(text, sizeof(text), "%llu steps, loss %.6g to %.6g, %.3g ms a step, %.4g samples/s",
                 static_cast<unsigned long long>(summary.steps), summary.firstLoss, summary.lastLoss, each * 1e3,
                 summary.seconds > 0 ? double(summary.samples) / summary.seconds : 0.0);
-  return text;
+  if (!summary.eval)
+    return text;
+  char eval[40];
+  std::snprintf(eval, sizeof(eval), ", eval %.6g", *summary.eval);
+  return std::string(text) + eval;
 }

@@ -38,7 +38,7 @@ Status TrainLog::open(const std::string &given, bool goesOn) {
   if (!file)
     return makeError("cannot write ", printable(path), ": ", std::strerror(errno));
   bool isNew = std::fseek(file, 0, SEEK_END) != 0 || std::ftell(file) <= 0;
-  return isCsv && isNew ? put("step,epoch,loss,norm,rate,scale,seconds,samples\n") : program::kGood;
+  return isCsv && isNew ? put("step,epoch,loss,norm,rate,scale,seconds,samples,eval\n") : program::kGood;
 }
 
 /// `none` stands for what is not there, and for what JSON has no number for.
@@ -50,6 +50,7 @@ static std::string format(std::optional<double> number, const char *none) {
   return text;
 }
 
+/// Names and their order are fixed (docs/command-line.md): other programs read them.
 Status TrainLog::write(const StepLine &line) {
   if (!file)
     return program::kGood;
@@ -61,5 +62,14 @@ Status TrainLog::write(const StepLine &line) {
   std::string text;
   for (size_t i = 0; i < std::size(values); ++i)
     text += isCsv ? concat(i ? "," : "", values[i]) : concat(i ? ", \"" : "{\"", names[i], "\": ", values[i]);
-  return put(text + (isCsv ? "\n" : "}\n"));
+  return put(text + (isCsv ? ",\n" : "}\n"));
+}
+
+/// In a row of its own, so that lines of steps are the same with and without it.
+Status TrainLog::writeEval(uint64_t step, uint64_t epoch, double eval) {
+  if (!file)
+    return program::kGood;
+  std::string number = format(eval, isCsv ? "" : "null");
+  return put(isCsv ? concat(step, ",", epoch, ",,,,,,,", number, "\n")
+                   : concat("{\"step\": ", step, ", \"epoch\": ", epoch, ", \"eval\": ", number, "}\n"));
 }

@@ -2,6 +2,8 @@
 //
 //   {"step": 7, "epoch": 0, "loss": 0.693, "norm": 1.2, "rate": 0.001, "scale": null, "seconds": 0.0031, "samples": 56}
 //
+//   {"step": 7, "epoch": 0, "eval": 0.71}
+//
 // or the same as CSV, by the ending of the file's name. Lines are there as soon as their steps are done.
 //
 //===----------------------------------------------------------------------===//
@@ -33,6 +35,8 @@ public:
   /// An empty path is none. Who goes on with a training goes on with its log.
   program::Status open(const std::string &path, bool goesOn);
   program::Status write(const StepLine &line);
+  /// The loss on other data, behind a step.
+  program::Status writeEval(uint64_t step, uint64_t epoch, double eval);
 
 private:
   program::Status put(const std::string &text);

@@ -68,8 +68,8 @@ ExecutorStatus Executor::open(std::string_view bytes, const std::string &folder,
 //===----------------------------------------------------------------------===//
 
 ExecutorStatus Executor::run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
-                             const std::vector<std::string> &wanted) {
-  return state->run(inputs, outputs, wanted);
+                             const std::vector<std::string> &wanted, const std::string &entry) {
+  return state->run(inputs, outputs, wanted, entry.empty() ? state->program.variants.front().entry : entry);
 }
 
 ExecutorStatus Executor::resetStates() { return state->resetStates(); }

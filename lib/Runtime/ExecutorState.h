@@ -97,6 +97,7 @@ struct Executor::State {
 
   /// What a run is about. Here, so that a rank that does not come back finds it.
   struct Call {
+    std::string entry;
     uint32_t variant = 0;
     /// By tensor of the variant: null for states that are not given, and outputs that are not wanted (or go to rank 0).
     std::vector<const char *> inputs;
@@ -123,7 +124,7 @@ struct Executor::State {
   ExecutorStatus open(std::string_view bytes, const std::string &folder, std::shared_ptr<const FileBytes> file);
   // Run.cpp
   ExecutorStatus run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
-                     const std::vector<std::string> &wanted);
+                     const std::vector<std::string> &wanted, const std::string &entry);
   void fail(Cause cause, const std::string &detail);
   bool isHub() const { return ranks.front().rank == 0; }
   bool areProcesses() const { return getTraits(options.ranks).areProcesses(); }

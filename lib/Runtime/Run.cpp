@@ -40,8 +40,9 @@ static size_t findTensor(const std::vector<program::Tensor> &tensors, std::strin
 
 /// Whether a tensor stays between calls.
 static bool isState(const program::Variant &variant, size_t tensor, bool isInput) {
-  return std::any_of(variant.states.begin(), variant.states.end(),
-                     [&](const program::State &state) { return (isInput ? state.input : state.output) == tensor; });
+  return std::any_of(variant.states.begin(), variant.states.end(), [&](const program::State &state) {
+    return (isInput ? int64_t(state.input) : state.output) == int64_t(tensor);
+  });
 }
 
 static std::string listNames(const std::vector<program::Tensor> &tensors) {
@@ -98,14 +99,21 @@ ExecutorStatus Executor::State::pickVariant(const std::vector<Argument> &inputs,
     if (!call.inputs[i] && !isState(first, i, /*isInput=*/true))
       return failArgument(concat("input ", quote(first.inputs[i].name), " is missing; it is ",
                                  describeShapes({first.inputs[i].name, {}, {}, nullptr})));
+  // Inputs are those of all entries; which function runs is asked for by name.
+  bool isThere = false;
   for (call.variant = 0; call.variant < program.variants.size(); ++call.variant) {
     const std::vector<program::Tensor> &tensors = program.variants[call.variant].inputs;
+    if (program.variants[call.variant].entry != call.entry)
+      continue;
+    isThere = true;
     bool fits = std::all_of(inputs.begin(), inputs.end(), [&](const Argument &input) {
       return program.types[tensors[findTensor(tensors, input.name)].type].shape == input.shape;
     });
     if (fits)
       return std::nullopt;
   }
+  if (!isThere)
+    return failArgument(concat("the program has no entry ", quote(call.entry)));
   std::string shapes;
   for (const Argument &input : inputs)
     shapes +=
@@ -173,11 +181,12 @@ ExecutorStatus Executor::State::prepareOutputs(std::vector<Value> &outputs, cons
 
 /// A rank that does not come back soon after a failure is given up: nothing that it may use is ever freed.
 ExecutorStatus Executor::State::run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
-                                    const std::vector<std::string> &wanted) {
+                                    const std::vector<std::string> &wanted, const std::string &entry) {
   if (ExecutorStatus error = checkExhausted())
     return error;
   runBegan = getTicks();
   call = std::make_unique<Call>();
+  call->entry = entry;
   ExecutorStatus error = pickVariant(inputs, *call);
   if (!error)
     error = checkValues(*call);

@@ -66,7 +66,8 @@ std::vector<uint64_t> Executor::State::digestCall(const std::vector<Argument> &i
     std::string text = concat(format(type), " ", program::hashBytes(elements));
     digests[index] = std::max<uint64_t>(program::hashBytes(text), 1);
   }
-  std::string wanted;
+  // Of several entries one may take what another one does.
+  std::string wanted = concat(call.variant, ":");
   for (bool isWanted : call.isWanted)
     wanted += isWanted ? '1' : '0';
   digests.back() = program::hashBytes(wanted);

@@ -129,6 +129,7 @@ def suites(build):
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 84)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 19, merge="drawn")
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 22)
+    yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 11)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
@@ -193,7 +194,7 @@ def suites(build):
     yield Suite("damage", [python, "test/Runtime/damage.py", build], count_closing, 15)
     yield Suite("trained", [python, "test/Export/trained.py", build], count_closing, 3)
     # Fewer without mpirun.
-    yield Suite("train", [python, "test/Runtime/train.py", build], count_closing, 28 if shutil.which("mpirun") else 27)
+    yield Suite("train", [python, "test/Runtime/train.py", build], count_closing, 29 if shutil.which("mpirun") else 28)
     # Fewer without mpirun.
     yield Suite("pipeline-programs", [python, "test/Runtime/pipelines.py", build], count_closing, 41 if shutil.which("mpirun") else 31)
     yield Suite("tcp", [python, "test/Runtime/check.py", build, "--tcp"], count_closing, 15)

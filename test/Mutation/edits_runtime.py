@@ -101,6 +101,8 @@ EDITS = [
          "a part alone is written as all of a weight", [RUNTIME]),
     Edit("moments-from-weights-file", "lib/Runtime/States.cpp", "if (onlyParameters && !isOfModel(program, state))", "if (false)",
          "--weights-from wants what an optimizer keeps", [RUNTIME]),
+    Edit("entries-alike", "lib/Runtime/Run.cpp", "program.variants[call.variant].entry != call.entry", "false",
+         "whatever entry is asked for, the first one runs", [RUNTIME]),
     Edit("epochs-alike", "lib/Runner/SampleOrder.cpp", "seed ^ mix(epoch)", "seed", "all epochs have one order", ["CleaveRunnerTests"]),
     Edit("samples-lost", "lib/Runner/SampleOrder.cpp", "while (place >= count);", "while (false); place %= count;",
          "some samples come twice, others never", ["CleaveRunnerTests"]),

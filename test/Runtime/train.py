@@ -248,7 +248,7 @@ def refused(build):
         told = folder.run(lookup, "--data", "d.npz", "--steps", "3", expect=1)
         check("'labels' is f32[8], expected i32 or i64 [8]" in told, told)
         np.savez(folder.at("d.npz"), **data)
-        check("step is a training program" in folder.run(shutil.copy(program, folder.at("step")), expect=1).replace(folder.path + "/", ""), "no data")
+        check("step is a training program: --data FILE, or --entry eval" in folder.run(shutil.copy(program, folder.at("step")), expect=1).replace(folder.path + "/", ""), "no data")
         for message, words in {"there is nothing to train on: '--data' names it": ["--steps", "3"],
                                "'--data' needs one of '--steps' and '--epochs'": ["--data", "d.npz"],
                                "'--resume' and '--weights-from' both say how to begin": ["--data", "d.npz", "--steps", "3", "--resume", "a", "--weights-from", "b"],
@@ -365,6 +365,33 @@ def killed(build, way):
         check(not left, f"left behind: {left}")
 
 
+def evaluated(build):
+    """The entry `eval` every few steps and at the end, which changes nothing: w is the sum of what was trained on, and the loss there."""
+    with Folder(build) as folder:
+        subprocess.run([f"{build}/bin/cleave-runnable-programs", folder.path], check=True)
+        np.savez(folder.at("data.npz"), x=np.arange(1, 8, dtype=np.float32))
+        np.savez(folder.at("other.npz"), x=np.zeros(3, np.float32))
+        for log in ("l.jsonl", "l.csv"):
+            told = folder.run("entries.cleave", "--data", "data.npz", "--order", "given", "--steps", "7", "--eval-data", "other.npz", "--eval-every", "3",
+                              "--log", log, "--save", "s.safetensors")
+            check("loss 1 to 28" in told and ", eval 28" in told, told)
+        with open(folder.at("l.jsonl")) as file:
+            lines = [json.loads(line) for line in file]
+        check([(line["step"], line["eval"]) for line in lines if "eval" in line] == [(3, 6.0), (6, 21.0), (7, 28.0)], f"lines {lines}")
+        with open(folder.at("l.csv")) as file:
+            lines = list(csv.DictReader(file))
+        check([(line["step"], line["eval"]) for line in lines if line["eval"]] == [("3", "6"), ("6", "21"), ("7", "28")], f"lines {lines}")
+        check("eval 28" in folder.run("entries.cleave", "--entry", "eval", "--data", "other.npz", "--weights-from", "s.safetensors"), "not the weights of the file")
+        check("eval 0" in folder.run("entries.cleave", "--entry", "eval", "--data", "other.npz"), "not the weights of the beginning")
+        told = folder.run(folder.compile("momentum", "one"), "--entry", "eval", "--data", "other.npz", expect=1)
+        check("the program has no entry 'eval'" in told, told)
+        np.savez(folder.at("none.npz"), y=np.zeros(3, np.float32))
+        told = folder.run("entries.cleave", "--data", "data.npz", "--steps", "7", "--eval-data", "none.npz", "--save", "t.safetensors", expect=1)
+        check("the data has no 'x'; it has 'y'" in told and not os.path.exists(folder.at("t.safetensors")), told)
+        told = folder.run("entries.cleave", "--entry", "test", "--data", "other.npz", expect=2)
+        check("'--data' with '--entry' evaluates: it takes 'eval', and no steps" in told, told)
+
+
 def apart(build):
     """Ranks that do not see the folder of the file."""
     with Folder(build) as folder:
@@ -383,7 +410,7 @@ def apart(build):
 CASES = {**{f"losses {optimizer} {mesh}": (losses, optimizer, mesh) for optimizer in ("momentum", "adam") for mesh in MESHES},
          **{f"orders {mesh}": (orders, mesh) for mesh in ("data", "both")}, "forms": (forms,), "refused": (refused,),
          **{f"nan {way}": (nan, way) for way in ("threads", "processes")},
-         **{f"resumed {mesh}": (resumed, mesh) for mesh in ("one", "zero3", "both")}, "begun": (begun,), "kept": (kept,),
+         **{f"resumed {mesh}": (resumed, mesh) for mesh in ("one", "zero3", "both")}, "begun": (begun,), "kept": (kept,), "evaluated": (evaluated,),
          **{f"killed {way}": (killed, way) for way in ("threads", "processes")}, **({"apart": (apart,)} if HAS_MPI else {})}
 
 

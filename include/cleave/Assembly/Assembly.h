@@ -63,7 +63,9 @@ public:
 
   /// Adds a variant, with its kernels as machine code. The program so far passes every check of its file
   /// (docs/program-file.md). False after an error, which is emitted at the op that it is about; the program is then lost.
-  bool add(llvm::ArrayRef<mlir::func::FuncOp> functions, llvm::ArrayRef<program::Dim> dims = {});
+  /// Of `entry`, where there are several functions: all take the same arguments, of which one may leave states as they are.
+  bool add(llvm::ArrayRef<mlir::func::FuncOp> functions, llvm::ArrayRef<program::Dim> dims = {},
+           llvm::StringRef entry = {});
 
   /// The program of all variants. Precondition: there is one.
   std::unique_ptr<Assembly> take();

@@ -12,6 +12,7 @@
 
 #include "cleave/Compiler/Compilation.h"
 #include "cleave/Compiler/Difference.h"
+#include <cmath>
 
 namespace cleave {
 
@@ -25,6 +26,12 @@ struct Rounding {
 struct NarrowCheck {
   Spread ofRanks, ofDevice;
   bool isClose = false; ///< the ranks are not much farther
+};
+
+/// Of the gradient of a parameter, how far all of it is from that of one device.
+struct NormCheck {
+  double ofDifference = 0, ofDevice = 0;
+  bool isClose = true;
 };
 
 enum class Verdict {
@@ -50,12 +57,25 @@ struct OutputCheck {
   std::string problem;
   /// Instead of the tolerance, where one device was run in less.
   std::optional<NarrowCheck> narrow;
+  /// Beside the tolerance, of gradients.
+  std::optional<NormCheck> norm;
+  /// Where the output is made in the model: the place in its program, and the node there.
+  size_t place = 0;
+  std::string node;
 
-  bool isClose() const { return narrow ? narrow->isClose : difference.position < 0; }
+  bool isClose() const { return narrow ? narrow->isClose : difference.position < 0 && (!norm || norm->isClose); }
   Verdict getVerdict() const {
     return isClose() ? Verdict::Ok : isIllConditioned ? Verdict::IllConditioned : Verdict::Differs;
   }
   bool isRight() const { return getVerdict() != Verdict::Differs; }
+};
+
+/// The gradient of a parameter and the slope of the loss along a direction of it (Slopes.h).
+struct SlopeCheck {
+  std::string parameter;
+  double byGradient = 0, slope = 0; ///< the closest one found
+  double allowed = 0;               ///< how far they may be apart
+  bool isRight() const { return std::abs(slope - byGradient) <= allowed; }
 };
 
 /// Who runs a model: the evaluator, or a program that it is compiled into first.
@@ -76,6 +96,9 @@ struct RunOptions {
   std::string against = {};
   /// For all outputs, instead of those of their types.
   std::optional<double> rtol = {}, atol = {};
+  /// Bytes of inputs, row-major and of their types, by name; what is not among them is a state, and as it begins. Empty: inputs are read or
+  /// drawn.
+  std::map<std::string, std::string> given = {};
 };
 
 struct CheckResult {

@@ -170,6 +170,8 @@ public:
 
 private:
   bool startTraining();
+  /// Adds the entry `eval` to a program that has the step, where options ask for it. False after an error.
+  bool addEvaluation(Assembler &assembler);
   bool takeFoundPlan();
   bool takeLikePlan();
   /// To which layer each node belongs, where the plan expects something of each. False after an error.

@@ -61,6 +61,8 @@ struct CompileOptions {
   std::string trainText;
   /// Gradients are outputs of the step.
   bool keepsGradients = false;
+  /// The program of a step has an entry `eval` beside, which gives the loss and changes nothing.
+  bool evaluates = false;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).
   std::string cluster;
   /// A GPU by name (Plan/Gpus.h): its cluster is taken where neither `cluster` nor the plan names one; may be empty.

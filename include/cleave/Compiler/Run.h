@@ -37,6 +37,8 @@ public:
   bool hasOriginal() const;
   /// One entry per output. Precondition: it has run, and has an original.
   std::optional<std::vector<OutputCheck>> check();
+  /// Of a step with gradients, on the inputs of the run.
+  std::optional<std::vector<SlopeCheck>> checkSlopes();
 
   /// By their names, as an .npz file.
   llvm::Error writeInputs(llvm::StringRef path) const;

@@ -32,6 +32,11 @@ enum ExitCode {
 };
 
 enum class Color { Auto, Always, Never };
+
+/// `--check`: ranks against one device, and of a step, if that is asked for, gradients against slopes.
+enum class CheckKind { Ranks, Differences };
+constexpr llvm::StringLiteral kCheckWords[] = {"ranks", "differences"};
+
 constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
 /// What `run` compiles programs for.
@@ -108,6 +113,7 @@ struct Options {
   std::string outputs, saveInputs;
   uint64_t seed = 0, repeat = 20;
   bool check = false;
+  CheckKind checkKind = CheckKind::Ranks;
   bool calibrate = false; ///< --calibrate of bench, which then has no model
   std::optional<double> rtol, atol;
   std::string report;
@@ -131,7 +137,8 @@ struct Options {
   /// `cleave train`.
   runner::TrainOptions train;
   SampleOrder order = SampleOrder::Shuffled;
-  std::string trained; ///< --export FILE.onnx
+  std::string trained;  ///< --export FILE.onnx
+  std::string adapters; ///< --export-adapters FILE.safetensors
 };
 
 /// The files that the command line names, those read and those written.

@@ -60,6 +60,8 @@ struct ShardState {
   std::shared_ptr<const spmd::Plan> training;
   /// Gradients are results of the step.
   bool keepsGradients = false;
+  /// Of the step there is the loss alone, which changes nothing.
+  bool evaluates = false;
   /// The module has a function per rank of a pipeline.
   bool isPipelined = false;
 };

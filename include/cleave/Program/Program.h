@@ -177,6 +177,8 @@ struct Variant {
   std::vector<State> states;
   std::vector<List> lists; ///< by role
   std::vector<IndexRange> ranges = {};
+  std::string entry =
+      {}; ///< which function of several it is of: `step`, `eval`; the first variant's is the one that is run unasked
 };
 
 /// For people and for finding out what a file is.

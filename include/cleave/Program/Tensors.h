@@ -45,9 +45,10 @@ struct Tensor {
   Origin origin = {};              ///< of an input
 };
 
-/// An output that is the next call's input, in the same bytes.
+/// An output that is the next call's input, in the same bytes; -1: no output is, and the input stays as it is.
 struct State {
-  uint32_t input = 0, output = 0;
+  uint32_t input = 0;
+  int32_t output = 0;
 };
 
 /// Numbers of an input that are indices: all are from `least` to `most`, or `node` (-1: none) cannot look them up.

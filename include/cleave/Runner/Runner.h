@@ -26,6 +26,7 @@ enum ExitCode {
 struct RunOptions {
   std::string program;
   std::string inputs, outputs;            ///< .npz files
+  std::string entry;                      ///< which function of several; the first without it
   std::string weights, record;            ///< folders
   std::string trace, report;              ///< JSON files
   unsigned repeat = 0;                    ///< calls after the first

@@ -121,9 +121,10 @@ public:
   ~Executor();
 
   /// One call. `wanted` names outputs; empty: all but those that are states. A state may be given as an input, in place of
-  /// what the last call left. Memory of `outputs` is used again where it fits.
+  /// what the last call left. Memory of `outputs` is used again where it fits. Of a program with several entries one by its name, or the
+  /// first.
   ExecutorStatus run(const std::vector<Argument> &inputs, std::vector<Value> &outputs,
-                     const std::vector<std::string> &wanted = {});
+                     const std::vector<std::string> &wanted = {}, const std::string &entry = {});
   /// Where ranks are processes: what all of them did in the last run, and what they use, comes to rank 0, for the functions below,
   /// which tell of this process alone before. All processes call it, between the same runs.
   ExecutorStatus gatherResults();

@@ -5,13 +5,15 @@
 //   model ─▶ graph ─▶ initializer "w"    name, dims, type stay; raw_data = elements of "w" in the checkpoint, in that type
 //
 // Nothing of the model is computed, and no name is looked up in a graph: a weight that an importer has taken apart (a fused one) is
-// whole in the checkpoint, by its origin, and so is found under the name that it has in the file.
+// whole in the checkpoint, by its origin, and so is found under the name that it has in the file. A weight with adapters gets their products.
 //
 // Where elements lay beside the model, those that stay and those that are new lie in one file beside the new one: the old files
 // belong to the old model, which may be somewhere else.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Export/Onnx/Trained.h"
+
+#include "Floats.h"
 
 #include "cleave/Arrays/Safetensors.h"
 #include "cleave/Onnx/TensorData.h"
@@ -21,68 +23,13 @@
 #include "cleave/Program/Words.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Endian.h"
 #include "llvm/Support/Path.h"
 
 using namespace cleave;
 using namespace cleave::onnx;
-using llvm::APFloat;
 using llvm::StringRef;
 using program::Element;
-
-//===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-/// The element type of programs that an ONNX type is; nothing of those that are not trained.
-static std::optional<Element> getFloat(int32_t dataType) {
-  switch (dataType) {
-  case FLOAT16:
-    return Element::F16;
-  case BFLOAT16:
-    return Element::BF16;
-  case FLOAT:
-    return Element::F32;
-  case DOUBLE:
-    return Element::F64;
-  default:
-    return std::nullopt;
-  }
-}
-
-/// Of a float.
-static const llvm::fltSemantics &getSemantics(Element element) {
-  switch (element) {
-  case Element::F16:
-    return APFloat::IEEEhalf();
-  case Element::BF16:
-    return APFloat::BFloat();
-  case Element::F32:
-    return APFloat::IEEEsingle();
-  default:
-    return APFloat::IEEEdouble();
-  }
-}
-
-/// One float after the other, each rounded once, to even.
-static std::string castFloats(StringRef bytes, Element from, Element to) {
-  if (from == to)
-    return bytes.str();
-  unsigned size = program::getElementBytes(from), width = program::getElementBytes(to);
-  std::string result(bytes.size() / size * width, '\0');
-  for (size_t i = 0; i * size < bytes.size(); ++i) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, bytes.data() + i * size, size);
-    APFloat number(getSemantics(from), llvm::APInt(size * 8, bits));
-    bool losesInfo;
-    number.convert(getSemantics(to), APFloat::rmNearestTiesToEven, &losesInfo);
-    bits = number.bitcastToAPInt().getZExtValue();
-    std::memcpy(result.data() + i * width, &bits, width);
-  }
-  return result;
-}
 
 //===----------------------------------------------------------------------===//
 // The model
@@ -91,8 +38,9 @@ static std::string castFloats(StringRef bytes, Element from, Element to) {
 namespace {
 class Replacer {
 public:
-  Replacer(ModelFile &model, const arrays::Safetensors &contents, StringRef bytes, StringRef data)
-      : model(model), contents(contents), bytes(bytes), data(data), tensors(model),
+  Replacer(ModelFile &model, const arrays::Safetensors &contents, StringRef bytes, StringRef data,
+           llvm::ArrayRef<Adapter> adapters)
+      : model(model), contents(contents), bytes(bytes), data(data), adapters(adapters), tensors(model),
         wire(model.file->getBytes(), ReadLimits()) {}
 
   /// The new model; what is to lie beside it is in `getBeside`.
@@ -104,6 +52,7 @@ private:
   bool addGraph(StringRef graph, WireMessage &out);
   bool addInitializer(StringRef tensor, const TensorProto &read, WireMessage &out);
   llvm::Expected<std::optional<std::string>> findTrained(const TensorProto &tensor);
+  llvm::Expected<std::optional<std::string>> fold(const TensorProto &tensor);
   void addBeside(std::string elements, WireMessage &out);
   bool fail(llvm::Error error) {
     failed = std::move(error);
@@ -114,6 +63,7 @@ private:
   const arrays::Safetensors &contents;
   StringRef bytes; ///< of the checkpoint
   StringRef data;  ///< what the file beside the new model is called
+  llvm::ArrayRef<Adapter> adapters;
   TensorReader tensors;
   WireReader wire;
   TrainedWeights weights;
@@ -124,12 +74,29 @@ private:
 };
 } // namespace
 
+/// Its elements in the model and the products of its adapters; nothing where it has none.
+llvm::Expected<std::optional<std::string>> Replacer::fold(const TensorProto &tensor) {
+  std::optional<Element> element = findFloat(tensor.dataType);
+  auto isBeside = [&](const Adapter &adapter) { return adapter.weight == tensor.name; };
+  if (!element || llvm::none_of(adapters, isBeside))
+    return std::nullopt;
+  llvm::Expected<TensorData> old = tensors.read(tensor);
+  if (!old)
+    return old.takeError();
+  std::vector<double> elements = toDoubles({old->bytes.data(), old->bytes.size()}, *element);
+  for (const Adapter &adapter : llvm::make_filter_range(adapters, isBeside))
+    if (llvm::Error error = addAdapter(adapter, contents, bytes, tensor.dims, elements))
+      return std::move(error);
+  weights.replaced.push_back(tensor.name.str());
+  return fromDoubles(elements, *element);
+}
+
 /// Its elements in the checkpoint; nothing where that has none of its name.
 llvm::Expected<std::optional<std::string>> Replacer::findTrained(const TensorProto &tensor) {
   const arrays::SafeTensor *found = contents.find({tensor.name.data(), tensor.name.size()});
   if (!found)
-    return std::nullopt;
-  std::optional<Element> element = getFloat(tensor.dataType);
+    return fold(tensor);
+  std::optional<Element> element = findFloat(tensor.dataType);
   if (!element || found->element > Element::F64 || found->shape != tensor.dims) {
     std::string shape = format(program::Type{Element::F32, tensor.dims, {}});
     return makeError("{0} is {1}, the model has {2}{3}", quote(tensor.name),
@@ -235,32 +202,19 @@ TrainedWeights Replacer::takeWeights() {
 // Files
 //===----------------------------------------------------------------------===//
 
-/// The checkpoint is mapped: of its elements those of one tensor are taken at a time.
-static llvm::Expected<arrays::Safetensors> readContents(const MappedFile &file) {
-  StringRef bytes = file.getBytes();
-  program::Result<arrays::Safetensors> read = arrays::readSafetensors(
-      [&](uint64_t offset, char *to, size_t count) -> program::Status {
-        std::memcpy(to, bytes.data() + offset, count);
-        return program::kGood;
-      },
-      bytes.size());
-  if (!read)
-    return makeError("{0}: {1}", file.getPath(), read.getError().message);
-  return std::move(*read);
-}
-
-llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, StringRef checkpoint, StringRef out) {
+llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, StringRef checkpoint, StringRef out,
+                                                           llvm::ArrayRef<Adapter> adapters) {
   llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(model);
   if (!read)
     return addContext((model + ": ").str(), read.takeError());
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(checkpoint);
   if (!file)
     return file.takeError();
-  llvm::Expected<arrays::Safetensors> contents = readContents(**file);
+  llvm::Expected<arrays::Safetensors> contents = readSafetensors(**file);
   if (!contents)
     return contents.takeError();
   std::string data = (out + ".data").str();
-  Replacer replacer(**read, *contents, (*file)->getBytes(), llvm::sys::path::filename(data));
+  Replacer replacer(**read, *contents, (*file)->getBytes(), llvm::sys::path::filename(data), adapters);
   llvm::Expected<WireMessage> message = replacer.run();
   if (!message)
     return addContext((checkpoint + ": ").str(), message.takeError());

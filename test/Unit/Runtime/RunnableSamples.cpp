@@ -120,6 +120,28 @@ Builder test::makeVariants() {
   return b;
 }
 
+Builder test::makeEntries() {
+  Builder b;
+  uint32_t type = b.addType({1}), kernel = b.addKernel("test_accumulate", {type, type, type}, 2, 1);
+  b.program.kernels[kernel].parameters[1].access = Access::ReadWrite;
+  View x{b.addBuffer(BufferKind::Input, 4), type, {}}, w{b.addBuffer(BufferKind::State, 4), type, {}},
+      loss{b.addBuffer(BufferKind::Output, 4), type, {}};
+  b.launch(kernel, {x, w, loss}, {1});
+  b.addInput("x", type, x).role = StepRole::Batch;
+  b.addInput("w", type, w).role = StepRole::Parameter;
+  b.addOutput("loss", type, loss);
+  Variant eval = b.variant();
+  b.addOutput("next(w)", type, w);
+  b.variant().states = {{1, 1}};
+  b.variant().entry = "step";
+  eval.states = {{1, -1}};
+  eval.entry = "eval";
+  eval.lists[0].commands = {{0, -1, Copy{w, loss}}};
+  b.program.variants.push_back(eval);
+  b.program.version = kBeginsVersion;
+  return b;
+}
+
 Builder test::makeNap() {
   Builder b;
   uint32_t type = b.addType({1}), kernel = b.addKernel("test_sleep", {type}, 1, 1);
@@ -188,6 +210,7 @@ std::vector<std::pair<std::string, std::string>> test::makeRunnableFiles() {
                                                             {"tensor-parallel.cleave", makeTensorParallel().write()},
                                                             {"accumulator.cleave", makeAccumulator().write()},
                                                             {"variants.cleave", makeVariants().write()},
+                                                            {"entries.cleave", makeEntries().write()},
                                                             {"large.cleave", makeLarge().write()},
                                                             {"nap.cleave", makeNap().write()},
                                                             {"stages.cleave", makeStages().write()},

@@ -34,6 +34,9 @@ Builder makeNap();
 /// One rank, variants of one and of two rows: y = 2 x + rows, of f32[rows, 8].
 Builder makeVariants();
 
+/// A step of training, w += x, whose loss is the new w, and an entry `eval` whose loss is w as it is. A batch is one number.
+Builder makeEntries();
+
 /// Two ranks: rank 1 does at its command 0, of node /bad, what `entry` does with `what`, and rank 0 with -1; then all_reduce.
 Builder makeFault(const char *entry, int64_t what);
 

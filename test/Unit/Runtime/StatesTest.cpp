@@ -81,7 +81,7 @@ public:
     } else {
       b.addOutput(keep("seen " + name), whole, seen, at).places[0].present = held;
     }
-    b.variant().states.push_back({input, output});
+    b.variant().states.push_back({input, int32_t(output)});
     lastLoad = {0, at, {rows, columns}, {}, {state.buffer, local, {}}, held};
     lastLoad.target = state;
     Tensor &tensor = b.variant().inputs[input];
@@ -283,6 +283,41 @@ TEST(States, AreCalledAsTheirOriginSays) {
   EXPECT_TRUE(contents->find("k") && !contents->find("qkv"));
   EXPECT_EQ(contents->find("w")->element, Element::F64);
   EXPECT_EQ(getMessage(reader->loadStates(path)), "");
+}
+
+// Another entry reads what the first one has left, and leaves it as it is.
+TEST(States, AreThoseOfAllEntries) {
+  for (const Held &layout : kLayouts) {
+    Step step(layout.ranks);
+    std::string bytes = getBytes(makeWeight());
+    step.addWeight(bytes);
+    step.add("w", StepRole::Parameter, layout.ofWeight);
+    step.begin();
+    Variant eval = step.b.variant();
+    step.b.variant().entry = "step";
+    eval.entry = "eval";
+    eval.states[0].output = -1;
+    // w as it is, and nothing that changes it.
+    View seen = eval.outputs[1].places[0].view, state = eval.inputs[1].places[0].view;
+    eval.outputs = {eval.outputs[1]};
+    eval.lists[0].commands = {{0, -1, Copy{state, seen}}};
+    step.b.program.variants.push_back(eval);
+    auto executor = openProgram(step.b);
+    ASSERT_TRUE(executor);
+    std::vector<float> x = makeFloats(32, 1), w = makeWeight();
+    std::vector<Value> outputs;
+    for (float times : {0.0F, 1.0F, 2.0F}) {
+      for (int again = 0; again < 2; ++again) {
+        ASSERT_EQ(getMessage(executor->run({makeArgument("x of w", {8, 4}, x)}, outputs, {}, "eval")), "");
+        ASSERT_EQ(outputs.size(), 1u);
+        EXPECT_EQ(getState(outputs[0]), add(w, x, times));
+      }
+      ASSERT_EQ(getMessage(executor->run({makeArgument("x of w", {8, 4}, x)}, outputs, {"seen w"})), "");
+      EXPECT_EQ(getState(outputs[0]), add(w, x, times + 1));
+    }
+    EXPECT_EQ(getMessage(executor->run({makeArgument("x of w", {8, 4}, x)}, outputs, {}, "test")),
+              "the program has no entry \"test\"");
+  }
 }
 
 TEST(States, FilesThatAreOfAnotherModelAreRefused) {

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_EXPORT_ONNX_TRAINED_H
 #define CLEAVE_EXPORT_ONNX_TRAINED_H
 
+#include "cleave/Export/Onnx/Adapters.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
@@ -18,9 +19,10 @@ struct TrainedWeights {
 
 /// Writes the ONNX model at `model` to `out` with the weights of the checkpoint (safetensors) at `checkpoint`: each initializer that has
 /// the name of a tensor there gets its elements, rounded to the initializer's type, floats to floats. All else of the file stays as it is,
-/// byte by byte. Elements that lie in files beside the model go to `out`.data. Errors: a file cannot be read or written, a shape or
+/// byte by byte. To a weight that has `adapters` their products are added. Elements that lie in files beside the model go to `out`.data. Errors: a file cannot be read or written, a shape or
 /// an element type is another one, no initializer has a tensor.
-llvm::Expected<TrainedWeights> exportTrained(llvm::StringRef model, llvm::StringRef checkpoint, llvm::StringRef out);
+llvm::Expected<TrainedWeights> exportTrained(llvm::StringRef model, llvm::StringRef checkpoint, llvm::StringRef out,
+                                             llvm::ArrayRef<Adapter> adapters = {});
 
 } // namespace cleave::onnx
 

@@ -27,6 +27,9 @@ void BufferAssignment::placeArguments() {
     unsigned number = argument.getArgNumber();
     Storage storage{BufferKind::Input, spmd::getBytes(argument.getType()), number};
     int64_t offset = 0;
+    auto func = cast<func::FuncOp>(block.getParentOp());
+    if (func.getArgAttr(number, spmd::kKeptAttr))
+      storage.kind = BufferKind::State;
     if (auto found = stateOf.find(number); found != stateOf.end()) {
       const spmd::StatePlace &state = found->second;
       auto read = uses.find(argument);

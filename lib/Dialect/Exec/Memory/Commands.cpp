@@ -487,8 +487,10 @@ void CommandBuilder::createBuffers() {
   if (auto arena = buffers.find({unsigned(BufferKind::Activations), 0}); arena != buffers.end())
     symbols.lookup<BufferOp>(arena->second.getAttr()).setBound(assignment.getArena().bound);
   setBytes(BufferKind::Weights, 0, weights.getBytes());
-  for (auto [number, type] : llvm::enumerate(func.getArgumentTypes()))
-    setBytes(BufferKind::Input, number, spmd::getBytes(type));
+  for (auto [number, type] : llvm::enumerate(func.getArgumentTypes())) {
+    bool isKept = bool(func.getArgAttr(number, spmd::kKeptAttr));
+    setBytes(isKept ? BufferKind::State : BufferKind::Input, number, spmd::getBytes(type));
+  }
   for (unsigned number = 0; number < func.getNumResults(); ++number) {
     const Storage &storage = assignment.getOutput(number);
     setBytes(storage.kind, storage.number, storage.bytes);

@@ -27,7 +27,8 @@ using namespace cleave::nn;
 namespace {
 class ModeChanger {
 public:
-  ModeChanger(func::FuncOp func, const spmd::PlanTrain &train) : func(func), train(train) {}
+  ModeChanger(func::FuncOp func, const spmd::PlanTrain &train, bool evaluates)
+      : func(func), train(train), evaluates(evaluates) {}
 
   LogicalResult dropOut();
   LogicalResult normalizeByBatch();
@@ -40,6 +41,8 @@ private:
 
   func::FuncOp func;
   const spmd::PlanTrain &train;
+  /// The states of training are there, and are read: nothing is dropped, and norms take the running statistics.
+  bool evaluates;
 };
 } // namespace
 
@@ -49,7 +52,10 @@ private:
 
 /// Scaled in f32 at least, so that the mean stays to all digits.
 Value ModeChanger::drop(Composer &f, Value x, StringRef name, double ratio) {
-  Value word = composeRandomWords(f, Composer::shape(x), makeRandomKey(name, train.seed), getCount(func)).first;
+  Value count = getCount(func);
+  if (evaluates)
+    return x;
+  Value word = composeRandomWords(f, Composer::shape(x), makeRandomKey(name, train.seed), count).first;
   Value scaled = f.cast(f.mul(f.widen(x), 1 / (1 - ratio)), Composer::elementType(x));
   return f.select(f.ge(word, std::round(ratio * 0x1p32)), scaled, 0);
 }
@@ -89,7 +95,8 @@ LogicalResult ModeChanger::dropOut() {
 /// In place of what the file has. A statistic that is a weight becomes a state; one of two norms changes twice.
 void ModeChanger::run(Composer &f, OpOperand &statistic, Value ofBatch, double momentum) {
   Value known = statistic.get();
-  statistic.set(f.cast(ofBatch, Composer::elementType(known)));
+  if (!evaluates)
+    statistic.set(f.cast(ofBatch, Composer::elementType(known)));
   LoadOp load = findLoad(known);
   if (!load)
     return;
@@ -97,6 +104,8 @@ void ModeChanger::run(Composer &f, OpOperand &statistic, Value ofBatch, double m
   auto *state = llvm::find_if(running, [&](const RunningValue &value) { return value.name == name; });
   if (state == running.end())
     state = &running.emplace_back(RunningValue{name, addLoaded(func, load, getElementType(load), spmd::kRunningRole)});
+  if (evaluates)
+    return statistic.set(f.cast(state->next, Composer::elementType(known)));
   Value old = f.widen(state->next);
   Value next = f.add(f.mul(old, momentum), f.mul(f.cast(ofBatch, Composer::elementType(old)), 1 - momentum));
   state->next = f.cast(next, getElementType(load));
@@ -133,8 +142,9 @@ LogicalResult ModeChanger::normalizeByBatch() {
   return success();
 }
 
-FailureOr<SmallVector<RunningValue>> cleave::nn::enterTraining(func::FuncOp func, const spmd::PlanTrain &train) {
-  ModeChanger changer(func, train);
+FailureOr<SmallVector<RunningValue>> cleave::nn::enterTraining(func::FuncOp func, const spmd::PlanTrain &train,
+                                                               bool evaluates) {
+  ModeChanger changer(func, train, evaluates);
   if (failed(changer.dropOut()) || failed(changer.normalizeByBatch()))
     return failure();
   return changer.running;

@@ -6,6 +6,7 @@
 #ifndef CLEAVE_LIB_DIALECT_NN_TRAINING_STEP_H
 #define CLEAVE_LIB_DIALECT_NN_TRAINING_STEP_H
 
+#include "cleave/Dialect/Nn/IR/Adapter.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
@@ -54,9 +55,6 @@ mlir::Attribute makeOrigin(mlir::ModuleOp module, mlir::Attribute begins, llvm::
 /// What a step calls a loaded tensor: its parameter, and for a part of one where that begins, as in `qkv[0, 768]`.
 std::string getTensorName(LoadOp load);
 
-/// The ends of the names of an adapter's two factors.
-inline constexpr llvm::StringLiteral kLoraA = ".lora_A", kLoraB = ".lora_B";
-
 /// Patterns of a plan, parsed once.
 class PickedNames {
 public:
@@ -81,8 +79,9 @@ struct RunningValue {
 };
 
 /// Makes of what a model does in inference what it does in training, so far as the plan asks for it (Modes.cpp): dropout, and batch norms by
-/// statistics of the batch. The running ones become arguments.
-mlir::FailureOr<llvm::SmallVector<RunningValue>> enterTraining(mlir::func::FuncOp func, const spmd::PlanTrain &train);
+/// statistics of the batch. The running ones become arguments. `evaluates`: it stays in inference, with the arguments of a training.
+mlir::FailureOr<llvm::SmallVector<RunningValue>> enterTraining(mlir::func::FuncOp func, const spmd::PlanTrain &train,
+                                                               bool evaluates);
 
 /// A loss of rank 0, in f32 or f64.
 struct ComposedLoss {

@@ -50,7 +50,8 @@ public:
 
 private:
   LogicalResult add(EinsumOp einsum, unsigned weight, LoadOp load);
-  Value makeParameter(Composer &f, StringRef name, ArrayRef<int64_t> shape, Type type, double bound);
+  Value makeParameter(Composer &f, StringRef name, ArrayRef<int64_t> shape, Type type, double bound,
+                      DictionaryAttr adapter = {});
 
   func::FuncOp func;
   ModuleOp module;
@@ -76,6 +77,22 @@ std::optional<Letters> Letters::find(StringRef equation, unsigned weight) {
   return letters.rank && !letters.summed.empty() ? std::optional(letters) : std::nullopt;
 }
 
+/// What the first factor says of both.
+static DictionaryAttr describeAdapter(LoadOp load, StringRef letters, StringRef down, StringRef up, double factor) {
+  Builder builder(load.getContext());
+  NamedAttrList attrs;
+  attrs.set("of", FlatSymbolRefAttr::get(load.getContext(), load.getParam()));
+  if (load.isPart()) {
+    attrs.set("starts", load.getStartsAttr());
+    attrs.set("sizes", builder.getDenseI64ArrayAttr(getShape(load)));
+  }
+  attrs.set("letters", builder.getStringAttr(letters));
+  attrs.set("down", builder.getStringAttr(down));
+  attrs.set("up", builder.getStringAttr(up));
+  attrs.set("factor", builder.getF64FloatAttr(factor));
+  return attrs.getDictionary(load.getContext());
+}
+
 /// The same on every machine: drawn by the name.
 static DenseElementsAttr draw(RankedTensorType type, StringRef name, double bound) {
   std::mt19937_64 random(llvm::xxh3_64bits(name));
@@ -87,12 +104,15 @@ static DenseElementsAttr draw(RankedTensorType type, StringRef name, double boun
   return DenseElementsAttr::get(type, numbers);
 }
 
-Value AdapterMaker::makeParameter(Composer &f, StringRef name, ArrayRef<int64_t> shape, Type type, double bound) {
+Value AdapterMaker::makeParameter(Composer &f, StringRef name, ArrayRef<int64_t> shape, Type type, double bound,
+                                  DictionaryAttr adapter) {
   auto tensor = RankedTensorType::get(shape, type);
   DenseElementsAttr value =
       bound == 0 ? DenseElementsAttr::get(tensor, FloatAttr::get(type, 0.0)) : draw(tensor, name, bound);
   OpBuilder atEnd = OpBuilder::atBlockEnd(module.getBody());
-  ParamOp::create(atEnd, func.getLoc(), name, tensor, value, StringAttr());
+  auto param = ParamOp::create(atEnd, func.getLoc(), name, tensor, value, StringAttr());
+  if (adapter)
+    param->setAttr(kAdapterAttr, adapter);
   return LoadOp::create(f.getOpBuilder(), f.getLoc(), tensor, name);
 }
 
@@ -128,9 +148,11 @@ LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
   // The factor goes where there are fewest elements.
   Value x = einsum.getInputs()[1 - weight];
   Type type = getElementType(x);
-  Value a = makeParameter(f, name + kLoraA.str(), getSizes(down), type, 1 / std::sqrt(double(summed)));
+  double factor = lora.alpha / double(lora.rank);
+  Value a = makeParameter(f, name + kLoraA.str(), getSizes(down), type, 1 / std::sqrt(double(summed)),
+                          describeAdapter(load, terms.inputs[weight], down, up, factor));
   Value b = makeParameter(f, name + kLoraB.str(), getSizes(up), type, 0);
-  Value thin = f.mul(f.einsum({x, a}, letters->x + "," + down + "->" + middle), lora.alpha / double(lora.rank));
+  Value thin = f.mul(f.einsum({x, a}, letters->x + "," + down + "->" + middle), factor);
   Value beside = f.einsum({thin, b}, middle + "," + up + "->" + letters->result);
   Value sum = f.add(einsum.getResult(), beside);
   einsum.getResult().replaceAllUsesExcept(sum, sum.getDefiningOp());

@@ -37,8 +37,8 @@ using namespace cleave::nn;
 namespace {
 class StepOutliner {
 public:
-  StepOutliner(func::FuncOp func, const spmd::PlanTrain &train)
-      : func(func), train(train), freeze(train.freeze), only(train.only),
+  StepOutliner(func::FuncOp func, const spmd::PlanTrain &train, bool evaluates)
+      : func(func), train(train), evaluates(evaluates), freeze(train.freeze), only(train.only),
         builder(func.getBody().front().getTerminator()), f(builder, makeStepLoc(func.getContext(), "loss", "loss")) {}
 
   LogicalResult run();
@@ -58,6 +58,7 @@ private:
 
   func::FuncOp func;
   const spmd::PlanTrain &train;
+  bool evaluates;
   PickedNames freeze, only;
   OpBuilder builder;
   Composer f;
@@ -286,7 +287,7 @@ void StepOutliner::scaleLoss(Value loss, ArrayRef<LoadOp> loads) {
 LogicalResult StepOutliner::run() {
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     func.setArgAttr(index, spmd::kRoleAttr, builder.getStringAttr(spmd::kBatchRole));
-  FailureOr<SmallVector<RunningValue>> running = enterTraining(func, train);
+  FailureOr<SmallVector<RunningValue>> running = enterTraining(func, train, evaluates);
   if (failed(running))
     return failure();
   Value sum, factor;
@@ -326,12 +327,12 @@ LogicalResult StepOutliner::run() {
 namespace {
 struct OutlineStep : cleave::nn::impl::NnOutlineStepBase<OutlineStep> {
   using Base::Base;
-  explicit OutlineStep(PlanRef plan) : given(std::move(plan)) {}
+  OutlineStep(PlanRef plan, bool evaluates) : given(std::move(plan)) { eval = evaluates; }
 
   void runOnOperation() override {
     PlanRef read = given ? given : readTrainPlan(getOperation(), plan, train);
     func::FuncOp func = read ? findStep(getOperation()) : func::FuncOp();
-    if (!func || failed(StepOutliner(func, *read->train).run()))
+    if (!func || failed(StepOutliner(func, *read->train, eval).run()))
       signalPassFailure();
   }
 
@@ -340,6 +341,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> cleave::nn::createNnOutlineStep(PlanRef plan) {
-  return std::make_unique<OutlineStep>(std::move(plan));
+std::unique_ptr<Pass> cleave::nn::createNnOutlineStep(PlanRef plan, bool evaluates) {
+  return std::make_unique<OutlineStep>(std::move(plan), evaluates);
 }

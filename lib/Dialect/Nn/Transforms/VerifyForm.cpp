@@ -45,7 +45,7 @@ private:
     return failure(failed(verifyBeginnings(func)) || failed(check(func.getBody().front())));
   }
 
-  /// Each argument has a role, and each parameter and state of the optimizer one next value, which `getStates` looks at.
+  /// Each argument has a role, and each parameter and state of the optimizer one next value, which `getStates` looks at, or is left as it is.
   static LogicalResult checkStep(func::FuncOp func) {
     FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
     if (failed(states))
@@ -54,7 +54,8 @@ private:
       auto role = func.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr);
       if (!role)
         return func.emitOpError() << "has argument '" << spmd::getArgumentName(func, index) << "' without a role";
-      bool changes = llvm::any_of(*states, [&](const spmd::StatePlace &state) { return state.argument == index; });
+      bool changes = func.getArgAttr(index, spmd::kKeptAttr) ||
+                     llvm::any_of(*states, [&](const spmd::StatePlace &state) { return state.argument == index; });
       if (changes == (role.getValue() == spmd::kBatchRole))
         return func.emitOpError() << "has argument '" << spmd::getArgumentName(func, index) << "' of role " << role
                                   << (changes ? " with a next value" : " without a next value");

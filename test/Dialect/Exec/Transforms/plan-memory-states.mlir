@@ -125,3 +125,19 @@ module attributes {spmd.mesh = #mesh} {
     return %k, %b : tensor<2x2xf32>, tensor<2xf32>
   }
 }
+
+// -----
+
+// A function of another entry leaves a state as it is, and finds it where that has it: in its own buffer, not in one of an input.
+// CHECK-LABEL: @kept
+// CHECK: %[[W:.*]] = exec.view @state_0[0] : memref<8xf32>
+// CHECK: exec.input "w" in %[[W]] : memref<8xf32>
+// CHECK: exec.run @exp_0(%[[W]]) into
+func.func @kept(%w: tensor<8xf32> {nn.name = "w", spmd.kept}) -> tensor<8xf32> {
+  %y = exec.launch @exp_0(%w) : (tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+exec.kernel @exp_0(%a: tensor<8xf32>) {
+  %0 = nn.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %0 : tensor<8xf32>
+}

@@ -2,6 +2,7 @@
 // RUN: cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {parameters: bf16}}'" | FileCheck %s --check-prefix=OFF
 // RUN: cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {scale: 1024}}'" | FileCheck %s --check-prefix=FIXED
 // RUN: cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {parameters: f16, scale: none}}'" 2>&1 | FileCheck %s --check-prefix=VANISH
+// RUN: cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {parameters: f16}, dropout: model, batch_norm: batch}' eval=true" --nn-keep-loss | FileCheck %s --check-prefix=EVAL
 // RUN: sed 's/nn.dropout = 0.25/nn.dropout = 1.0/' %s | not cleave-opt --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, dropout: model}'" 2>&1 | FileCheck %s --check-prefix=ALL
 // RUN: sed 's/f32/f16/g' %s | cleave-opt --nn-outline-step="train='{loss: {kind: mse, of: y}, optimizer: sgd, precision: {parameters: f32}}'" | FileCheck %s --check-prefix=WIDE
 
@@ -39,6 +40,15 @@
 // WIDE: tensor<3xf32> {nn.begins = @gain, nn.name = "gain", nn.role = "parameter"}
 // WIDE-SAME: {nn.name = "scaled(loss)"}
 // WIDE: nn.cast %{{.*}} : (tensor<3xf32>) -> tensor<3xf16>
+// What evaluates has the arguments of that step, in their order; nothing is dropped, and the norm takes the running statistics.
+// EVAL-LABEL: @main(
+// EVAL-SAME: %[[X:[^ ]*]]: tensor<4x3x2xf32> {nn.name = "x", nn.role = "batch"}
+// EVAL-SAME: %[[L:[^ ]*]]: tensor<4x3x2xf32> {nn.name = "labels", nn.role = "batch"}
+// EVAL-NOT: tensor<i64> {{.*}}tensor<i64>
+// EVAL: %[[P:.*]] = spmd.pin %[[X]] "d"
+// EVAL: nn.batch_norm %[[P]], %{{.*}}, %{{.*}}, %{{[^ ]*}}, %{{[^ ]*}} epsilon
+// EVAL-NOT: nn.select
+// EVAL: return %{{[^ ,]*}} : tensor<f32>
 // VANISH: --train:1:{{[0-9]+}}: warning: precision f16 with 'scale: none': gradients below 6e-8 vanish
 // ALL: error: 'spmd.pin' op is a dropout of 1.000000e+00, expected less than 1
 nn.param @scale : tensor<3xf32> = dense<1.0> : tensor<3xf32>

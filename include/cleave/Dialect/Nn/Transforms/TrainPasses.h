@@ -21,7 +21,8 @@ using PlanRef = std::shared_ptr<const spmd::Plan>;
 
 /// Precondition: the plan has a section `train`.
 std::unique_ptr<mlir::Pass> createNnAddAdapters(PlanRef plan);
-std::unique_ptr<mlir::Pass> createNnOutlineStep(PlanRef plan);
+/// \param evaluates the model stays in inference: nothing is dropped, norms take the statistics that the step keeps.
+std::unique_ptr<mlir::Pass> createNnOutlineStep(PlanRef plan, bool evaluates);
 /// \param keepsGradients they are results, too.
 std::unique_ptr<mlir::Pass> createNnAttachUpdate(PlanRef plan, bool keepsGradients);
 

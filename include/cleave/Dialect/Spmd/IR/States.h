@@ -15,6 +15,10 @@
 
 namespace cleave::spmd {
 
+/// Of an argument: it stays in the ranks from call to call, and this function leaves it as it is; another entry of the program makes its
+/// next value.
+inline constexpr llvm::StringLiteral kKeptAttr = "spmd.kept";
+
 struct StatePlace {
   unsigned argument, result;
   /// The dim that grows, and by how many positions; nothing where there is one shape.

@@ -1,0 +1,216 @@
+"""`cleave train` from ONNX file to ONNX file: what is evaluated on the way and what is exported, against onnxruntime, on every launcher.
+
+    tuned.py BUILD_DIR [CASE...]
+
+The loss of an exported model is computed here, from what onnxruntime makes of the file; so is what adapters add to a weight.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper, parser
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+sys.path.insert(1, os.path.join(harness.ROOT, "test", "Runtime"))
+from case import HAS_MPI, MPI_ENVIRONMENT, MPIRUN  # noqa: E402
+from train import Wrong, check, read_safetensors  # noqa: E402
+
+BATCH, CLASSES = 6, 5
+# Sums of f32 in another order, some steps on; numbers that are told with six digits.
+NEAR, TOLD = 2e-6, 5e-6
+# `fused` is read in three parts, the last weight lies the other way round.
+TEXT = """<ir_version: 10, opset_import: ["": 18]> f (float[6, 8] x) => (float[6, 5] y) {
+  a = MatMul(x, fused) q, k, v = Split<axis = 1, num_outputs = 3>(a) e = Tanh(q) g = Mul(e, k) s = Add(g, v) n = LayerNormalization<epsilon = 0.00001>(s, scale, shift)
+  h = MatMul(n, w) r = Relu(h) y = Gemm<transB = 1>(r, head, b) }"""
+SHAPES = {"fused": (8, 36), "scale": (12,), "shift": (12,), "w": (12, 10), "head": (CLASSES, 10), "b": (CLASSES,)}
+ROWS = "shard: [{tensor: x, dims: [data, _]}, {tensor: labels, dims: [data]}]\n"
+# In training this one drops half of its values, and its norm takes the statistics of the batch.
+NOISY = """<ir_version: 10, opset_import: ["": 18]> f (float[6, 8] x) => (float[6, 5] y) {
+  h = MatMul(x, w) n = BatchNormalization(h, scale, shift, mean, variance) r = Relu(n) half = Constant<value = float {0.5}>() d = Dropout(r, half) y = Gemm<transB = 1>(d, head, b) }"""
+NOISY_SHAPES = {"w": (8, 10), "scale": (10,), "shift": (10,), "mean": (10,), "variance": (10,), "head": (CLASSES, 10), "b": (CLASSES,)}
+MESHES = {
+    "one": "mesh: {one: 1}\n",
+    "data": "mesh: {data: 2}\n" + ROWS,
+    "zero1": "mesh: {data: 3}\n" + ROWS + "zero: {axis: data, stage: 1, min_bytes: 0}",
+    "zero3": "mesh: {data: 2}\n" + ROWS + "zero: {axis: data, stage: 3, min_bytes: 0}",
+    "tensor": "mesh: {model: 2}\nshard: [{tensor: w, dims: [_, model]}, {tensor: head, dims: [_, model]}]\n",
+    "both": "mesh: {data: 2, model: 2}\nshard: [{tensor: x, dims: [data, _]}, {tensor: labels, dims: [data]}, {tensor: w, dims: [_, model]}, {tensor: head, dims: [_, model]}]\n",
+}
+TRAIN = "loss: {kind: cross_entropy, of: y}, optimizer: {kind: adamw, decay: 0.01}, rate: 0.02"
+
+
+class Folder:
+    """A model, data, and plans."""
+
+    def __init__(self, build, text=TEXT, shapes=SHAPES):
+        self.build, self.path = build, tempfile.mkdtemp(prefix="cleave-tuned-")
+        random = np.random.default_rng(3)
+        model = parser.parse_model(text)
+        for name, shape in shapes.items():
+            value = random.standard_normal(shape) / np.sqrt(shape[0]) + (name == "scale")
+            value = np.square(value) + 1 if name == "variance" else value
+            model.graph.initializer.append(numpy_helper.from_array(value.astype(np.float32), name))
+        onnx.save(model, self.at("m.onnx"))
+        for name, count in (("data", 40), ("other", 20)):
+            x = random.standard_normal((count, 8)).astype(np.float32)
+            np.savez(self.at(name + ".npz"), x=x, labels=np.argmax(x[:, :CLASSES] + x[:, -CLASSES:], 1))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path)
+
+    def at(self, name):
+        return os.path.join(self.path, name)
+
+    def plan(self, mesh, more=""):
+        text, _, zero = MESHES[mesh].partition("zero: ")
+        with open(self.at("plan.yaml"), "w") as file:
+            file.write(f"{text}train: {{{TRAIN}{', zero: ' + zero if zero else ''}{', ' + more if more else ''}}}\n")
+        return "plan.yaml"
+
+    def call(self, program, *words, way=(), expect=0, **environment):
+        done = subprocess.run([*way, f"{self.build}/bin/{program}", *words], capture_output=True, text=True, timeout=60, cwd=self.path,
+                              env={**MPI_ENVIRONMENT, **environment})
+        told = done.stdout + done.stderr
+        check(done.returncode == expect, f"{program} {' '.join(words)}: exit {done.returncode}, expected {expect}: {told[-900:]}")
+        return told
+
+    def weights(self, name):
+        return {each.name: numpy_helper.to_array(each) for each in onnx.load(self.at(name)).graph.initializer}
+
+    def loss(self, model, data="other.npz"):
+        """Of the batches that there are, in f64 from the logits of onnxruntime."""
+        arrays, session = np.load(self.at(data)), onnxruntime.InferenceSession(self.at(model), providers=["CPUExecutionProvider"])
+        losses = []
+        for at in range(0, len(arrays["x"]) - BATCH + 1, BATCH):
+            logits = session.run(None, {"x": arrays["x"][at:at + BATCH]})[0].astype(np.float64)
+            logits -= logits.max(1, keepdims=True)
+            losses.append(np.mean(np.log(np.exp(logits).sum(1)) - logits[np.arange(BATCH), arrays["labels"][at:at + BATCH]]))
+        return np.mean(losses)
+
+    def lines(self, name="l.jsonl"):
+        with open(self.at(name)) as file:
+            return [json.loads(line) for line in file]
+
+
+def close(got, want, what, tolerance=NEAR):
+    check(abs(got - want) <= tolerance * max(1, abs(want)), f"{what} is {got}, expected {want}")
+
+
+def evals(folder):
+    return [(line["step"], line["eval"]) for line in folder.lines() if "eval" in line]
+
+
+DATA = ["--data", "data.npz", "--steps", "10", "--eval-data", "other.npz", "--eval-every", "4", "--log", "l.jsonl", "--save", "s.safetensors"]
+WORLD = {"threads": [], "processes": ["--local"]}
+
+
+def start(folder, launcher, rank, ranks, port):
+    """What launchers tell a rank: torchrun's variables, or srun's."""
+    base = {name: value for name, value in MPI_ENVIRONMENT.items() if not name.startswith(("OMPI_", "PMI", "SLURM_", "CLEAVE_"))}
+    said = {"torchrun": {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port},
+            "srun": {"SLURM_PROCID": rank, "SLURM_NTASKS": ranks, "SLURM_LOCALID": rank, "SLURM_STEP_ID": 0, "SLURM_JOB_ID": port, "SLURM_STEP_NODELIST": "localhost"}}[launcher]
+    environment = {**base, "CLEAVE_SECRET": "00112233445566778899aabbccddeeff", **{name: str(value) for name, value in said.items()}}
+    return subprocess.Popen([f"{folder.build}/bin/cleave-run", "step.cleave", *DATA], cwd=folder.path, env=environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def evaluated(build, mesh):
+    """By `cleave train`, and of its program by threads, processes, mpirun, torchrun and srun: one log, one checkpoint, and the loss of the exported file."""
+    with Folder(build) as folder:
+        plan = folder.plan(mesh)
+        before = folder.loss("m.onnx")
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, *DATA, "--export", "tuned.onnx")
+        want = evals(folder)
+        check([step for step, _ in want] == [4, 8, 10], f"evaluated at {want}")
+        close(want[-1][1], folder.loss("tuned.onnx"), "the loss of the tuned model")
+        check(want[-1][1] < before - 0.1, f"nothing is learnt: {before} to {want}")
+        losses = [line["loss"] for line in folder.lines() if "loss" in line]
+        folder.call("cleave", "compile", "m.onnx", "--train", "--plan", plan, "-o", "step.cleave")
+        close(float(folder.call("cleave-run", "step.cleave", "--entry", "eval", "--data", "other.npz").split("eval ")[1]), before, "the loss before", TOLD)
+        ranks = int(np.prod([int(word.split(":")[1].strip(" }")) for word in MESHES[mesh].split("\n")[0].split("mesh: ")[1].split(",")]))
+        with open(folder.at("s.safetensors"), "rb") as file:
+            first = file.read()
+        ways = {**WORLD, **({"mpirun": []} if HAS_MPI else {}), **({"torchrun": None, "srun": None} if mesh in ("data", "both") else {})}
+        for number, (way, words) in enumerate(ways.items()):
+            os.remove(folder.at("s.safetensors"))
+            if words is None:
+                port = 32000 - os.getpid() % 5 * 1000 - 20 * number - len(mesh)
+                started = [start(folder, way, rank, ranks, port) for rank in range(ranks)]
+                said = [process.communicate(timeout=60)[0] for process in started]
+                check(not any(process.returncode for process in started), f"{way}: {said}")
+            else:
+                folder.call("cleave-run", "step.cleave", *DATA, *words, way=[*MPIRUN, str(ranks)] if way == "mpirun" else ())
+            check(evals(folder) == want and [line["loss"] for line in folder.lines() if "loss" in line] == losses, f"{way}: {folder.lines()}, expected {want}")
+            with open(folder.at("s.safetensors"), "rb") as file:
+                check(file.read() == first, f"{way}: another checkpoint")
+        told = folder.call("cleave-run", "step.cleave", "--entry", "eval", "--data", "other.npz", "--weights-from", "s.safetensors")
+        close(float(told.split("eval ")[1]), want[-1][1], "the loss of a checkpoint", TOLD)
+
+
+def adapted(build, mesh):
+    """Adapters beside a fused weight, a whole one and one that lies the other way round: folded, apart, and what is computed with them beside."""
+    with Folder(build) as folder:
+        plan = folder.plan(mesh, "lora: {tensors: [fused, w, head], rank: 2, alpha: 3}")
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, *DATA, "--export", "tuned.onnx", "--export-adapters", "a.safetensors")
+        close(evals(folder)[-1][1], folder.loss("tuned.onnx"), "the loss of the tuned model")
+        check(evals(folder)[-1][1] < folder.loss("m.onnx") - 0.05, f"nothing is learnt: {evals(folder)}")
+        apart, saved = (read_safetensors(folder.at(name))[0] for name in ("a.safetensors", "s.safetensors"))
+        names = [f"fused[0, {at}]" for at in (0, 12, 24)] + ["w", "head"]
+        check(set(apart) == {f"base_model.model.{name}.lora_{end}.weight" for name in names for end in "AB"}, f"adapters {sorted(apart)}")
+        want = folder.weights("m.onnx")
+        for name in names:
+            a, b = (apart[f"base_model.model.{name}.lora_{end}.weight"] for end in "AB")
+            ours = saved[name + ".lora_A"], saved[name + ".lora_B"]
+            check(a.shape[0] == 2 == b.shape[1] and np.array_equal(np.sort(a, None), np.sort(ours[0], None)), f"{name}: {a.shape}, {b.shape}")
+            change = 1.5 * b.astype(np.float64) @ a.astype(np.float64)
+            whole, _, starts = name.partition("[")
+            at = int(starts.rstrip("]").split(",")[1]) if starts else 0
+            want[whole] = want[whole].astype(np.float64)
+            if whole == "head":
+                want[whole] = want[whole] + change
+            else:
+                want[whole][:, at:at + change.shape[0]] += change.T
+        for name, value in folder.weights("tuned.onnx").items():
+            check(np.array_equal(value, want[name].astype(np.float32)), f"{name} is off by {np.abs(value - want[name]).max()}")
+
+
+def noisy(build, mesh):
+    """What a model does in training alone it does not where it is evaluated: with the running statistics of the step, which are exported, too."""
+    with Folder(build, NOISY, NOISY_SHAPES) as folder:
+        plan = folder.plan(mesh, "dropout: model, batch_norm: batch")
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, *DATA, "--export", "tuned.onnx")
+        close(evals(folder)[-1][1], folder.loss("tuned.onnx"), "the loss of the tuned model")
+        before, after = folder.weights("m.onnx"), folder.weights("tuned.onnx")
+        check(all(np.abs(after[name] - before[name]).max() > 1e-3 for name in ("mean", "variance", "w")), "statistics are those of the file")
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, "--data", "data.npz", "--steps", "1", "--check=differences", "--quiet")
+
+
+CASES = {**{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
+         **{f"noisy {mesh}": (noisy, mesh) for mesh in ("one", "data")}}
+
+
+def problem(build, case, *words):
+    try:
+        case(build, *words)
+    except Wrong as wrong:
+        return str(wrong)
+    return ""
+
+
+def main():
+    build, names, _ = harness.arguments()
+    return harness.run(harness.select(CASES, names), lambda case: problem(build, *case))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
