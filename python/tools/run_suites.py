@@ -129,7 +129,7 @@ def suites(build):
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 84)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 19, merge="drawn")
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 22)
-    yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 11)
+    yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 12)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)

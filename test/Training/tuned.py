@@ -39,6 +39,7 @@ MESHES = {
     "one": "mesh: {one: 1}\n",
     "data": "mesh: {data: 2}\n" + ROWS,
     "zero1": "mesh: {data: 3}\n" + ROWS + "zero: {axis: data, stage: 1, min_bytes: 0}",
+    "zero2 in microbatches": "mesh: {data: 2}\n" + ROWS + "zero: {axis: data, stage: 2, min_bytes: 0}, microbatches: 3",
     "zero3": "mesh: {data: 2}\n" + ROWS + "zero: {axis: data, stage: 3, min_bytes: 0}",
     "tensor": "mesh: {model: 2}\nshard: [{tensor: w, dims: [_, model]}, {tensor: head, dims: [_, model]}]\n",
     "both": "mesh: {data: 2, model: 2}\nshard: [{tensor: x, dims: [data, _]}, {tensor: labels, dims: [data]}, {tensor: w, dims: [_, model]}, {tensor: head, dims: [_, model]}]\n",

@@ -40,7 +40,8 @@ static LogicalResult keepLoss(func::FuncOp func) {
   if (failed(func.eraseResults(others)))
     return failure();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
-    if (isOpTriviallyDead(&op))
+    // What a plan asks of gradients is asked of the step.
+    if (isOpTriviallyDead(&op) || (isa<spmd::PinOp>(op) && op.use_empty()))
       op.erase();
   return success();
 }
