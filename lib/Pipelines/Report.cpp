@@ -5,6 +5,7 @@
 // (its location), what forced a replication, and the flops of the whole (attributes of the function).
 //
 //===----------------------------------------------------------------------===//
+#include "ChoicesReport.h"
 #include "MachineReport.h"
 #include "PipelineReport.h"
 #include "SentReport.h"
@@ -301,6 +302,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   report.arena = ::countArena(cost::getBuffers(func, symbols), func->getParentOfType<ModuleOp>());
   readReplications(func, report);
   report.peakBytesPerRank = cost::countPeakBytes(func, symbols);
+  report.recompute = readChoices(func);
   if (times)
     compareMemory(func, times->getCluster(), report);
   // A program that was not partitioned here does not know what the whole would cost.

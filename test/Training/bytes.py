@@ -8,6 +8,7 @@ With W = (p - 1) / p for p ranks and Psi bytes of weights, a rank sends
 
     data parallel, ZeRO-1, ZeRO-2    2 W Psi, and 2 W 4 for the loss        (Rajbhandari et al. 2020)
     ZeRO-3, weights gathered once    2 W Psi, and 2 W 4
+    ZeRO-3, gathered twice           3 W Psi, and 2 W 4; the backward reads neither biases nor the first weight
     tensor parallel                  L all_reduces of activations forward and L - 1 backward: nobody asks for the input's gradient
     a length to clip by              as data parallel; 2 W 4 more where gradients are sharded
 
@@ -60,12 +61,15 @@ def expect(form, layers, ranks, psi):
         # Of the biases only what the ranks hold is theirs.
         return (2 * layers - 1) * 2 * share * 4 * count_tokens(form) * WIDTH, psi / ranks
     sent = 2 * share * psi + 2 * share * 4 * (1 + (form in ("zero2 clipped",)))
-    return sent, psi / ranks if form == "zero3" else psi
+    if form == "zero3 twice":
+        sent += share * (psi - 4 * (layers * INNER + WIDTH * INNER))
+    return sent, psi / ranks if form.startswith("zero3") else psi
 
 
 FORMS = {
     "data": lambda layers, ranks: data(layers, ranks), "data clipped": lambda layers, ranks: data(layers, ranks, clip="1.0"),
     **{f"zero{stage}": (lambda layers, ranks, stage=stage: data(layers, ranks, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}")) for stage in (1, 2, 3)},
+    "zero3 twice": lambda layers, ranks: data(layers, ranks, zero="{axis: data, stage: 3, gather: twice, min_bytes: 0}"),
     "zero2 clipped": lambda layers, ranks: data(layers, ranks, zero="{axis: data, stage: 2, min_bytes: 0}", clip="1.0"),
     "tensor": tensor,
 }

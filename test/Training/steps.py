@@ -183,9 +183,10 @@ def gradients(total, weights, trained):
 
 
 class Case:
-    def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", also=""):
+    def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", also="", recompute=""):
         self.model, self.loss, self.optimizer, self.rate, self.decay = model(), loss, optimizer, rate, decay
         self.mesh, self.rules, self.groups, self.clip, self.zero, self.also = mesh, rules, groups, clip, zero, also
+        self.recompute = recompute
         self.frozen = set(frozen) | self.model.get("frozen", set())
         self.freeze = frozen
 
@@ -193,6 +194,7 @@ class Case:
         words = [f"loss: {LOSSES[self.loss][0]}", f"optimizer: {{{OPTIMIZERS[self.optimizer][0]}, decay: {self.decay}}}", f"rate: {RATES[self.rate][0]}"]
         words += [f"freeze: [{', '.join(self.freeze)}]"] * bool(self.freeze) + [f"groups: {self.groups}"] * bool(self.groups)
         words += [f"clip: {self.clip}"] * (self.clip is not None) + [f"zero: {self.zero}"] * bool(self.zero)
+        words += [f"recompute: {self.recompute}"] * bool(self.recompute)
         lines = ["train:", *("  " + word for word in words)]
         if self.mesh:
             lines += [f"mesh: {{{self.mesh}}}", "shard:", *(f"  - {{tensor: {name}, dims: {dims}}}" for name, dims in self.rules)]
@@ -278,6 +280,10 @@ KEYS = {
     "vocabulary parallel": dict(model=tied, loss="next", optimizer="adam", mesh="model: 2", rules=[("table", "[model, _]")]),
     "classes over ranks": dict(model=classifier, loss="smoothed", optimizer="adam", mesh="model: 2", rules=[("v", "[_, model]")]),
     **{f"ZeRO-{stage}": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}") for stage in (1, 2, 3)},
+    **{f"{policy} again{' on two ranks' * bool(mesh)}": dict(model=regression, loss="mse", optimizer="adamw", mesh=mesh, rules=DATA * bool(mesh), recompute=policy)
+       for policy in ("cheap", "blocks") for mesh in ("", "data: 2")},
+    "ZeRO-3, gathered twice": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero="{axis: data, stage: 3, gather: twice, min_bytes: 0}"),
+    "a convolution, blocks again": dict(model=image, loss="classes", optimizer="adam", recompute="blocks"), "a tied table, blocks again": dict(model=tied, loss="next", optimizer="adam", recompute="blocks"),
     "ZeRO-1 and tensor parallel": dict(model=regression, loss="mse", optimizer="lamb", decay=0.1, mesh="data: 2, model: 2", rules=[*DATA, ("w", "[_, model]"), ("v", "[model, _]")],
                                        zero="{axis: data, stage: 1, min_bytes: 0}"),
     "a convolution, data parallel, ZeRO-3": dict(model=image, loss="classes", optimizer="adam", mesh="data: 2", rules=[("x", "[data, _, _, _]")], zero="{axis: data, stage: 3, min_bytes: 0}"),
