@@ -33,7 +33,7 @@ EDITS = [
     Edit("missing-again", "lib/Dialect/Exec/Transforms/Recompute.cpp", "read = AgainOp::create(builder, value.getLoc(), value);", "read = value;",
          "what is made again may be in a kernel of the forward", ["lit:recompute"]),
     Edit("a-byte-too-many", "lib/Dialect/Exec/Transforms/Recompute.cpp", "bytes <= wish.limit", "bytes <= wish.limit + 1", "a limit is passed by a byte", ["training-memory"]),
-    Edit("updates-before-readers", "lib/Dialect/Exec/Transforms/AdvanceUpdates.cpp", "key = std::max(key, keys.lookup(reader));", ";",
+    Edit("updates-before-readers", "lib/Dialect/Exec/Transforms/AdvanceUpdates.cpp", "key = std::max(key, getEnd(reader, op));", ";",
          "a weight is replaced while others read it", ["lit:advance-updates"]),
     Edit("reductions-are-waited-for", "lib/Dialect/Exec/Transforms/AdvanceUpdates.cpp", "if (isLate(operand))", "if (false)",
          "an update waits for its reduction at once", ["lit:advance-updates"]),

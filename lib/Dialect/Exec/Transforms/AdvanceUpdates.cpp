@@ -10,7 +10,7 @@
 // All other ops stay in their order, and so do updates among themselves where nothing keeps them apart.
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -23,22 +23,25 @@ namespace cleave::exec {
 
 using namespace mlir;
 using namespace cleave;
+using namespace cleave::exec;
 
 namespace {
 class UpdateAdvancer {
 public:
   UpdateAdvancer(func::FuncOp func, ArrayRef<spmd::StatePlace> states)
-      : block(func.getBody().front()), states(states) {}
+      : block(func.getBody().front()), states(states), clusters(block, FusionCosts(spmd::ClusterDevice::hostCore())) {}
 
   void run();
 
 private:
   void findUpdates();
+  int64_t getEnd(Operation *reader, Operation *update);
   /// -1: it stays.
   int64_t getKey(Operation *op);
 
   Block &block;
   ArrayRef<spmd::StatePlace> states;
+  Clusters clusters;
   DenseSet<Operation *> updates;
   DenseMap<Operation *, int64_t> keys;
   /// Of an update that makes a whole next value: the old one.
@@ -78,6 +81,18 @@ void UpdateAdvancer::findUpdates() {
       replaced[maker].push_back(block.getArgument(state.argument));
 }
 
+/// Where the kernel of a reader stands: a kernel reads what it reads where its last op is.
+int64_t UpdateAdvancer::getEnd(Operation *reader, Operation *update) {
+  int64_t end = keys.lookup(reader);
+  const Cluster *cluster = clusters.getCluster(reader);
+  if (!cluster || cluster == clusters.getCluster(update))
+    return end;
+  for (Operation *op : cluster->ops)
+    if (!updates.contains(op))
+      end = std::max(end, keys.lookup(op));
+  return end;
+}
+
 int64_t UpdateAdvancer::getKey(Operation *op) {
   int64_t key = 0;
   for (Value operand : op->getOperands()) {
@@ -89,7 +104,7 @@ int64_t UpdateAdvancer::getKey(Operation *op) {
   for (Value old : replaced.lookup(op))
     for (Operation *reader : old.getUsers())
       if (reader != op)
-        key = std::max(key, keys.lookup(reader));
+        key = std::max(key, getEnd(reader, op));
   return key < keys.lookup(op) ? key : -1;
 }
 

@@ -368,6 +368,14 @@ OwningOpRef<ModuleOp> Recompute::makeTrial(func::FuncOp func, const RecomputePro
   return trial;
 }
 
+/// Whether a choice is looked at closely: of a large program only what may be taken, since to plan one takes seconds.
+static bool isInReach(const RecomputeChoice &choice, const RecomputeProblem &problem, const RecomputeWish &wish,
+                      bool isTaken) {
+  constexpr size_t kLarge = 20000;
+  return problem.ops.size() <= kLarge ||
+         (!isTaken && (wish.limit == 0 || choice.costs.peakBytes / 3 * 2 <= wish.limit));
+}
+
 /// The fastest that fits; of those that take as long, the smallest.
 LogicalResult Recompute::choose(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times,
                                 const RecomputeProblem &problem) {
@@ -376,15 +384,21 @@ LogicalResult Recompute::choose(func::FuncOp func, const RecomputeWish &wish, co
   Builder builder(&getContext());
   SmallVector<Attribute> front;
   OwningOpRef<ModuleOp> taken;
-  int64_t least = INT64_MAX;
+  int64_t least = INT64_MAX, shown = INT64_MAX;
   for (const RecomputeChoice &choice : choices) {
-    OwningOpRef<ModuleOp> trial = makeTrial(func, problem, choice.repeated), judged(cast<ModuleOp>((*trial)->clone()));
-    int64_t bytes = (judge ? judge(*judged) : std::nullopt).value_or(choice.costs.peakBytes);
+    int64_t bytes = choice.costs.peakBytes;
+    OwningOpRef<ModuleOp> trial;
+    if (&choice == &choices.back() || isInReach(choice, problem, wish, !!taken)) {
+      trial = makeTrial(func, problem, choice.repeated);
+      OwningOpRef<ModuleOp> judged(cast<ModuleOp>((*trial)->clone()));
+      bytes = (judge ? judge(*judged) : std::nullopt).value_or(bytes);
+      least = std::min(least, bytes);
+    }
     // What is planned may take more than lifetimes say: then another one is better in both.
-    if (bytes >= least)
+    if (bytes >= shown)
       continue;
-    least = bytes;
-    bool fits = !taken && (wish.limit == 0 || bytes <= wish.limit);
+    shown = bytes;
+    bool fits = !taken && trial && (wish.limit == 0 || bytes <= wish.limit);
     if (fits)
       taken = std::move(trial);
     SmallVector<NamedAttribute> row = {builder.getNamedAttr("ns", builder.getF64FloatAttr(ns + choice.costs.ns)),

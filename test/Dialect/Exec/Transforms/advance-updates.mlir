@@ -20,18 +20,20 @@ func.func @behind_its_gradient(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %w: ten
 
 // -----
 
-// Who reads the old value comes first: else the next one could not be made in its place.
+// Who reads the old value comes first, with all of its kernel: else the next one could not be made in its place.
 // CHECK-LABEL: @behind_other_readers
 // CHECK: %[[G:.*]] = nn.einsum %arg0, %arg0
 // CHECK-NEXT: %[[D:.*]] = nn.einsum %[[G]], %arg1
+// CHECK-NEXT: %[[E:.*]] = nn.exp %[[D]]
 // CHECK-NEXT: nn.sub %arg1, %[[G]]
-// CHECK-NEXT: nn.exp %[[D]]
+// CHECK-NEXT: nn.einsum %[[E]]
 func.func @behind_other_readers(%x: tensor<4x4xf32>, %w: tensor<4x4xf32> {nn.name = "w"}) -> (tensor<4x4xf32> {spmd.state = "w"}, tensor<4x4xf32>) {
   %g = nn.einsum %x, %x "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %d = nn.einsum %g, %w "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %e = nn.exp %d : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %f = nn.einsum %e, %x "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %n = nn.sub %w, %g : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  return %n, %e : tensor<4x4xf32>, tensor<4x4xf32>
+  return %n, %f : tensor<4x4xf32>, tensor<4x4xf32>
 }
 
 // -----
