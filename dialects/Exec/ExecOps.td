@@ -185,4 +185,22 @@ def Exec_AppendOp : Exec_Op<"append", [Pure]> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Values that are made again
+//===----------------------------------------------------------------------===//
+
+def Exec_AgainOp : Exec_Op<"again", [Pure, SameOperandsAndResultType]> {
+  let summary = "a value, read where another one is made of it again";
+  let description = [{
+    The operand itself. Nothing looks through it before memory is planned: what is made of it is not equal to what was made of the
+    operand, and is in no kernel with that. In memory it is an alias. Two of one operand are equal, so that what is made again is made again once
+    (`exec-recompute`).
+
+    Example: `%y = exec.again %x : tensor<8x4xf32>`
+  }];
+  let arguments = (ins Nn_Tensor:$input);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
 #endif // CLEAVE_EXEC_OPS

@@ -43,6 +43,8 @@ def FormRings : Exec_Pass<"exec-form-rings"> {
   let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
 }
 
+include "ExecStepPasses.td"
+
 def FlattenLoops : Exec_Pass<"exec-flatten-loops"> {
   let summary = "moves bodies of loops into the function's list of ops";
   let description = [{

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Pipelines/Phases.h"
 
-#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Cost/Memory.h"
+#include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
@@ -102,9 +103,39 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
   addGate(manager, Phase::Partitioned);
 }
 
+/// Bytes of all buffers, once memory is planned; of what has not been told, since it is a trial.
+static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions &options) {
+  ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+  setPhase(module, Phase::Optimized);
+  PassManager manager(module.getContext());
+  manager.enableVerifier(false);
+  ShardState state;
+  for (const PipelinePhase &phase : getLowerPhases())
+    if (phase.phase <= Phase::Planned)
+      phase.addPasses(manager, options, state);
+  if (failed(manager.run(module)))
+    return std::nullopt;
+  int64_t bytes = 0;
+  for (auto func : module.getOps<func::FuncOp>())
+    bytes = std::max(bytes, cost::countPeakBytes(func));
+  return bytes;
+}
+
+/// What of a step is kept, and what is made again. Ranks of a pipeline are not planned before there are stages: there lifetimes tell.
+static void addRecompute(OpPassManager &manager, const ShardOptions &options, const ShardState &state) {
+  manager.addPass(exec::createAdvanceUpdates());
+  spmd::PlanMemory memory = state.training->train->memory;
+  if (!memory.limit && options.cluster)
+    memory.limit = options.cluster->device.memoryBytes;
+  exec::MemoryJudge judge;
+  if (!state.pipeline && !state.isPipelined)
+    judge = [options](ModuleOp module) { return measureMemory(module, options); };
+  manager.addPass(exec::createRecompute(memory, std::move(judge)));
+}
+
 /// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what
 /// travels faster than a collective begins does not begin alone.
-static void addOptimized(OpPassManager &manager, const ShardOptions &options, ShardState &) {
+static void addOptimized(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   exec::FormRingsOptions rings;
   rings.attention = options.attention;
   rings.byTime = options.getCosts().isTime();
@@ -118,6 +149,8 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
     bundling.memoryShare = costs.perMemoryByte / begin;
     manager.addPass(spmd::createBundleCollectives(bundling));
   }
+  if (state.training)
+    addRecompute(manager, options, state);
   addGate(manager, Phase::Optimized);
 }
 

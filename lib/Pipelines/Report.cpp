@@ -5,6 +5,7 @@
 // (its location), what forced a replication, and the flops of the whole (attributes of the function).
 //
 //===----------------------------------------------------------------------===//
+#include "ChoicesReport.h"
 #include "MachineReport.h"
 #include "PipelineReport.h"
 #include "SentReport.h"
@@ -303,6 +304,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   readReplications(func, report);
   report.peakBytesPerRank = cost::countPeakBytes(func, symbols);
   describeStep(func, symbols, report);
+  report.recompute = readChoices(func);
   if (times)
     compareMemory(func, times->getCluster(), report);
   // A program that was not partitioned here does not know what the whole would cost.

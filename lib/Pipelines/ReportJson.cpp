@@ -4,6 +4,7 @@
 // docs/report.md: they are added to, and never changed.
 //
 //===----------------------------------------------------------------------===//
+#include "ChoicesReport.h"
 #include "MachineReport.h"
 
 using namespace llvm;
@@ -177,6 +178,7 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
         }
       });
     writeMachine(json, report);
+    writeChoices(json, report.recompute);
     if (report.program)
       json.attributeObject("program", [&] { write(json, *report.program); });
     if (!report.libraries.empty())

@@ -4,6 +4,7 @@
 // 1000, with a unit.
 //
 //===----------------------------------------------------------------------===//
+#include "ChoicesReport.h"
 #include "MachineReport.h"
 #include "PipelineReport.h"
 
@@ -120,6 +121,7 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   if (report.time && report.time->ranks)
     os << "time of a call:       " << formatTime(report.time->getCallNs()) << ", "
        << formatTime(report.time->getSpanNs()) << " where calls follow each other\n";
+  printChoices(os, report.recompute);
   if (report.placement)
     printPlacement(os, *report.placement);
   if (report.program)

@@ -31,6 +31,7 @@ private:
   LogicalResult readRate(yaml::Node *node);
   LogicalResult readGroup(yaml::Node *node);
   LogicalResult readZero(yaml::Node *node);
+  LogicalResult readRecompute(StringRef key, yaml::Node *node);
   LogicalResult readLora(yaml::Node *node);
   LogicalResult readPrecision(yaml::Node *node);
   LogicalResult readDropout(yaml::Node *node);
@@ -255,6 +256,8 @@ LogicalResult TrainReader::readZero(yaml::Node *node) {
     yaml::Node *value = entry.getValue();
     if (key == "axis")
       return zero.place = reader.placeOf(value), reader.readText(value, zero.axis);
+    if (key == "gather")
+      return readKind(value, kGatherWords, train.memory.gather.emplace());
     if (key == "min_bytes")
       return reader.readInteger(value, zero.minBytes, 0, INT64_MAX);
     if (failed(reader.readInteger(value, zero.stage, INT32_MIN, INT32_MAX)))
@@ -264,12 +267,24 @@ LogicalResult TrainReader::readZero(yaml::Node *node) {
                : reader.fail(value, "'zero' has the stages 1, 2 and 3, got " + Twine(zero.stage));
   };
   if (failed(reader.readMapping(node, "an axis and a stage, such as {axis: data, stage: 1}",
-                                {"axis", "stage", "min_bytes"}, readEntry)))
+                                {"axis", "stage", "gather", "min_bytes"}, readEntry)))
     return failure();
+  if (train.memory.gather && zero.stage != 3)
+    return reader.fail(node, "'gather' is about sharded parameters: stage 3");
   if (zero.axis.empty())
     return reader.fail(node, "'zero' needs an 'axis'");
   train.zero.push_back(std::move(zero));
   return success();
+}
+
+LogicalResult TrainReader::readRecompute(StringRef key, yaml::Node *node) {
+  PlanMemory &memory = train.memory;
+  if (key == "keep")
+    return readPatterns(node, memory.keep);
+  if (key == "again")
+    return readPatterns(node, memory.again);
+  memory.place = reader.placeOf(node);
+  return key == "recompute" ? readKind(node, kRecomputeWords, memory.policy) : reader.readBytes(node, memory.limit);
 }
 
 LogicalResult TrainReader::readLora(yaml::Node *node) {
@@ -337,6 +352,8 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
     return readOptimizer(value);
   if (key == "rate")
     return readRate(value);
+  if (key == "recompute" || key == "memory_limit" || key == "keep" || key == "again")
+    return readRecompute(key, value);
   if (key == "freeze")
     return readPatterns(value, train.freeze);
   if (key == "only")
@@ -367,11 +384,11 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
 LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, PlanTrain &train) {
   train.place = reader.placeOf(node);
   TrainReader section(reader, train);
-  if (failed(
-          reader.readMapping(node, "a loss and an optimizer",
-                             {"loss", "optimizer", "rate", "freeze", "only", "groups", "precision", "dropout",
-                              "batch_norm", "seed", "clip", "zero", "lora", "microbatches", "accumulate"},
-                             [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
+  if (failed(reader.readMapping(
+          node, "a loss and an optimizer",
+          {"loss", "optimizer", "rate", "freeze", "only", "groups", "precision", "dropout", "batch_norm", "seed",
+           "clip", "zero", "lora", "microbatches", "accumulate", "recompute", "memory_limit", "keep", "again"},
+          [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
   if (train.losses.empty())
     return reader.fail(node, "'train' needs a loss: 'loss: {kind: cross_entropy, of: OUTPUT}', or 'loss: {output: "
@@ -379,6 +396,8 @@ LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, Plan
   if (!train.optimizer.place.line)
     return reader.fail(node, Twine("'train' needs an optimizer: ") + join(ArrayRef(kOptimizerWords).drop_back(), ", ") +
                                  " or " + std::end(kOptimizerWords)[-1]);
+  if (train.memory.limit && train.memory.policy != PlanMemory::Policy::Auto)
+    return reader.fail(node, "'memory_limit' is what 'recompute: auto' decides by");
   if (!train.freeze.empty() && !train.only.empty())
     return reader.fail(node, "'freeze' and 'only' say both what is trained");
   if (train.accumulate == PlanAccumulate::Split && train.zero.empty())

@@ -164,5 +164,6 @@ void cleave::reference::registerExec(KernelTable &table) {
   });
   table.add<exec::UnpackOp>(unpack);
   table.add<exec::AppendOp>(append);
+  table.add<exec::AgainOp>([](exec::AgainOp, Operands in) { return in[0]; });
   table.addMany<exec::PartialAttentionOp>(attendToParts);
 }

@@ -100,7 +100,8 @@ Buffer Planner::findHighest(int64_t bytes) const {
 MemoryPlan cleave::planMemory(llvm::ArrayRef<LiveInterval> buffers, int64_t alignment) {
   assert(llvm::isPowerOf2_64(alignment) && "not an alignment");
   assert(fits(buffers, alignment) && "the sum of all bytes overflows");
-  constexpr int kAttempts = 16;
+  // Buffers of thousands of layers are all there at once, and each is held against all others.
+  const int attempts = buffers.size() > 5000 ? 2 : 16;
   Liveness liveness;
   for (const LiveInterval &buffer : buffers)
     liveness.use(liveness.define(buffer.first, llvm::alignTo(buffer.bytes, alignment)), buffer.last);
@@ -114,7 +115,7 @@ MemoryPlan cleave::planMemory(llvm::ArrayRef<LiveInterval> buffers, int64_t alig
   MemoryPlan plan;
   plan.bound = liveness.getPeakBytes();
   Planner planner(padded);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < attempts; ++attempt) {
     int64_t bytes = planner.place(order);
     if (attempt == 0 || bytes < plan.bytes) {
       plan.bytes = bytes;

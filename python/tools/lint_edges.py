@@ -42,7 +42,7 @@ EDGES = {
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Support Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Dialect/Nn/Patterns Dialect/Nn/Training",
     "Dialect/Spmd/Transforms": "Sharding Transforms Dialect/Spmd/IR Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Spmd/Resharding",
-    "Dialect/Exec/Transforms": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen/Device/Regions.h "
+    "Dialect/Exec/Transforms": "Plan Solver Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen/Device/Regions.h "
                                "Codegen/Library/Libraries.h Dialect/Exec/Kernels Dialect/Exec/Memory Dialect/Exec/Rings Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Microbatches Dialect/Pipe/Stages "
                                "Dialect/Nn/Transforms Dialect/Spmd/Annotations",

@@ -8,6 +8,7 @@ With W = (p - 1) / p for p ranks and Psi bytes of weights, a rank sends
 
     data parallel, ZeRO-1, ZeRO-2    2 W Psi, and 2 W 4 for the loss        (Rajbhandari et al. 2020)
     ZeRO-3, weights gathered once    2 W Psi, and 2 W 4
+    ZeRO-3, gathered twice           3 W Psi, and 2 W 4; the backward reads neither biases nor the first weight
     tensor parallel                  L all_reduces of activations forward and L - 1 backward: nobody asks for the input's gradient
     a length to clip by              as data parallel; 2 W 4 more where gradients are sharded
     hybrid sharding                  weights over S ranks, the batch over S R: 2 (S-1)/S Psi, and 2 (R-1)/R Psi/S, and 2 W 4 over all
@@ -91,6 +92,8 @@ def expect(form, layers, ranks, psi):
     size, wire = (2, 4 if "wire" in form else 2) if "bf16" in form else (4, 4)
     # Each weight of a rank is gathered in its own floats, and its gradient is scattered as the wire has it.
     sent = share * psi * (2 * wire if form.startswith("data") else size + wire) / 4 + loss * (1 + (form == "zero2, clipped"))
+    if form == "zero3, twice":
+        sent += share * (psi - 4 * (layers * INNER + WIDTH * INNER))
     if "norms" in form:
         sent += layers * 2 * 2 * share * 4 * INNER
     return sent, psi * size / 4 / (ranks if form.startswith("zero3") else 1)
@@ -102,6 +105,7 @@ FORMS = {
     "data": data, "data, clipped": lambda *size: data(*size, clip="1.0"), "data, microbatches": lambda *size: data(*size, microbatches=MICROBATCHES),
     **{f"zero{stage}": lambda *size, stage=stage: data(*size, zero=stage) for stage in (1, 2, 3)},
     **{f"zero{stage}, microbatches": lambda *size, stage=stage: data(*size, zero=stage, microbatches=MICROBATCHES) for stage in (1, 2, 3)},
+    "zero3, twice": lambda *size: data(*size, zero="3, gather: twice"),
     "zero2, clipped": lambda *size: data(*size, zero=2, clip="1.0"),
     **{f"zero{stage} bf16": lambda *size, stage=stage: data(*size, zero=stage, precision=BF16) for stage in (1, 3)},
     "data bf16": lambda *size: data(*size, precision=BF16), "data bf16, wire": lambda *size: data(*size, precision=WIRE),

@@ -79,6 +79,15 @@ struct MemoryReport {
   std::string excess;
 };
 
+/// Of what a step makes again instead of keeping it, one choice.
+struct RecomputeReport {
+  /// Of a step, of what of it is made again, and what no choice that keeps as little could save of that; as predicted.
+  double ns = 0, againNs = 0, leastNs = 0;
+  /// Of a rank at its peak, and what of it is kept from the forward.
+  int64_t bytes = 0, keptBytes = 0;
+  bool isTaken = false;
+};
+
 /// Which links axes have, where the plan left that to the machine.
 struct DeviceAssignmentReport {
   std::vector<std::string> axes; ///< `model over nvlink`
@@ -163,6 +172,8 @@ struct Report {
   std::optional<TimeReport> time;
   /// Where the cluster says.
   std::optional<MemoryReport> memory;
+  /// By time, each with less memory than the one before; where the plan leaves it to that.
+  std::vector<RecomputeReport> recompute;
   /// Where one was chosen; the caller fills it in.
   std::optional<DeviceAssignmentReport> placement;
   /// Where one was made; the caller fills it in.

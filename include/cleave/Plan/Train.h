@@ -96,6 +96,22 @@ enum class PlanAccumulate {
 /// The values of `accumulate`, by number.
 inline constexpr const char *kAccumulateWords[] = {"auto", "partial", "split"};
 
+/// What of the forward is computed again behind the loss, instead of being kept until then.
+struct PlanMemory {
+  enum class Policy { None, Cheap, Blocks, Auto };
+  Policy policy = Policy::None;
+  /// Bytes that a rank may take; 0: those of its device, where they are known.
+  int64_t limit = 0;
+  /// Tensors that are kept, or computed again, whatever the policy says.
+  std::vector<PlanPattern> keep, again;
+  /// Sharded parameters are gathered once, and kept, or again; nothing: as the policy says.
+  enum class Gather { Once, Twice };
+  std::optional<Gather> gather;
+  PlanPlace place;
+};
+inline constexpr const char *kRecomputeWords[] = {"none", "cheap", "blocks", "auto"};
+inline constexpr const char *kGatherWords[] = {"once", "twice"};
+
 /// Weights that stay as they are, beside which products of two thin ones are trained (LoRA, Hu et al. 2022).
 struct PlanLora {
   std::vector<PlanPattern> tensors;
@@ -143,6 +159,7 @@ struct PlanTrain {
   std::vector<PlanLoss> losses;
   PlanOptimizer optimizer;
   PlanRate rate;
+  PlanMemory memory;
   /// Parameters that are not trained; or, where there are some, those alone that are.
   std::vector<PlanPattern> freeze, only;
   std::vector<PlanGroup> groups;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "Writers.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -51,6 +52,8 @@ static std::string writeRotate(nn::RotateOp op, GraphBuilder &out) {
 }
 
 void cleave::onnx::registerMovement(WriterTable &table) {
+  table.add<exec::AgainOp>(
+      [](exec::AgainOp op, GraphBuilder &out) { return out.node("Identity", {out(op.getInput())}, op.getType()); });
   table.add<nn::ReshapeOp>([](nn::ReshapeOp op, GraphBuilder &out) {
     return out.reshape(out(op.getInput()), getResultType(op).getShape());
   });

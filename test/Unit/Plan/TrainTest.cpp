@@ -104,6 +104,14 @@ TEST(Train, NamesThePlaceOfEveryError) {
   expect(withLoss("rate: fast"), "57", "expected a number of at least 0, got 'fast'");
   expect(withLoss("clip: -1"), "57", "expected a number of at least 0, got '-1'");
   expect(withLoss("zero: {axis: data, stage: 4}"), "77", "'zero' has the stages 1, 2 and 3, got 4");
+  expect(withLoss("zero: {axis: data, stage: 3, gather: thrice}"), "88",
+         "expected once or twice, got 'thrice'; did you mean 'twice'?");
+  expect(withLoss("zero: {axis: data, stage: 1, gather: twice}"), "57",
+         "'gather' is about sharded parameters: stage 3");
+  expect(withLoss("recompute: block"), "62",
+         "expected none, cheap, blocks or auto, got 'block'; did you mean 'blocks'?");
+  expect(withLoss("recompute: auto, memory_limit: much"), "82", "expected bytes, such as 40GB or 512MiB, got 'much'");
+  expect(withLoss("memory_limit: 4GB"), "8", "'memory_limit' is what 'recompute: auto' decides by");
   expect(withLoss("zero: {axis: dat, stage: 1}"), "64",
          "'zero' is over \"dat\", which is not an axis of the mesh; did you mean 'data'?");
   expect(withLoss("zero: [{axis: data}, {axis: data}]"), "79", "'zero' is over \"data\" twice");
@@ -137,4 +145,21 @@ TEST(Train, RulesOfWhatAStepAddsAreApart) {
   EXPECT_EQ(ofModel.rules[1].pattern, "f(w)");
   ASSERT_EQ(ofStep.rules.size(), 2u);
   EXPECT_EQ(ofStep.rules[1].pattern, "labels");
+}
+
+TEST(Train, ReadsWhatIsComputedAgain) {
+  PlanMemory none = Parsed(kLoss).read.memory;
+  EXPECT_EQ(none.policy, PlanMemory::Policy::None);
+  EXPECT_FALSE(none.gather);
+  Parsed parsed(
+      withLoss("recompute: auto, memory_limit: 40GB, keep: [\"*.attn*\", x], again: \"*gelu*\", zero: {axis: data, "
+               "stage: 3, gather: twice}"));
+  ASSERT_EQ(parsed.error, "");
+  const PlanMemory &memory = parsed.read.memory;
+  EXPECT_EQ(memory.policy, PlanMemory::Policy::Auto);
+  EXPECT_EQ(memory.limit, 40000000000);
+  ASSERT_EQ(memory.keep.size(), 2u);
+  EXPECT_EQ(memory.keep[1].text, "x");
+  EXPECT_EQ(memory.again[0].text, "*gelu*");
+  EXPECT_EQ(memory.gather, PlanMemory::Gather::Twice);
 }

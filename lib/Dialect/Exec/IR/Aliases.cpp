@@ -3,6 +3,7 @@
 // What such an op gives is known without running anything: an offset in its operand.
 //
 //   reshape, and whatever else keeps the order of elements     0
+//   what is read to be made again                              0
 //   a slice of one range: of one dim, whole behind it          start, in elements
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +26,7 @@ std::optional<int64_t> cleave::exec::getAliasOffset(Operation *op) {
     return nn::getRangeStart(slice);
   auto transpose = dyn_cast<nn::TransposeOp>(op);
   auto broadcast = dyn_cast<nn::BroadcastOp>(op);
-  bool isSame = isa<nn::ReshapeOp>(op) || (transpose && keepsOrder(transpose)) ||
+  bool isSame = isa<nn::ReshapeOp, AgainOp>(op) || (transpose && keepsOrder(transpose)) ||
                 (broadcast &&
                  broadcast.getInput().getType().getNumElements() == broadcast.getResult().getType().getNumElements());
   return isSame ? std::optional<int64_t>(0) : std::nullopt;

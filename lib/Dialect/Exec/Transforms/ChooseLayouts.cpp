@@ -6,6 +6,7 @@
 //   windowed   conv, pool, batch norm                   transposed ─▶ op as it was ─▶ transposed
 //   plain      elementwise, concat, slice, resize ..    the op on dims in the other order
 //   spmd.window                                         as plain; in front of a convolution from there on
+//   exec.again                                          of what its operand is
 //   any other                                           reads the value itself: transposed, where that is gone
 //
 // So which values have channels last is decided once: those that convolutions make, and what is made of them.
@@ -65,6 +66,7 @@ private:
   Value convertWindowed(Operation *op);
   Value convertPlain(Operation *op);
   bool convertWindow(spmd::WindowOp op);
+  bool convertAgain(AgainOp op);
   /// `value` with channels last, beside operands of `rank` dims.
   Value getLast(Value value, int64_t rank);
   /// `value` itself.
@@ -238,7 +240,20 @@ bool LayoutChooser::convertWindow(spmd::WindowOp op) {
   return true;
 }
 
+/// What is made again goes on with what is there.
+bool LayoutChooser::convertAgain(AgainOp op) {
+  Value moved = last.lookup(op.getInput());
+  if (!moved)
+    return false;
+  OpBuilder builder(op);
+  last[op.getResult()] = AgainOp::create(builder, op.getLoc(), moved);
+  first[op.getResult()] = Value();
+  return true;
+}
+
 bool LayoutChooser::convert(Operation *op) {
+  if (auto again = dyn_cast<AgainOp>(op))
+    return convertAgain(again);
   if (auto window = dyn_cast<spmd::WindowOp>(op))
     return convertWindow(window);
   if (op->getNumResults() != 1 || op->getNumOperands() == 0 || !isa<nn::FormOpInterface>(op))

@@ -164,7 +164,8 @@ private:
 
   /// K1, O1
   bool mayStand(Operation &op) const {
-    if (isMark(&op) || isa<func::ReturnOp, AppendOp, spmd::CollectiveOpInterface, pipe::SendOp, pipe::RecvOp>(op))
+    if (isMark(&op) ||
+        isa<func::ReturnOp, AgainOp, AppendOp, spmd::CollectiveOpInterface, pipe::SendOp, pipe::RecvOp>(op))
       return true;
     if (isOutlined() ? isa<LaunchOp>(op) : isa<FusedOp>(op))
       return true;

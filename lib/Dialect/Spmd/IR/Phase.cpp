@@ -78,7 +78,8 @@ static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
       llvm::for_each(op.getResultTypes(), [&](Type type) { lookAt(type, signs); });
       signs.hasReshard |= isa<ReshardOp>(op);
       signs.isPartitioned |= hasMesh && isa<CollectiveOpInterface>(op);
-      signs.isClustered |= op.getName().getDialectNamespace() == "exec";
+      // What is made again is so before there are kernels.
+      signs.isClustered |= op.getName().getDialectNamespace() == "exec" && op.getName().getStringRef() != "exec.again";
       signs.isOutlined |= op.getName().getStringRef() == "exec.launch";
       signs.isPlanned |= op.getName().getStringRef() == "exec.view";
       signs.isOrdered |= op.getName().getStringRef() == "exec.record";

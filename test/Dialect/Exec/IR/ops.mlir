@@ -77,3 +77,10 @@ func.func @layouts(%w: tensor<64x40xf32>, %f: tensor<8x4x3x3xf32>) -> tensor<64x
   }
   return %2 : tensor<64x40xf32>
 }
+
+// CHECK-LABEL: @made_again
+func.func @made_again(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // CHECK: exec.again %arg0 : tensor<8x4xf32>
+  %0 = exec.again %x : tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}

@@ -1,0 +1,72 @@
+//===- ExecStepPasses.td - what steps of training keep, and for how long -*- tablegen -*-===//
+//
+// Passes on the program of one device, before there are kernels. ExecPasses.td includes them, where `Exec_Pass` is.
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_EXEC_STEP_PASSES
+#define CLEAVE_EXEC_STEP_PASSES
+
+def AdvanceUpdates : Exec_Pass<"exec-advance-updates"> {
+  let summary = "the next value of a state stands where its gradient is there";
+  let description = [{
+    A step of training ends with the updates of all its weights: as many gradients, or all that gradients are made of, would live until then.
+    Of the elementwise ops that lead to nothing but the next values of states, each moves up to behind what it reads, and to behind the last
+    reader of the state that is replaced, so that this can be done in place. What reads a collective stays: others begin meanwhile.
+
+    ```mlir
+    %g1 = nn.einsum %x1, %d1 ..            // before
+    %g0 = nn.einsum %x0, %d0 ..
+    %n0 = nn.sub %w0, %g0 ..
+    %n1 = nn.sub %w1, %g1 ..
+
+    %g1 = nn.einsum %x1, %d1 ..            // after
+    %n1 = nn.sub %w1, %g1 ..
+    %g0 = nn.einsum %x0, %d0 ..
+    %n0 = nn.sub %w0, %g0 ..
+    ```
+  }];
+}
+
+def Recompute : Exec_Pass<"exec-recompute"> {
+  let summary = "makes values again behind the loss, instead of keeping them";
+  let description = [{
+    Of a step of training, a function with a result `loss` and states. All up to the loss is its forward, and what reads a value of that
+    later keeps it, in memory, until then. Ops that are made again are cloned in front of their first reader behind the loss. What the clones
+    read, and what is kept, is read through `exec.again`.
+
+    Which values are kept, and which made again, is a minimum cut (Solver/Recompute.h). The policies:
+
+    | policy | made again |
+    |---|---|
+    | `none` | nothing; with `gather=twice` parameters that were gathered |
+    | `cheap` | elementwise ops, movement, norms, softmax and the products that it is of, if they take less memory so |
+    | `blocks` | all but values between blocks; of blocks those that take least memory |
+    | `auto` | what takes least time within `limit` bytes of a rank, of all that cuts give |
+
+    Collectives are not done again, but by `auto`, at their price; with `gather=twice` each gathers its parameters again, with
+    `gather=once` none does. `keep` and `again` are patterns of tensors, which no policy overrides. With `auto` the function gets the
+    attribute `nn.front`: time and memory of each choice that is not worse than another one.
+
+    ```mlir
+    %h = nn.exp %x ..                                // before
+    %y = nn.einsum %h, %w ..
+    ..                                               // the loss
+    %g = nn.einsum %h, %d ..
+
+    %h = nn.exp %x ..                                // after, with policy=cheap
+    %y = nn.einsum %h, %w ..
+    ..
+    %a = exec.again %x
+    %h1 = nn.exp %a ..
+    %g = nn.einsum %h1, %d ..
+    ```
+  }];
+  let options = [Option<"policy", "policy", "std::string", "\"none\"", "none, cheap, blocks or auto">,
+                 Option<"limit", "limit", "int64_t", "0", "bytes that a rank may take, for auto; 0: any">,
+                 Option<"gather", "gather", "std::string", "\"\"", "how often parameters are gathered: once or twice">,
+                 ListOption<"keep", "keep", "std::string", "patterns of tensors that are kept">,
+                 ListOption<"again", "again", "std::string", "patterns of tensors that are made again">];
+  let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
+}
+
+#endif // CLEAVE_EXEC_STEP_PASSES
