@@ -169,8 +169,21 @@ void Compilation::useOneDevice() {
   (*state->module)->setAttr(spmd::SpmdDialect::kMeshAttr, spmd::MeshAttr::get(context, {"device"}, {1}, {}));
 }
 
+/// What a plan has asked of values: a step of training has it already, of states that the model does not have.
+static void forgetAnnotations(ModuleOp module) {
+  StringRef name = spmd::SpmdDialect::kAnnotationAttr;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    for (unsigned index = 0; index < func.getNumArguments(); ++index)
+      func.removeArgAttr(index, name);
+    for (unsigned index = 0; index < func.getNumResults(); ++index)
+      func.removeResultAttr(index, StringAttr::get(module.getContext(), name));
+    func.walk([](spmd::PinOp pin) { pin.removeAnnotationAttr(); });
+  }
+}
+
 void Compilation::restartOnOneDevice(ModuleOp module) {
   assert(module->getContext() == state->context.get() && "a module of another context");
+  forgetAnnotations(module);
   state->module = OwningOpRef<ModuleOp>(module);
   state->plan = nullptr;
   state->handed = {};

@@ -66,14 +66,15 @@ TEST(LivenessTest, ThePeakIsThatOfSomeStep) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     Liveness liveness = makeRandom(random, random() % 30, 20, 1 + round % 20);
-    int64_t peak = 0;
+    int64_t peak = 0, first = 0;
     for (int64_t step = 0; step < 50; ++step) {
       int64_t bytes = 0;
       for (const LiveInterval &interval : liveness.getIntervals())
         bytes += interval.first <= step && step <= interval.last ? interval.bytes : 0;
+      first = bytes > peak ? step : first;
       peak = std::max(peak, bytes);
     }
-    EXPECT_EQ(liveness.getPeakBytes(), peak);
+    EXPECT_EQ(liveness.findPeak(), std::pair(first, peak));
   }
 }
 
