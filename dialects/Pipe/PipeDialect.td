@@ -55,7 +55,7 @@ def Pipe_Dialect : Dialect {
     /// Of the module.
     static constexpr ::llvm::StringLiteral kMeshAttr = "pipe.mesh";
     static constexpr ::llvm::StringLiteral kAxisAttr = "pipe.axis";
-    static constexpr ::llvm::StringLiteral kMicrobatchesAttr = "pipe.microbatches";
+    static constexpr ::llvm::StringLiteral kMicrobatchesAttr = ::cleave::spmd::kMicrobatchesAttr;
     static constexpr ::llvm::StringLiteral kBoundariesAttr = "pipe.boundaries";
     /// Of a function: the rank of the pipeline that runs it.
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";
@@ -65,7 +65,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kShardsAttr = "pipe.shards";
     static constexpr ::llvm::StringLiteral kPerShardAttr = "pipe.per_shard";
     /// Of an argument or result.
-    static constexpr ::llvm::StringLiteral kSplitAttr = "pipe.split";
+    static constexpr ::llvm::StringLiteral kSplitAttr = ::cleave::spmd::kSplitInTimeAttr;
     static constexpr ::llvm::StringLiteral kIndexAttr = "pipe.index";
   }];
 }

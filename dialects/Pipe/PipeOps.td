@@ -29,6 +29,9 @@ def Pipe_PieceAttr : AttrDef<Pipe_Dialect, "Piece"> {
 }
 def Pipe_Pieces : TypedArrayAttrBase<Pipe_PieceAttr, "how microbatches take or give values">;
 
+def Pipe_TakesPart : NativeOpTrait<"TakesPart"> { let cppNamespace = "::cleave::spmd"; }
+def Pipe_CombinesParts : NativeOpTrait<"CombinesParts"> { let cppNamespace = "::cleave::spmd"; }
+
 class Pipe_Op<string mnemonic, list<Trait> traits = []> : Op<Pipe_Dialect, mnemonic, traits>;
 
 // Ranks wait for each other there: none may be removed, or reordered with another one.
@@ -38,7 +41,7 @@ class Pipe_MessageOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRea
 // Microbatches
 //===----------------------------------------------------------------------===//
 
-def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
+def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, Pipe_CombinesParts, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
   let summary = "the values of all microbatches combined";
   let description = [{
     In the program of one microbatch, the result is the sum (product, maximum, minimum) of the operand over all
@@ -54,7 +57,7 @@ def Pipe_AccumulateOp : Pipe_Op<"accumulate", [Pure, DeclareOpInterfaceMethods<S
   let hasVerifier = 1;
 }
 
-def Pipe_PartOp : Pipe_Op<"part", [Pure, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
+def Pipe_PartOp : Pipe_Op<"part", [Pure, Pipe_TakesPart, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_ClonePartition]> {
   let summary = "what one microbatch has of a value";
   let description = [{
     The operand's dim is `blocks` blocks of equal size, each of which is split into `count` pieces. The part of microbatch i

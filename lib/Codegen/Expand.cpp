@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Expand.h"
 #include "Lowerings.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -100,12 +101,21 @@ static std::optional<SmallVector<int64_t>> mergeReduced(ArrayRef<int64_t> dims, 
   return merged;
 }
 
+/// True for a reshape that puts dims of one element in front, or takes them away: behind a reduction that does not keep its dims.
+static bool movesNothing(Operation *op) {
+  if (!isa<nn::ReshapeOp>(op))
+    return false;
+  auto isOne = [](int64_t extent) { return extent == 1; };
+  ArrayRef<int64_t> from = getShape(op->getOperand(0)), to = getShape(op->getResult(0));
+  return from.drop_while(isOne) == to.drop_while(isOne);
+}
+
 /// Reductions that keep their dims, of operands with all dims; nothing if there are others, or ops that move elements.
 static std::optional<SmallVector<Operation *>> findReductions(func::FuncOp region, size_t rank) {
   SmallVector<Operation *> reductions;
   for (Operation &op : region.front().without_terminator()) {
     const Lowering *lowering = getLowerings().find(&op);
-    if (lowering->element || op.hasTrait<OpTrait::ConstantLike>())
+    if (lowering->element || op.hasTrait<OpTrait::ConstantLike>() || movesNothing(&op))
       continue;
     if (!lowering->fold || getShape(op.getOperand(0)).size() != rank || getShape(op.getResult(0)).size() != rank)
       return std::nullopt;

@@ -33,6 +33,8 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors);
   mlir::OwningOpRef<mlir::ModuleOp> importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
   bool takeDevicePlan(const onnx::ModelFile &model);
+  /// Gives the plan of a step in microbatches a pipeline of one stage.
+  void splitSteps();
   /// Gives the plan's pipeline the sizes of options. False after an error.
   bool resizePipeline();
   void takeOrigin(const onnx::ModelFile &model);

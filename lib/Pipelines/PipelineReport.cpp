@@ -10,9 +10,11 @@
 #include "PipelineReport.h"
 
 #include "cleave/Cost/Ranks.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "mlir/Support/DebugStringHelper.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -57,11 +59,15 @@ static int64_t countParameterBytes(ArrayRef<func::FuncOp> ranks, const SymbolTab
     if (auto param = symbols.lookup<nn::ParamOp>(name); param && params.insert(param).second)
       bytes += spmd::getBytes(param.getType());
   };
-  for (func::FuncOp rank : ranks)
+  for (func::FuncOp rank : ranks) {
+    for (unsigned index = 0; index < rank.getNumArguments(); ++index)
+      if (auto begins = rank.getArgAttr(index, nn::kBeginsAttr); begins && spmd::isParameter(rank, index))
+        count(nn::getBeginsParam(begins).getValue());
     for (func::FuncOp func : getCalled(rank, symbols)) {
       llvm::for_each(func.getOps<nn::LoadOp>(), [&](nn::LoadOp load) { count(load.getParam()); });
       llvm::for_each(func.getOps<exec::LoadOp>(), [&](exec::LoadOp load) { count(load.getParam()); });
     }
+  }
   return bytes;
 }
 

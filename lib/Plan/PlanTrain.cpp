@@ -319,6 +319,10 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
     return reader.readSequence(value, "groups of parameters", [&](yaml::Node *one) { return readGroup(one); });
   if (key == "lora")
     return readLora(value);
+  if (key == "microbatches")
+    return train.microbatchesPlace = reader.placeOf(value), reader.readInteger(value, train.microbatches, 1, INT32_MAX);
+  if (key == "accumulate")
+    return readKind(value, kAccumulateWords, train.accumulate);
   if (key == "clip")
     return readNumber(value, train.clip.emplace(), 0);
   return readSome(value, "axes and stages", [&](yaml::Node *one) { return readZero(one); });
@@ -330,7 +334,7 @@ LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, Plan
   if (failed(
           reader.readMapping(node, "a loss and an optimizer",
                              {"loss", "optimizer", "rate", "recompute", "memory_limit", "keep", "again", "freeze",
-                              "only", "groups", "clip", "zero", "lora"},
+                              "only", "groups", "clip", "zero", "lora", "microbatches", "accumulate"},
                              [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
   if (train.losses.empty())
@@ -343,6 +347,8 @@ LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, Plan
     return reader.fail(node, "'memory_limit' is what 'recompute: auto' decides by");
   if (!train.freeze.empty() && !train.only.empty())
     return reader.fail(node, "'freeze' and 'only' say both what is trained");
+  if (train.accumulate == PlanAccumulate::Split && train.zero.empty())
+    return reader.fail(node, "'accumulate: split' needs 'zero', which says along which axis");
   if (train.lora && !(train.freeze.empty() && train.only.empty()))
     return reader.fail(node, "'lora' trains adapters alone: 'freeze' and 'only' say nothing more");
   return success();
@@ -375,6 +381,10 @@ LogicalResult cleave::spmd::checkTrain(const Plan &plan, PlanError &error) {
       return failure();
     }
     seen.push_back(zero.axis);
+  }
+  if (plan.pipeline && plan.train->microbatches > 1) {
+    error = {plan.train->microbatchesPlace, "the plan's 'pipeline' says how many microbatches there are", {}};
+    return failure();
   }
   return success();
 }

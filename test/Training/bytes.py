@@ -11,6 +11,10 @@ With W = (p - 1) / p for p ranks and Psi bytes of weights, a rank sends
     ZeRO-3, gathered twice           3 W Psi, and 2 W 4; the backward reads neither biases nor the first weight
     tensor parallel                  L all_reduces of activations forward and L - 1 backward: nobody asks for the input's gradient
     a length to clip by              as data parallel; 2 W 4 more where gradients are sharded
+    hybrid sharding                  weights over S ranks, the batch over S R: 2 (S-1)/S Psi, and 2 (R-1)/R Psi/S, and 2 W 4 over all
+    m microbatches                   the same: gradients add up before they are reduced
+    of which gradients are sharded   (m + 1) W Psi: ZeRO-2 and -3 keep a share of each sum
+    tensor and sequence parallel     where tensor parallelism adds up activations they are scattered and gathered: as many bytes
 
 and what a rank keeps of weights and of the optimizer follows from the plan as well.
 """
@@ -30,7 +34,7 @@ WIDTH, INNER = 32, 64
 
 
 def count_tokens(form):
-    return 16 if form == "tensor" else 4096
+    return 16 if form.startswith("tensor") else 4096
 
 
 def make_model(layers, tokens):
@@ -45,33 +49,53 @@ def make_model(layers, tokens):
     return model, 4 * sum(int(np.prod(shape)) for shape in weights.values())
 
 
-def data(layers, ranks, zero="", clip=""):
-    return {"mesh": f"data: {ranks}", "rules": [("x", "[data, _]"), ("labels", "[data, _]")], "zero": zero, "clip": clip}
+def data(layers, ranks, zero="", **also):
+    return {"mesh": f"data: {ranks}", "rules": [("x", "[data, _]"), ("labels", "[data, _]")], "zero": zero and f"{{axis: data, stage: {zero}, min_bytes: 0}}", **also}
+
+
+def hybrid(layers, ranks):
+    """Two replicas of `ranks` ranks, which have a share of the weights each."""
+    axes = "[[replica, shard], _]"
+    return {"mesh": f"replica: 2, shard: {ranks}", "rules": [("x", axes), ("labels", axes)], "zero": "{axis: shard, stage: 3, min_bytes: 0}"}
 
 
 def tensor(layers, ranks):
     rules = [("x", "[_, _]"), *((f"w{i}", "[_, model]") for i in range(layers)), *((f"v{i}", "[model, _]") for i in range(layers))]
-    return {"mesh": f"model: {ranks}", "rules": rules, "zero": "", "clip": ""}
+    return {"mesh": f"model: {ranks}", "rules": rules}
+
+
+def sequence(layers, ranks):
+    """Tensor parallel, and between the layers the tokens are split."""
+    given = tensor(layers, ranks)
+    return {**given, "rules": [("x", "[model, _]"), *given["rules"][1:], *((f"x{i}", "[model, _]") for i in range(layers)), ("labels", "[model, _]")]}
 
 
 def expect(form, layers, ranks, psi):
     """(bytes sent by a rank, bytes of weights of a rank)."""
-    share = (ranks - 1) / ranks
+    share, loss = (ranks - 1) / ranks, 2 * (ranks - 1) / ranks * 4
+    activations = 4 * count_tokens(form) * WIDTH
     if form == "tensor":
         # Of the biases only what the ranks hold is theirs.
-        return (2 * layers - 1) * 2 * share * 4 * count_tokens(form) * WIDTH, psi / ranks
-    sent = 2 * share * psi + 2 * share * 4 * (1 + (form in ("zero2 clipped",)))
-    if form == "zero3 twice":
-        sent += share * (psi - 4 * (layers * INNER + WIDTH * INNER))
-    return sent, psi / ranks if form.startswith("zero3") else psi
+        return (2 * layers - 1) * 2 * share * activations, psi / ranks
+    if form == "tensor, sequence":
+        return (4 * layers - 1) * share * activations + loss, psi / ranks
+    if form == "hybrid":
+        return 2 * share * psi + 2 / 2 * psi / ranks + 2 * (2 * ranks - 1) / (2 * ranks) * 4, psi / ranks
+    if form in ("zero2, microbatches", "zero3, microbatches"):
+        return (MICROBATCHES + 1) * share * psi + loss, psi / ranks if form.startswith("zero3") else psi
+    # Neither biases nor the first weight are read by the backward.
+    again = share * (psi - 4 * (layers * INNER + WIDTH * INNER)) if form == "zero3, twice" else 0
+    return 2 * share * psi + again + loss * (1 + (form == "zero2, clipped")), psi / ranks if form.startswith("zero3") else psi
 
 
+MICROBATCHES = 4
 FORMS = {
-    "data": lambda layers, ranks: data(layers, ranks), "data clipped": lambda layers, ranks: data(layers, ranks, clip="1.0"),
-    **{f"zero{stage}": (lambda layers, ranks, stage=stage: data(layers, ranks, zero=f"{{axis: data, stage: {stage}, min_bytes: 0}}")) for stage in (1, 2, 3)},
-    "zero3 twice": lambda layers, ranks: data(layers, ranks, zero="{axis: data, stage: 3, gather: twice, min_bytes: 0}"),
-    "zero2 clipped": lambda layers, ranks: data(layers, ranks, zero="{axis: data, stage: 2, min_bytes: 0}", clip="1.0"),
-    "tensor": tensor,
+    "data": data, "data, clipped": lambda *size: data(*size, clip="1.0"), "data, microbatches": lambda *size: data(*size, microbatches=MICROBATCHES),
+    **{f"zero{stage}": lambda *size, stage=stage: data(*size, zero=stage) for stage in (1, 2, 3)},
+    **{f"zero{stage}, microbatches": lambda *size, stage=stage: data(*size, zero=stage, microbatches=MICROBATCHES) for stage in (1, 2, 3)},
+    "zero3, twice": lambda *size: data(*size, zero="3, gather: twice"),
+    "zero2, clipped": lambda *size: data(*size, zero=2, clip="1.0"),
+    "hybrid": hybrid, "tensor": tensor, "tensor, sequence": sequence,
 }
 CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form in FORMS for layers, ranks in ((1, 2), (2, 4), (6, 2), (24, 4))}
 
@@ -84,7 +108,7 @@ def problem(build, case, folder):
     plan = FORMS[form](layers, ranks)
     with open(at(".yaml"), "w") as file:
         file.write(f"mesh: {{{plan['mesh']}}}\nshard:\n" + "".join(f"  - {{tensor: {name}, dims: {dims}}}\n" for name, dims in plan["rules"]))
-        file.write("train:\n  loss: {kind: mse, of: y}\n  optimizer: adamw\n" + f"  zero: {plan['zero']}\n" * bool(plan["zero"]) + f"  clip: {plan['clip']}\n" * bool(plan["clip"]))
+        file.write("train:\n  loss: {kind: mse, of: y}\n  optimizer: adamw\n" + "".join(f"  {key}: {value}\n" for key, value in plan.items() if value and key not in ("mesh", "rules")))
     done = harness.cleave(build, "shard", at(".onnx"), "--train", "--plan", at(".yaml"), "-o", at(".mlir"), "--report", at(".json"), "--quiet")
     if done.returncode:
         return f"exit {done.returncode}: {done.stderr[-400:]}"

@@ -183,10 +183,11 @@ def gradients(total, weights, trained):
 
 
 class Case:
-    def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", also="", recompute=""):
+    def __init__(self, model, loss, optimizer="sgd", rate="constant", decay=0.0, mesh="", rules=(), frozen=(), groups="", clip=None, zero="", microbatches=1, accumulate="", recompute=""):
         self.model, self.loss, self.optimizer, self.rate, self.decay = model(), loss, optimizer, rate, decay
-        self.mesh, self.rules, self.groups, self.clip, self.zero, self.also = mesh, rules, groups, clip, zero, also
+        self.mesh, self.rules, self.groups, self.clip, self.zero = mesh, rules, groups, clip, zero
         self.recompute = recompute
+        self.microbatches, self.accumulate = microbatches, accumulate
         self.frozen = set(frozen) | self.model.get("frozen", set())
         self.freeze = frozen
 
@@ -195,6 +196,7 @@ class Case:
         words += [f"freeze: [{', '.join(self.freeze)}]"] * bool(self.freeze) + [f"groups: {self.groups}"] * bool(self.groups)
         words += [f"clip: {self.clip}"] * (self.clip is not None) + [f"zero: {self.zero}"] * bool(self.zero)
         words += [f"recompute: {self.recompute}"] * bool(self.recompute)
+        words += [f"microbatches: {self.microbatches}"] * (self.microbatches > 1) + [f"accumulate: {self.accumulate}"] * bool(self.accumulate)
         lines = ["train:", *("  " + word for word in words)]
         if self.mesh:
             lines += [f"mesh: {{{self.mesh}}}", "shard:", *(f"  - {{tensor: {name}, dims: {dims}}}" for name, dims in self.rules)]
@@ -283,10 +285,30 @@ KEYS = {
     **{f"{policy} again{' on two ranks' * bool(mesh)}": dict(model=regression, loss="mse", optimizer="adamw", mesh=mesh, rules=DATA * bool(mesh), recompute=policy)
        for policy in ("cheap", "blocks") for mesh in ("", "data: 2")},
     "ZeRO-3, gathered twice": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero="{axis: data, stage: 3, gather: twice, min_bytes: 0}"),
+    **{f"{policy} again, microbatches{' on two ranks' * bool(mesh)}": dict(model=regression, loss="mse", optimizer="adamw", mesh=mesh, rules=DATA * bool(mesh), recompute=policy, microbatches=2)
+       for policy in ("cheap", "blocks") for mesh in ("", "data: 2")},
     "a convolution, blocks again": dict(model=image, loss="classes", optimizer="adam", recompute="blocks"), "a tied table, blocks again": dict(model=tied, loss="next", optimizer="adam", recompute="blocks"),
     "ZeRO-1 and tensor parallel": dict(model=regression, loss="mse", optimizer="lamb", decay=0.1, mesh="data: 2, model: 2", rules=[*DATA, ("w", "[_, model]"), ("v", "[model, _]")],
                                        zero="{axis: data, stage: 1, min_bytes: 0}"),
     "a convolution, data parallel, ZeRO-3": dict(model=image, loss="classes", optimizer="adam", mesh="data: 2", rules=[("x", "[data, _, _, _]")], zero="{axis: data, stage: 3, min_bytes: 0}"),
+}
+
+
+# The same steps in microbatches, some of which have more labels that count than others.
+ZERO = "{{axis: data, stage: {}, min_bytes: 0}}"
+KEYS |= {
+    "microbatches": dict(model=regression, loss="mse", optimizer="adamw", microbatches=4),
+    "microbatches of two losses": dict(model=regression, loss="two", optimizer="adamw", microbatches=2),
+    "microbatches, labels that do not count": dict(model=classifier, loss="ignored", optimizer="adam", microbatches=4, clip=0.1),
+    "microbatches, next tokens": dict(model=tied, loss="next", optimizer="adam", microbatches=2),
+    "microbatches, a convolution": dict(model=image, loss="classes", optimizer="momentum", microbatches=4),
+    "microbatches, a loss that the model gives": dict(model=given, loss="output", microbatches=8),
+    "microbatches, data parallel": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, microbatches=4, clip=0.1),
+    "microbatches, data parallel, labels that do not count": dict(model=classifier, loss="ignored", optimizer="adam", mesh="data: 2", rules=[("ids", "[data]")], microbatches=4),
+    "microbatches, tensor parallel": dict(model=regression, loss="mse", optimizer="adamw", mesh="model: 2", rules=[("w", "[_, model]"), ("v", "[model, _]")], microbatches=2),
+    **{f"microbatches, ZeRO-{stage}": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=ZERO.format(stage), microbatches=2) for stage in (1, 2, 3)},
+    "microbatches, ZeRO-1 with sharded accumulators": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=ZERO.format(1), microbatches=2, accumulate="split"),
+    "microbatches, ZeRO-2 with partial accumulators": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=ZERO.format(2), microbatches=2, accumulate="partial"),
 }
 
 

@@ -103,6 +103,15 @@ struct PlanMemory {
 inline constexpr const char *kRecomputeWords[] = {"none", "cheap", "blocks", "auto"};
 inline constexpr const char *kGatherWords[] = {"once", "twice"};
 
+/// Where gradients of microbatches add up.
+enum class PlanAccumulate {
+  Auto,    ///< as `Split` where `zero` shards gradients, else as `Partial`
+  Partial, ///< each rank adds up its own addends, and what goes between ranks goes once, after the last microbatch
+  Split,   ///< as the states of the optimizer are: each microbatch's gradients go to those who keep them
+};
+/// The values of `accumulate`, by number.
+inline constexpr const char *kAccumulateWords[] = {"auto", "partial", "split"};
+
 /// Weights that stay as they are, beside which products of two thin ones are trained (LoRA, Hu et al. 2022).
 struct PlanLora {
   std::vector<PlanPattern> tensors;
@@ -122,6 +131,10 @@ struct PlanTrain {
   /// The most that all gradients may be long together.
   std::optional<double> clip;
   std::vector<PlanZero> zero;
+  /// A step is computed in so many parts of the batch, one after the other.
+  int64_t microbatches = 1;
+  PlanAccumulate accumulate = PlanAccumulate::Auto;
+  PlanPlace microbatchesPlace;
   std::optional<PlanLora> lora;
   PlanPlace place;
 };

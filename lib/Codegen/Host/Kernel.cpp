@@ -78,6 +78,8 @@ private:
 static constexpr int64_t kMostUnrolledVectors = 8;
 /// Independent sums, so that one addition need not wait for the one before.
 static constexpr int64_t kWays = 4;
+/// So many elements are added to one sum, then the sums: each addition rounds by what is there already.
+static constexpr int64_t kMostInOne = 64;
 
 //===----------------------------------------------------------------------===//
 // The function
@@ -326,23 +328,42 @@ Values HostKernel::overRow(int64_t ways, function_ref<Values()> init, function_r
   SmallVector<Values> sums;
   for (int64_t way = 0; way < ways; ++way)
     sums.push_back(init());
-  size_t each = sums.front().size();
+  size_t count = sums.front().size();
+  auto getWay = [&](const Values &all, int64_t way) { return Values(ArrayRef(all).slice(way * count, count)); };
+  auto joinWays = [&](const Values &x, const Values &y) {
+    return isAlongLanes() ? e.withLanes(lanes, lanes, [&] { return join(x, y); }) : join(x, y);
+  };
   int64_t done = 0;
   if (whole > kMostUnrolledVectors) {
     done = whole / ways * ways;
     Values flat;
     for (const Values &sum : sums)
       llvm::append_range(flat, sum);
-    flat = e.loop(e.places.number(0), e.places.number(done * lanes), ways * lanes, flat,
-                  [&](Value position, Values carried) {
-                    Values next;
-                    for (int64_t way = 0; way < ways; ++way)
-                      llvm::append_range(next, at(e.places.add(position, way * lanes),
-                                                  Values(ArrayRef(carried).slice(way * each, each))));
-                    return next;
-                  });
+    auto over = [&](Value from, Value to, Values carried) {
+      return e.loop(from, to, ways * lanes, carried, [&](Value position, Values each) {
+        Values next;
+        for (int64_t way = 0; way < ways; ++way)
+          llvm::append_range(next, at(e.places.add(position, way * lanes), getWay(each, way)));
+        return next;
+      });
+    };
+    int64_t block = kMostInOne * ways * lanes, blocks = count == 0 ? 0 : done * lanes / block;
+    // Of one block there is nothing to add up.
+    blocks = blocks > 1 ? blocks : 0;
+    if (blocks > 0)
+      flat = e.loop(e.places.number(0), e.places.number(blocks * block), block, flat, [&](Value start, Values all) {
+        Values own, next;
+        for (int64_t way = 0; way < ways; ++way)
+          llvm::append_range(own, init());
+        own = over(start, e.places.add(start, block), own);
+        for (int64_t way = 0; way < ways; ++way)
+          llvm::append_range(next, joinWays(getWay(all, way), getWay(own, way)));
+        return next;
+      });
+    if (blocks * block < done * lanes)
+      flat = over(e.places.number(blocks * block), e.places.number(done * lanes), flat);
     for (int64_t way = 0; way < ways; ++way)
-      sums[way] = Values(ArrayRef(flat).slice(way * each, each));
+      sums[way] = getWay(flat, way);
   }
   for (; done < whole; ++done)
     sums[done % ways] = at(e.places.number(done * lanes), sums[done % ways]);
@@ -350,7 +371,7 @@ Values HostKernel::overRow(int64_t ways, function_ref<Values()> init, function_r
     sums[0] = e.withLanes(lanes, rest, [&] { return body(pointAt(e.places.number(whole * lanes), 1), sums[0]); });
   Values sum = sums.front();
   for (int64_t way = 1; way < ways; ++way)
-    sum = isAlongLanes() ? e.withLanes(lanes, lanes, [&] { return join(sum, sums[way]); }) : join(sum, sums[way]);
+    sum = joinWays(sum, sums[way]);
   return sum;
 }
 

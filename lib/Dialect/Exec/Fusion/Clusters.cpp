@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -170,11 +171,14 @@ void Clusters::place(Operation *op) {
   created.rows = Rows::get(op);
   created.hasAnchor = isAnchor(op);
   // An epilogue works on one result.
-  created.isOpen = (isFusable(op) || created.hasAnchor) && op->getNumResults() == 1 && !putsTogether(op);
+  bool isMany = isa<nn::ConcatOp>(op) && op->getNumOperands() > kMostConcatenated / 2;
+  created.isOpen = (isFusable(op) || created.hasAnchor) && op->getNumResults() == 1 && !putsTogether(op) && !isMany;
   int64_t elements = countReadElements(op);
   created.elements = elements;
+  // Of what combines microbatches, with the one that is combined.
+  OperandRange joining = op->getOperands().drop_front(op->hasAttr(spmd::kCombinesAttr) ? 1 : 0);
   if (isFusable(op))
-    for (Value operand : op->getOperands())
+    for (Value operand : joining)
       if (std::optional<unsigned> other = find(operand); other && *other != own && mayJoin(op, clusters[own], *other)) {
         // The larger one keeps its number.
         unsigned into = clusters[own].ops.size() > clusters[*other].ops.size() ? own : *other;

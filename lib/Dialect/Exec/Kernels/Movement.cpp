@@ -153,3 +153,21 @@ void cleave::exec::sinkMovement(Block &body) {
     if (isOpTriviallyDead(&op))
       op.erase();
 }
+
+/// Groups of equal operands are equal kernels: all but the last have as many.
+static void groupConcat(nn::ConcatOp op) {
+  OpBuilder builder(op);
+  nn::Composer f(builder, op.getLoc());
+  SmallVector<Value> all(op.getInputs()), groups;
+  for (ArrayRef<Value> rest = all; !rest.empty();
+       rest = rest.drop_front(std::min(rest.size(), exec::kMostConcatenated)))
+    groups.push_back(f.concat(rest.take_front(exec::kMostConcatenated), op.getDim()));
+  op.getInputsMutable().assign(groups);
+}
+
+void cleave::exec::groupConcats(Block &block) {
+  for (auto op : block.getOps<nn::ConcatOp>())
+    if (llvm::any_of(getShape(op.getResult()).take_front(op.getDim()), [](int64_t size) { return size != 1; }))
+      while (op.getInputs().size() > exec::kMostConcatenated)
+        groupConcat(op);
+}

@@ -31,6 +31,10 @@ mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRe
 ///     add(reshape x, %r)         reshape(add(x, reshape %r))
 void sinkMovement(mlir::Block &body);
 
+/// Makes a concat of many operands one of concats of fewer: each operand is a loop in its kernel, and compilers of machine code take more than
+/// linear time for a function of thousands. What lies one behind the other in memory anyway stays.
+void groupConcats(mlir::Block &block);
+
 } // namespace cleave::exec
 
 #endif // CLEAVE_LIB_DIALECT_EXEC_KERNELS_MOVEMENT_H

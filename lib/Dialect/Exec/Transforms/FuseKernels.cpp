@@ -196,6 +196,7 @@ private:
     eraseUnused(block);
     contractConvolutions(block);
     foldTransposes(block);
+    groupConcats(block);
     remarkSlow(block, slow);
     Clusters clusters(block, costs);
     for (const Cluster *cluster : clusters.getAll()) {

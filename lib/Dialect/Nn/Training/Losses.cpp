@@ -65,7 +65,8 @@ static Value average(Composer &f, Value value) {
 }
 
 /// Of labels [.., positions ..] without the dim of the classes.
-static Value composeClasses(Composer &f, const spmd::PlanLoss &loss, Value value, Value labels, int64_t dim) {
+static ComposedLoss composeClasses(Composer &f, const spmd::PlanLoss &loss, Value value, Value labels, int64_t dim,
+                                   bool factorsCount) {
   Value logs = f.widen(value);
   if (loss.kind == LossKind::CrossEntropy)
     logs = f.create<LogSoftmaxOp>(logs, dim);
@@ -81,9 +82,12 @@ static Value composeClasses(Composer &f, const spmd::PlanLoss &loss, Value value
     picked = f.add(f.mul(picked, 1 - loss.smoothing), f.mul(f.mean(logs, {dim}), loss.smoothing));
   Value terms = f.neg(picked);
   if (!loss.ignored)
-    return average(f, terms);
-  Value count = sumAll(f, f.cast(counted, Composer::elementType(logs)));
-  return f.div(sumAll(f, f.select(counted, terms, 0)), f.max(count, 1));
+    return {average(f, terms), {}};
+  Value count = f.max(sumAll(f, f.cast(counted, Composer::elementType(logs))), 1), known = f.select(counted, terms, 0);
+  if (!factorsCount)
+    return {f.div(sumAll(f, known), count), {}};
+  double all = double(cast<RankedTensorType>(known.getType()).getNumElements());
+  return {average(f, known), f.div(f.scalarLike(count, all), count)};
 }
 
 /// Element by element, where labels are numbers.
@@ -103,11 +107,12 @@ static bool isNumber(Value value) {
   return type.getNumElements() == 1 && isa<FloatType>(type.getElementType());
 }
 
-Value cleave::nn::composeLoss(Composer &f, const spmd::PlanLoss &loss, Value value, Value labels) {
+ComposedLoss cleave::nn::composeLoss(Composer &f, const spmd::PlanLoss &loss, Value value, Value labels,
+                                     bool factorsCount) {
   MLIRContext *context = value.getContext();
   if (loss.kind == LossKind::Output) {
     if (isNumber(value))
-      return f.mul(f.reshape(f.widen(value), {}), loss.weight);
+      return {f.mul(f.reshape(f.widen(value), {}), loss.weight), {}};
     emitErrorAt(context, loss.of.place) << "'" << loss.of.text << "' is " << value.getType()
                                         << ": a loss is one number; 'kind: mse' and others make one";
     return {};
@@ -119,7 +124,12 @@ Value cleave::nn::composeLoss(Composer &f, const spmd::PlanLoss &loss, Value val
   FailureOr<int64_t> dim = hasClasses(loss) ? findClassDim(context, loss, value) : FailureOr<int64_t>(0);
   if (failed(dim))
     return {};
-  Value mean = hasClasses(loss) ? composeClasses(f, loss, value, labels, *dim)
-                                : average(f, compare(f, loss.kind, f.widen(value), f.widen(labels)));
-  return loss.weight == 1 ? mean : f.mul(mean, loss.weight);
+  ComposedLoss composed;
+  if (hasClasses(loss))
+    composed = composeClasses(f, loss, value, labels, *dim, factorsCount);
+  else
+    composed.value = average(f, compare(f, loss.kind, f.widen(value), f.widen(labels)));
+  if (loss.weight != 1)
+    composed.value = f.mul(composed.value, loss.weight);
+  return composed;
 }

@@ -45,9 +45,21 @@ inline constexpr llvm::StringLiteral kLoraA = ".lora_A", kLoraB = ".lora_B";
 /// Whether one of `patterns` picks the name.
 bool isPicked(llvm::ArrayRef<spmd::PlanPattern> patterns, llvm::StringRef name);
 
-/// The mean of a loss over its positions, in f32 or f64, of rank 0. Null after an error at its place in the plan.
+/// A loss of rank 0, in f32 or f64.
+struct ComposedLoss {
+  /// The mean over its positions; where there is a factor, the sum over those that count, divided by the number of all.
+  mlir::Value value;
+  /// All positions by those that count; null: the value is the mean.
+  mlir::Value factor;
+};
+/// The result of a step between its outline and its update that is `ComposedLoss::factor`.
+inline constexpr llvm::StringLiteral kLossFactor = "factor(loss)";
+
+/// A loss, whose value is null after an error at its place in the plan.
 /// \param value the tensor that it is of; \param labels null for those that the model gives.
-mlir::Value composeLoss(Composer &f, const spmd::PlanLoss &loss, mlir::Value value, mlir::Value labels);
+/// \param factorsCount the number of positions that count is kept out of the value: it is known behind all microbatches.
+ComposedLoss composeLoss(Composer &f, const spmd::PlanLoss &loss, mlir::Value value, mlir::Value labels,
+                         bool factorsCount);
 /// The type of the labels that go with it; null after an error.
 mlir::RankedTensorType getLabelType(mlir::MLIRContext *context, const spmd::PlanLoss &loss, mlir::Value value);
 

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 
@@ -42,14 +43,19 @@ private:
     unsigned argument;
     std::string name;
     Value gradient;
+    /// Where the gradient is a result, which one.
+    std::optional<unsigned> result;
     /// How what is added of it is sharded, and how it is itself; null: nothing is asked.
     AnnotationAttr states, own;
   };
 
   LogicalResult takeGradients();
   void compose(Weight &weight, const StepNumbers &numbers);
+  void weigh();
   void clip();
   void shard(Weight &weight);
+  bool sharesAccumulators() const;
+  Operation *pinGradient(Weight &weight, AnnotationAttr annotation);
   AnnotationAttr addAxis(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero);
   AnnotationAttr replicate(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero);
   Value addState(Weight &weight, StringRef word, RankedTensorType type);
@@ -79,8 +85,10 @@ LogicalResult UpdateAttacher::takeGradients() {
     auto found = results.find("grad(" + name + ")");
     if (found == results.end())
       return func.emitError() << "has no gradient of parameter '" << name << "': nn-differentiate makes them";
-    weights.push_back({index, name, terminator->getOperand(found->second), {}, {}});
+    weights.push_back({index, name, terminator->getOperand(found->second), {}, {}, {}});
     taken.set(found->second);
+    if (keepsGradients)
+      weights.back().result = found->second;
   }
   if (weights.empty())
     return func.emitError() << "has no parameters";
@@ -150,6 +158,20 @@ AnnotationAttr UpdateAttacher::replicate(AnnotationAttr known, RankedTensorType 
   return makeAnnotation(context, sharding, zero.place);
 }
 
+/// Whether gradients of microbatches add up as states are sharded.
+bool UpdateAttacher::sharesAccumulators() const {
+  if (train.microbatches == 1 || train.accumulate != spmd::PlanAccumulate::Auto)
+    return train.microbatches > 1 && train.accumulate == spmd::PlanAccumulate::Split;
+  return llvm::any_of(train.zero, [](const spmd::PlanZero &zero) { return zero.stage >= 2; });
+}
+
+Operation *UpdateAttacher::pinGradient(Weight &weight, AnnotationAttr annotation) {
+  auto pin = spmd::PinOp::create(builder, f.getLoc(), weight.gradient,
+                                 builder.getStringAttr("grad(" + weight.name + ")"), annotation);
+  weight.gradient = pin;
+  return pin;
+}
+
 void UpdateAttacher::shard(Weight &weight) {
   auto type = cast<RankedTensorType>(func.getArgumentTypes()[weight.argument]);
   weight.own = func.getArgAttrOfType<AnnotationAttr>(weight.argument, spmd::SpmdDialect::kAnnotationAttr);
@@ -161,10 +183,11 @@ void UpdateAttacher::shard(Weight &weight) {
       continue;
     weight.states = sharded;
     weight.own = zero.stage == 3 ? addAxis(weight.own, type, zero) : replicate(weight.own, type, zero);
-    if (zero.stage == 2)
-      weight.gradient = spmd::PinOp::create(builder, f.getLoc(), weight.gradient,
-                                            builder.getStringAttr("grad(" + weight.name + ")"), sharded);
+    if (zero.stage == 2 && !sharesAccumulators())
+      pinGradient(weight, sharded);
   }
+  if (sharesAccumulators() && weight.states)
+    pinGradient(weight, weight.states)->setAttr(spmd::kOfPartsAttr, builder.getUnitAttr());
   if (weight.own)
     func.setArgAttr(weight.argument, spmd::SpmdDialect::kAnnotationAttr, weight.own);
 }
@@ -172,6 +195,32 @@ void UpdateAttacher::shard(Weight &weight) {
 //===----------------------------------------------------------------------===//
 // The update
 //===----------------------------------------------------------------------===//
+
+/// The loss and its gradients by the factor that is known behind all microbatches, where there is one (`kLossFactor`).
+void UpdateAttacher::weigh() {
+  Operation *terminator = func.getBody().front().getTerminator();
+  std::optional<unsigned> loss, factor;
+  for (unsigned index = 0; index < func.getNumResults(); ++index) {
+    StringRef name = spmd::getResultName(func, index);
+    if (name == kLossFactor)
+      factor = index;
+    else if (name == "loss")
+      loss = index;
+  }
+  if (!factor || !loss)
+    return;
+  f.at(locate("loss"));
+  Value times = terminator->getOperand(*factor);
+  terminator->setOperand(*loss, f.mul(terminator->getOperand(*loss), times));
+  for (Weight &weight : weights) {
+    Value given = weight.gradient, weighed = f.mul(given, f.cast(times, Composer::elementType(given)));
+    weight.gradient = weighed;
+    if (weight.result)
+      terminator->setOperand(*weight.result, weighed);
+  }
+  terminator->eraseOperand(*factor);
+  (void)func.eraseResult(*factor);
+}
 
 /// All gradients by one factor, where together they are longer than they may be; as torch.nn.utils.clip_grad_norm_.
 void UpdateAttacher::clip() {
@@ -254,6 +303,7 @@ LogicalResult UpdateAttacher::run() {
   StepNumbers numbers = {f.cast(rate, f.f64()), next};
   for (Weight &weight : weights)
     shard(weight);
+  weigh();
   if (train.clip)
     clip();
   for (Weight &weight : weights)

@@ -48,7 +48,7 @@ private:
   Value findTensor(const spmd::PlanPattern &name);
   Value findLabels(const spmd::PlanLoss &loss, Value value);
   Value takeNext(const spmd::PlanLoss &loss, Value value);
-  Value addLoss(const spmd::PlanLoss &loss);
+  ComposedLoss addLoss(const spmd::PlanLoss &loss);
   SmallVector<LoadOp> findTrained(Value loss);
   LogicalResult checkPatterns(ArrayRef<LoadOp> loads);
   void makeArgument(ArrayRef<LoadOp> loads);
@@ -129,17 +129,17 @@ Value StepOutliner::findLabels(const spmd::PlanLoss &loss, Value value) {
   return addArgument(func, type, loss.labels.text, spmd::kBatchRole);
 }
 
-Value StepOutliner::addLoss(const spmd::PlanLoss &given) {
+ComposedLoss StepOutliner::addLoss(const spmd::PlanLoss &given) {
   spmd::PlanLoss loss = given;
   Value value = findTensor(loss.of);
   if (!value)
     return {};
   if (loss.kind == spmd::PlanLoss::Kind::Output)
-    return composeLoss(f, loss, value, {});
+    return composeLoss(f, loss, value, {}, /*factorsCount=*/false);
   if (loss.next)
     loss.ignored = loss.ignored.value_or(-100); // as everybody writes it
   Value compared = loss.next ? takeNext(loss, value) : findLabels(loss, value);
-  return compared ? composeLoss(f, loss, value, compared) : Value();
+  return compared ? composeLoss(f, loss, value, compared, train.microbatches > 1) : ComposedLoss();
 }
 
 //===----------------------------------------------------------------------===//
@@ -246,18 +246,25 @@ void StepOutliner::makeArgument(ArrayRef<LoadOp> loads) {
 LogicalResult StepOutliner::run() {
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     func.setArgAttr(index, spmd::kRoleAttr, builder.getStringAttr(spmd::kBatchRole));
-  Value sum;
+  Value sum, factor;
   for (const spmd::PlanLoss &loss : train.losses) {
-    Value term = addLoss(loss);
-    if (!term)
+    ComposedLoss term = addLoss(loss);
+    if (!term.value)
       return failure();
-    sum = sum ? f.add(sum, term) : term;
+    sum = sum ? f.add(sum, term.value) : term.value;
+    factor = factor ? factor : term.factor;
+    if (factor && train.losses.size() > 1)
+      return emitError(loss.place)
+             << "the positions that count are those of all microbatches, by which a list of losses "
+                "is not divided: one loss, or no 'microbatches'";
   }
   // What the model gives is read no more, and what led to it alone is unused from here on.
   llvm::BitVector all(func.getNumResults(), true);
   func.getBody().front().getTerminator()->eraseOperands(all);
   (void)func.eraseResults(all);
   addResult(func, sum, "loss");
+  if (factor)
+    addResult(func, factor, kLossFactor);
   SmallVector<LoadOp> trained = findTrained(sum);
   if (failed(checkPatterns(trained)))
     return failure();

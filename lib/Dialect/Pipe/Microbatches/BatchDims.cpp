@@ -9,6 +9,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Pipe/Microbatches/Samples.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/NamePattern.h"
 
 #include <numeric>
@@ -51,6 +52,11 @@ private:
   std::string quote(unsigned index) { return "'" + spmd::getArgumentName(func, index).str() + "'"; }
   /// Shapes were computed from its elements, so they are the same in all microbatches.
   bool hasFixedValue(unsigned index) { return static_cast<bool>(func.getArgAttr(index, nn::NnDialect::kValueAttr)); }
+  /// Weights and states of a step are no samples.
+  bool isOfStep(unsigned index) {
+    auto role = func.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr);
+    return role && role != spmd::kBatchRole;
+  }
   /// The first input that is split; nothing if none is.
   std::optional<unsigned> findFirst();
 
@@ -103,6 +109,8 @@ LogicalResult BatchFinder::readLines() {
     bool any = false;
     SmallVector<StringRef> names;
     for (unsigned index = 0; index < func.getNumArguments(); ++index) {
+      if (isOfStep(index))
+        continue;
       llvm::append_range(names, spmd::getTensorNames(func.getArgument(index)));
       if (llvm::none_of(spmd::getTensorNames(func.getArgument(index)),
                         [&](StringRef called) { return name->matches(called); }))
@@ -142,7 +150,7 @@ LogicalResult BatchFinder::compareSizes() {
     ArrayRef<int64_t> shape = getShape(index);
     // Names that do not say "batch" anywhere in the model say nothing of it.
     bool isOpen = said[index] == Said::Nothing || (isFree && said[index] == Said::ByNames);
-    if (!isOpen || hasFixedValue(index) || shape.empty() || shape[0] < 2)
+    if (!isOpen || isOfStep(index) || hasFixedValue(index) || shape.empty() || shape[0] < 2)
       continue;
     int64_t expected = first ? getShape(*first)[*batch.dims[*first]] : shape[0];
     if (shape[0] == expected) {

@@ -20,6 +20,7 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Transforms/MergeEqual.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -96,7 +97,8 @@ static std::string describe(const InTime &time) {
   return time.kind == InTime::Kind::Invariant ? "whole" : "accumulated";
 }
 
-/// A state is split like its argument, each microbatch has its own part of it; or no microbatch changes it.
+/// A state is split like its argument, each microbatch has its own part of it; or no microbatch changes it; or it is of a step, and changes
+/// once, after the last one.
 LogicalResult TimeSplitter::checkStates(Operation *terminator) {
   FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
   if (failed(states))
@@ -105,7 +107,9 @@ LogicalResult TimeSplitter::checkStates(Operation *terminator) {
     InTime before = times.lookup(func.getArgument(state.argument));
     InTime after = times.lookup(terminator->getOperand(state.result));
     bool isKept = before.kind == after.kind && after.kind != InTime::Kind::Accumulated;
-    if (isKept && (!before.isSplit() || (before.dim == after.dim && state.dim != before.dim)))
+    bool isUpdated = before.kind == InTime::Kind::Invariant && after.kind == InTime::Kind::Accumulated &&
+                     func.getArgAttr(state.argument, spmd::kRoleAttr);
+    if (isUpdated || (isKept && (!before.isSplit() || (before.dim == after.dim && state.dim != before.dim))))
       continue;
     Operation *maker = terminator->getOperand(state.result).getDefiningOp();
     InFlightDiagnostic error = mlir::emitError(maker ? maker->getLoc() : func.getLoc())

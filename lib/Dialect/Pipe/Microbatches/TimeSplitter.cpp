@@ -24,6 +24,8 @@
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/ElementBytes.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/Splat.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Partition.h"
@@ -102,10 +104,19 @@ FactorId TimeSplitter::findFactor(Operation *op, const ShardingRule &rule) {
   return found;
 }
 
+/// What every microbatch may add to: zeros, repeated or not.
+static bool isZeros(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && (isa<nn::BroadcastOp>(op) || (op->hasTrait<nn::KeepsNumbers>() && op->getNumOperands() == 1)))
+    return isZeros(op->getOperand(0));
+  return nn::getSplatNumber(value) == 0.0;
+}
+
 std::optional<BatchSplit> TimeSplitter::findSplit(Operation *op, const ShardingRule &rule, FactorId factor,
                                                   std::string &why) {
   int number = rule.findSingleSplit(factor);
-  if (number < 0 || !rule.choices[number].partialOperands.empty() ||
+  auto isNothing = [&](int32_t operand) { return isZeros(op->getOperand(operand)); };
+  if (number < 0 || !llvm::all_of(rule.choices[number].partialOperands, isNothing) ||
       llvm::any_of(rule.inner, [&](const spmd::InnerCost &cost) { return llvm::is_contained(cost.factors, factor); })) {
     why = "it works along the batch";
     return std::nullopt;
@@ -258,6 +269,28 @@ LogicalResult TimeSplitter::splitOfSplit(Operation *op, const InTime &source) {
   return success();
 }
 
+/// What a pin wants of a sum over microbatches is wanted of each addend.
+void TimeSplitter::pinAddends(spmd::PinOp pin) {
+  // What moves numbers of the sum moves those of each addend.
+  SmallVector<Operation *> movement;
+  Operation *op = pin.getInput().getDefiningOp();
+  for (; op && op->hasTrait<nn::KeepsNumbers>() && op->getNumOperands() == 1; op = op->getOperand(0).getDefiningOp())
+    movement.push_back(op);
+  auto sum = dyn_cast_if_present<AccumulateOp>(op);
+  if (!sum) {
+    pin.emitWarning() << "'" << pin.getName() << "' is made of a sum over microbatches, which each rank keeps all of";
+    return;
+  }
+  IRMapping moved;
+  moved.map(sum.getResult(), sum.getInput());
+  for (Operation *each : llvm::reverse(movement))
+    builder.clone(*each, moved);
+  Value addend = spmd::PinOp::create(builder, pin.getLoc(), moved.lookup(pin.getInput()), pin.getNameAttr(),
+                                     pin.getAnnotationAttr());
+  pin->setOperand(0, AccumulateOp::create(builder, sum.getLoc(), addend.getType(), sum.getKind(), addend));
+  pin->moveAfter(pin.getInput().getDefiningOp());
+}
+
 LogicalResult TimeSplitter::split(Operation *op) {
   InTime time;
   for (Value operand : op->getOperands())
@@ -277,6 +310,8 @@ LogicalResult TimeSplitter::split(Operation *op) {
   if (!pin)
     return success();
   clone->getResult(0).setType(clone->getOperand(0).getType());
+  if (clone->removeAttr(spmd::kOfPartsAttr))
+    pinAddends(cast<spmd::PinOp>(clone));
   return checkAnnotation(pin.getAnnotationAttr(), pin.getName(), clone->getResult(0).getType(), time);
 }
 

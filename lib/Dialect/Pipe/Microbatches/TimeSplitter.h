@@ -68,6 +68,7 @@ private:
   llvm::LogicalResult buildBody(mlir::Block &from, mlir::Block &to);
   llvm::LogicalResult splitArguments(mlir::Block &from, mlir::Block &to);
   llvm::LogicalResult split(mlir::Operation *op);
+  void pinAddends(spmd::PinOp pin);
   llvm::LogicalResult splitOfSplit(mlir::Operation *op, const InTime &source);
   llvm::LogicalResult splitCollective(mlir::Operation *op, const InTime &source);
 

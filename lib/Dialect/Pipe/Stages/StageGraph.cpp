@@ -17,9 +17,9 @@
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Stages/Spans.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Plan/ClusterFile.h"
@@ -30,6 +30,8 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
+using spmd::Span;
+using spmd::Spans;
 
 /// What the body of a loop captures is what stands outside.
 static Value getCaptured(Value value) {

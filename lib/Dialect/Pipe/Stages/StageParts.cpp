@@ -13,6 +13,8 @@
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
+using spmd::Span;
+using spmd::Spans;
 
 namespace {
 class PartFinder {

@@ -7,7 +7,7 @@
 #define CLEAVE_LIB_DIALECT_PIPE_STAGES_STAGEPARTS_H
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Stages/Spans.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -58,7 +58,7 @@ inline bool isOfEveryStage(mlir::Operation *op) { return nn::isData(op); }
 /// each stage makes by itself. `relays`: a value for a later stage passes all between. `findShared`: which whole values go
 /// from one stage to others.
 /// Fails after an error: a stage without ops; an edge that goes backward; a value of one microbatch that is read behind the loop.
-mlir::FailureOr<ModelParts> findParts(mlir::func::FuncOp func, const Spans &spans,
+mlir::FailureOr<ModelParts> findParts(mlir::func::FuncOp func, const spmd::Spans &spans,
                                       llvm::DenseSet<mlir::Operation *> again, bool relays, FindShared findShared);
 
 } // namespace cleave::pipe

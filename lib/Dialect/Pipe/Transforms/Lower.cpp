@@ -140,6 +140,7 @@ void RankMaker::keepResults(Operation *call, int32_t microbatch) {
       own[microbatch] = mine;
     } else if (std::optional<spmd::ReductionKind> kind = give.getKind(); kind && !own.empty()) {
       own.front() = nn::Composer(builder, loc).combine(*kind, own.front(), mine);
+      own.front().getDefiningOp()->setDiscardableAttr(spmd::kCombinesAttr, builder.getUnitAttr());
     } else if (own.empty()) {
       own.push_back(mine);
     }

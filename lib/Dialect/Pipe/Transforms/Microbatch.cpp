@@ -100,7 +100,7 @@ LogicalResult Microbatch::split(func::FuncOp func, const spmd::PlanPipeline &pip
 void Microbatch::runOnOperation() {
   ModuleOp module = getOperation();
   auto phase = module->getAttrOfType<StringAttr>(spmd::SpmdDialect::kPhaseAttr);
-  if (failed(enterPhase(module, Phase::Canonical)))
+  if (failed(enterPhase(module, Phase::Annotated)))
     return signalPassFailure();
   if (getMicrobatches(module)) {
     module.emitError("has been split into microbatches already");

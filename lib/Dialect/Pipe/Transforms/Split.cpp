@@ -416,7 +416,7 @@ static SmallVector<int64_t> getRanks(ModuleOp module, size_t count) {
 LogicalResult Split::split(func::FuncOp func, int64_t count) {
   if (!func.getBody().hasOneBlock())
     return func.emitOpError("has control flow");
-  Spans spans(func);
+  spmd::Spans spans(func);
   const DeviceRates rates;
   // What costs less to compute than to send is no value of the graph that is split.
   DenseSet<Operation *> again;

@@ -4,6 +4,8 @@
 // value with an annotation; every other op brings its rule, which equal ops share, so that its text is read once per kind of
 // layer and not once per layer.
 //
+// In the program of one microbatch what each of them does costs as much as all do.
+//
 // A loop (`LoopOpInterface`) is in the same problem as what is around it. What is in its body costs as much as all iterations do. Each value that
 // it carries is an op of the problem that takes the initial value and the yielded one and gives argument and result, all split
 // along the same dims: an edge leads back to it from the end of the body, so that the search finds the cheapest state for the whole
@@ -19,6 +21,7 @@
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Solver/SearchMemory.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <map>
 
@@ -34,6 +37,10 @@ struct FunctionProblem::RuleTable {
 };
 
 std::unique_ptr<FunctionProblem> FunctionProblem::create(func::FuncOp func, MeshAtoms &atoms, ProblemOptions options) {
+  if (!func.getBody().hasOneBlock()) {
+    func.emitOpError() << "has control flow: only functions of one block can be sharded";
+    return nullptr;
+  }
   std::unique_ptr<FunctionProblem> result(new FunctionProblem(func, atoms, std::move(options)));
   return succeeded(result->build()) ? std::move(result) : nullptr;
 }
@@ -46,8 +53,8 @@ static double countElements(ArrayRef<int64_t> shape) {
   return product;
 }
 
-/// As many runs of the largest value in a loop of `func` as costs stay in range for.
-static int64_t findMostTimes(func::FuncOp func) {
+/// As many runs of the largest value in a loop of `func`, or of a microbatch, as costs stay in range for.
+static int64_t findMostTimes(func::FuncOp func, bool areMicrobatches) {
   double largest = 1;
   auto look = [&](ValueRange values) {
     for (Value value : values)
@@ -58,20 +65,21 @@ static int64_t findMostTimes(func::FuncOp func) {
     look(loop.getBody().getArguments());
     loop.getBody().walk([&](Operation *op) { look(op->getResults()); });
   });
+  if (areMicrobatches)
+    func.walk([&](Operation *op) { look(op->getOperands()); });
   return int64_t(0x1p46 / largest);
 }
 
 LogicalResult FunctionProblem::build() {
-  if (!func.getBody().hasOneBlock())
-    return func.emitOpError() << "has control flow: only functions of one block can be sharded";
   rules = std::make_shared<RuleTable>();
-  mostTimes = std::min(findMostTimes(func), kMostTimes);
+  mostTimes = std::min(findMostTimes(func, spans.areSeveral()), kMostTimes);
   if (auto even = func->getAttrOfType<IntegerAttr>(kEvenAttr))
     problem.keepEven(even.getInt());
   for (AtomId atom : options.free.atoms)
     problem.setFree(atom, options.free.areUneven);
   Block &body = func.getBody().front();
   for (BlockArgument argument : body.getArguments()) {
+    llvm::SaveAndRestore counted(times, std::min(spans.getTimes(spans.get(argument)), mostTimes));
     if (failed(addValue(argument)))
       return failure();
     if (isParameter(func, argument.getArgNumber()))
@@ -123,6 +131,7 @@ LogicalResult FunctionProblem::tieStates() {
 /// What ops make, before the ops: a loop wants what the end of its body yields.
 LogicalResult FunctionProblem::addValues(Block &block) {
   for (Operation &op : block.without_terminator()) {
+    llvm::SaveAndRestore counted(times, times * getMicrobatches(&op));
     auto loop = dyn_cast<LoopOpInterface>(op);
     if (!loop && !isa<ShardingRuleOpInterface, ConstrainOp, ReshardOp>(op))
       return op.emitOpError() << "has no sharding rule"
@@ -144,16 +153,22 @@ LogicalResult FunctionProblem::addValues(Block &block) {
 }
 
 void FunctionProblem::addOps(Block &block) {
-  for (Operation &op : block.without_terminator())
+  for (Operation &op : block.without_terminator()) {
+    llvm::SaveAndRestore counted(times, times * getMicrobatches(&op));
     if (auto loop = dyn_cast<LoopOpInterface>(op))
       addLoop(loop);
     else
       addOp(&op);
+  }
 }
 
 //===----------------------------------------------------------------------===//
 // Values and annotations
 //===----------------------------------------------------------------------===//
+
+int64_t FunctionProblem::getMicrobatches(Operation *op) const {
+  return op->getParentOp() == func ? std::min(spans.getTimes(spans.get(op)), mostTimes) : 1;
+}
 
 int64_t FunctionProblem::getTimes(LoopOpInterface loop) const {
   return std::clamp<int64_t>(mostTimes / times, 1, loop.getCountedTimes());

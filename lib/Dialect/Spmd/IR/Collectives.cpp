@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Sharding/PartMoves.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "cleave/Sharding/WindowMoves.h"
@@ -451,9 +452,20 @@ int64_t SplitOp::getWireBytes() { return countPartBytes(*this, countSentOfSplit)
 int64_t JoinOp::getNumPeers() { return countPeersOfParts(getParts(), getRankGroups().size()); }
 int64_t SplitOp::getNumPeers() { return countPeersOfSplit(getParts(), getRankGroups().size()); }
 
+void cleave::spmd::forEachCollective(Operation *root, function_ref<void(CollectiveOpInterface, int64_t)> visit) {
+  auto func = dyn_cast<func::FuncOp>(root);
+  if (!func || !func.getBody().hasOneBlock())
+    return root->walk([&](CollectiveOpInterface op) { visit(op, getTimes(op)); }), void();
+  Spans spans(func);
+  for (Operation &op : func.getBody().front())
+    op.walk([&](CollectiveOpInterface collective) {
+      visit(collective, multiplyTimes(spans.getTimes(spans.get(&op)), getTimes(collective)));
+    });
+}
+
 int64_t cleave::spmd::countWireBytes(Operation *root) {
   int64_t total = 0;
-  root->walk([&](CollectiveOpInterface op) { total += getTimes(op) * op.getWireBytes(); });
+  forEachCollective(root, [&](CollectiveOpInterface op, int64_t runs) { total += runs * op.getWireBytes(); });
   return total;
 }
 

@@ -250,7 +250,7 @@ LogicalResult FunctionPartitioner::run() {
 }
 
 /// What was decided must be what is sent. Bytes of one collective are rounded up, which in a loop was done once for all
-/// iterations, and is now done for each.
+/// iterations, and of microbatches for all of them, and is now done for each.
 LogicalResult Partition::compareBytes(func::FuncOp func) {
   auto decided = func->getAttrOfType<IntegerAttr>(SpmdDialect::kWireBytesAttr);
   if (!decided)
@@ -260,7 +260,7 @@ LogicalResult Partition::compareBytes(func::FuncOp func) {
     return success();
   int64_t sent = countWireBytes(func);
   int64_t rounded = 0;
-  func.walk([&](CollectiveOpInterface op) { rounded += getTimes(op) - 1; });
+  forEachCollective(func, [&](CollectiveOpInterface, int64_t runs) { rounded += runs - 1; });
   if (sent >= decided.getInt() && sent <= decided.getInt() + rounded)
     return success();
   return func.emitOpError() << "sends " << sent << " bytes a rank, but " << decided.getInt() << " were decided";

@@ -204,3 +204,28 @@ func.func @of_floats_alone(%x: tensor<8x8xi32>) -> tensor<8x8xi32> {
   %1 = nn.add %0, %x : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi32>
   return %1 : tensor<8x8xi32>
 }
+
+// What combines microbatches is the epilogue of the last one; a kernel of the first one that waited for it would hold all that this reads.
+// CHECK-LABEL: @sums_over_microbatches
+func.func @sums_over_microbatches(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>, %d: tensor<8x32xf32>, %e: tensor<8x32xf32>) -> (tensor<64x32xf32>, tensor<32xf32>) {
+  // CHECK-NEXT: %[[A:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg2)
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: %[[B:.*]] = exec.fused (%{{.*}} = %arg2)
+  // CHECK-NEXT: nn.reduce
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %arg1, %{{.*}} = %arg3, %{{.*}} = %[[A]])
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: nn.add
+  // CHECK-NEXT: exec.yield
+  // CHECK: exec.fused (%{{.*}} = %arg3, %{{.*}} = %[[B]])
+  // CHECK-NEXT: nn.reduce
+  // CHECK-NEXT: nn.add
+  %0 = nn.einsum %x, %d "ki,kj->ij" : (tensor<8x64xf32>, tensor<8x32xf32>) -> tensor<64x32xf32>
+  %1 = nn.reduce sum %d dims [0] : (tensor<8x32xf32>) -> tensor<32xf32>
+  %2 = nn.einsum %y, %e "ki,kj->ij" : (tensor<8x64xf32>, tensor<8x32xf32>) -> tensor<64x32xf32>
+  %3 = nn.reduce sum %e dims [0] : (tensor<8x32xf32>) -> tensor<32xf32>
+  %4 = nn.add %0, %2 {spmd.combines} : (tensor<64x32xf32>, tensor<64x32xf32>) -> tensor<64x32xf32>
+  %5 = nn.add %1, %3 {spmd.combines} : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  return %4, %5 : tensor<64x32xf32>, tensor<32xf32>
+}

@@ -6,7 +6,9 @@
 // RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: logits}, optimizer: sgd, freeze: h.9}'" 2>&1 | FileCheck %s --check-prefix=PATTERN
 // RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: mse, of: logits, labels: x}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=LABELS
 // RUN: not cleave-opt %s --nn-outline-step="train='{loss: {kind: cross_entropy, of: logits, classes: 2, labels: {next: x}}, optimizer: sgd}'" 2>&1 | FileCheck %s --check-prefix=NEXT
+// RUN: not cleave-opt %s --nn-outline-step="train='{loss: [{kind: mse, of: logits, labels: t}, {kind: cross_entropy, of: logits, classes: 2, ignore: 1}], optimizer: sgd, microbatches: 2}'" 2>&1 | FileCheck %s --check-prefix=COUNT
 
+// COUNT: error: the positions that count are those of all microbatches, by which a list of losses is not divided: one loss, or no 'microbatches'
 // NONE: error: a step of training needs a plan with a section 'train'
 // OF: --train:1:{{[0-9]+}}: error: the loss is of 'logit', which the model does not compute; did you mean 'logits'?
 // NUMBER: error: 'logits' is 'tensor<4x2x2xf32>': a loss is one number; 'kind: mse' and others make one

@@ -191,7 +191,7 @@ func.func @no_batch(%x: tensor<1x4xf32>, %y: tensor<f32>) -> tensor<1x4xf32> {
 
 // -----
 
-// expected-error@+1 {{the module is propagated already, and cannot become canonical}}
+// expected-error@+1 {{the module is propagated already, and cannot become annotated}}
 module attributes {spmd.phase = "propagated"} {
   func.func @too_late(%x: tensor<8xf32>) -> tensor<8xf32> {
     return %x : tensor<8xf32>
@@ -315,4 +315,29 @@ func.func @a_loop_takes_a_sum_of_all_samples(%x: tensor<8x4xf32>) -> tensor<8x4x
     nn.yield next (%b) : (tensor<8x4xf32>) -> ()
   }
   return %y : tensor<8x4xf32>
+}
+
+// -----
+
+// Of what is added to a table each microbatch would add the table, too.
+// expected-note@+1 {{dim 0 is the batch of 'arg1', split into microbatches here}}
+func.func @adds_to_a_table(%x: tensor<8x4xf32> {nn.role = "batch"}, %i: tensor<8x1xi64> {nn.role = "batch"}, %w: tensor<16x4xf32> {nn.name = "w", nn.role = "parameter"}) -> tensor<16x4xf32> {
+  // expected-error@+1 {{'nn.scatter_nd' mixes samples of different microbatches: it works along the batch}}
+  %d = nn.scatter_nd add %w, %i, %x : (tensor<16x4xf32>, tensor<8x1xi64>, tensor<8x4xf32>) -> tensor<16x4xf32>
+  return %d : tensor<16x4xf32>
+}
+
+// -----
+
+#mesh = #spmd.mesh<["data"=2]>
+#rows = #spmd.sharding<#mesh, [{"data"}]>
+#share = #spmd.annotation<#rows, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+module attributes {spmd.mesh = #mesh} {
+  func.func @no_sum_itself(%x: tensor<8x4xf32>) -> tensor<4xf32> {
+    %s = nn.reduce sum %x dims [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+    %e = nn.exp %s : (tensor<4xf32>) -> tensor<4xf32>
+    // expected-warning@+1 {{'grad(w)' is made of a sum over microbatches, which each rank keeps all of}}
+    %p = spmd.pin %e "grad(w)" wants #share {spmd.of_parts} : tensor<4xf32>
+    return %p : tensor<4xf32>
+  }
 }

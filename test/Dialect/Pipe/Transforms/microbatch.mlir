@@ -157,4 +157,34 @@ func.func @annotations_stay(%x: tensor<8x4xf32> {spmd.annotation = #batch}) -> t
   return %y : tensor<8x4xf32>
 }
 
+// A weight and its state are no batch, whatever their sizes, and change once, after the last microbatch. Where sums are to be kept in
+// shares, each addend is, whatever moves its numbers; zeros that microbatches add to are theirs alone.
+// CHECK-LABEL: func.func @a_step(
+// CHECK-SAME: %{{.*}}: tensor<2x4xf32> {nn.role = "batch", pipe.split = 0 : i64}
+// CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<8x4xf32> {nn.name = "w", nn.role = "parameter"}
+// CHECK-SAME: -> (tensor<8x4xf32> {spmd.state = "w"}, tensor<4x1xf32>)
+// CHECK: %[[D:.*]] = nn.scatter_nd add
+// CHECK: %[[ADDEND:.*]] = spmd.pin %[[D]] "grad(w)" wants
+// CHECK: %[[SUM:.*]] = pipe.accumulate sum %[[ADDEND]]
+// CHECK: %[[G:.*]] = spmd.pin %[[SUM]] "grad(w)" wants
+// CHECK: %[[NEXT:.*]] = nn.sub %[[W]], %[[G]]
+// CHECK: %[[TERM:.*]] = nn.reduce sum %{{.*}} dims [0] : (tensor<2x4xf32>) -> tensor<4xf32>
+// CHECK: %[[MOVED:.*]] = nn.reshape %[[TERM]]
+// CHECK: %[[SHARE:.*]] = spmd.pin %[[MOVED]] "grad(b)" wants
+// CHECK: %[[ALL:.*]] = pipe.accumulate sum %[[SHARE]]
+// CHECK: %[[B:.*]] = spmd.pin %[[ALL]] "grad(b)" wants
+// CHECK: return %[[NEXT]], %[[B]]
+func.func @a_step(%x: tensor<8x4xf32> {nn.role = "batch"}, %i: tensor<8x1xi64> {nn.role = "batch"}, %w: tensor<8x4xf32> {nn.name = "w", nn.role = "parameter"})
+    -> (tensor<8x4xf32> {spmd.state = "w"}, tensor<4x1xf32>) {
+  %z = nn.constant dense<0.0> : tensor<f32> -> tensor<f32>
+  %o = nn.broadcast %z : (tensor<f32>) -> tensor<8x4xf32>
+  %d = nn.scatter_nd add %o, %i, %x : (tensor<8x4xf32>, tensor<8x1xi64>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %g = spmd.pin %d "grad(w)" wants #batch {spmd.of_parts} : tensor<8x4xf32>
+  %n = nn.sub %w, %g : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %t = nn.reduce sum %x dims [0] : (tensor<8x4xf32>) -> tensor<4xf32>
+  %r = nn.reshape %t : (tensor<4xf32>) -> tensor<4x1xf32>
+  %b = spmd.pin %r "grad(b)" wants #batch {spmd.of_parts} : tensor<4x1xf32>
+  return %n, %b : tensor<8x4xf32>, tensor<4x1xf32>
+}
+
 }

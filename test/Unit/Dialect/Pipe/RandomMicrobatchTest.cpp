@@ -12,9 +12,9 @@
 #include "cleave/Compiler/Values.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Stages/Spans.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -83,9 +83,9 @@ std::string checkSeed(MLIRContext &context, uint64_t seed, Counts &counts) {
     counts.uneven += isUneven;
     counts.parts += llvm::range_size(flat.getOps<pipe::PartOp>());
     counts.sums += llvm::range_size(flat.getOps<pipe::AccumulateOp>());
-    const pipe::Spans spans(flat);
+    const spmd::Spans spans(flat);
     for (nn::LoopOp loop : flat.getOps<nn::LoopOp>())
-      counts.loops += spans.get(loop.getOperation()) == pipe::Span::Each;
+      counts.loops += spans.get(loop.getOperation()) == spmd::Span::Each;
     std::optional<SmallVector<Tensor>> got =
         isUneven ? runLoop(*microbatched, inputs) : pipe::testing::runFlat(flat, inputs);
     if (!got)

@@ -14,10 +14,10 @@
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
-#include "cleave/Dialect/Pipe/Stages/Spans.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Pipelines/Registration.h"
 #include "mlir/IR/Diagnostics.h"
@@ -179,10 +179,10 @@ bool Pipeline::isPartitioned() {
 
 /// Splits anywhere in the row of ops. False if there are too few.
 bool Pipeline::drawStages() {
-  pipe::Spans spans(func);
+  spmd::Spans spans(func);
   SmallVector<Operation *> ops;
   for (Operation &op : func.getBody().front().without_terminator())
-    if (spans.get(&op) == pipe::Span::Each && !isa<pipe::PartOp, nn::LoadOp, nn::ConstantOp>(op))
+    if (spans.get(&op) == spmd::Span::Each && !isa<pipe::PartOp, nn::LoadOp, nn::ConstantOp>(op))
       ops.push_back(&op);
   int64_t stages = ranks * chunks, count = static_cast<int64_t>(ops.size());
   if (count < stages)

@@ -12,6 +12,7 @@
 //            pairs rows with rows, or with one element a row; never anything that would compute a row a second time
 //   cost     where elements are read more often than once, computing them as often is cheaper than storing them
 //
+//   time     what combines microbatches (`spmd.combines`) joins what made its last operand: no microbatch waits for later ones
 //   anchor   at most one contraction, convolution, attention or window (`isAnchor`). It comes first: nothing joins it but what
 //            works element by element in the space of its result, its epilogue, and a transpose at the end. No rows
 //

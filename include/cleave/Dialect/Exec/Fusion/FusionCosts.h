@@ -19,6 +19,8 @@ inline constexpr double kFlopsPerElement = 10;
 
 /// Ops of a kernel: it takes time to compile that grows with them, and values in registers are few.
 inline constexpr size_t kMostOps = 48;
+/// As many operands of a concat.
+inline constexpr size_t kMostConcatenated = 64;
 /// Each op behind an anchor stands in its code once for each vector of a tile.
 inline constexpr size_t kMostOpsWithAnchor = 16;
 /// Ops that readers compute again for each element: each reader has the code of all of them.

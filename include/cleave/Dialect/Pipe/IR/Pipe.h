@@ -7,6 +7,7 @@
 #define CLEAVE_DIALECT_PIPE_IR_PIPE_H
 
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -9,6 +9,7 @@
 
 #include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Solver/Solver.h"
 #include <cassert>
 
@@ -70,7 +71,7 @@ public:
 
 private:
   FunctionProblem(mlir::func::FuncOp func, MeshAtoms &atoms, ProblemOptions options)
-      : func(func), atoms(atoms), options(std::move(options)), problem(atoms.getAtoms()) {}
+      : func(func), atoms(atoms), options(std::move(options)), problem(atoms.getAtoms()), spans(func) {}
 
   llvm::LogicalResult build();
   llvm::LogicalResult addValue(mlir::Value value);
@@ -80,6 +81,8 @@ private:
   void addOps(mlir::Block &block);
   void addOp(mlir::Operation *op);
   void addLoop(LoopOpInterface loop);
+  /// The microbatches that `op` is counted for; 1 for what is in a loop, which is counted as its loop is.
+  int64_t getMicrobatches(mlir::Operation *op) const;
   /// The iterations that `loop` is counted for, in what runs as often as is added now.
   int64_t getTimes(LoopOpInterface loop) const;
   OpId addLoopOp(LoopOpInterface loop, llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> results);
@@ -90,6 +93,7 @@ private:
   MeshAtoms &atoms;
   ProblemOptions options;
   Problem problem;
+  Spans spans;
   std::unique_ptr<Solver> solver;
   std::vector<mlir::Value> values;
   std::vector<mlir::Operation *> ops;

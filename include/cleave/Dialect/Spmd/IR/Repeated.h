@@ -7,7 +7,7 @@
 #ifndef CLEAVE_DIALECT_SPMD_IR_REPEATED_H
 #define CLEAVE_DIALECT_SPMD_IR_REPEATED_H
 
-#include "mlir/IR/Operation.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 namespace cleave::spmd {
 
@@ -25,6 +25,10 @@ inline int64_t multiplyTimes(int64_t outer, int64_t inner) { return std::min(out
 
 /// How often `op` runs, by the loops around it; 1 outside of loops.
 int64_t getTimes(mlir::Operation *op);
+
+/// Each collective inside `root`, and how often it runs in a call: in all iterations of loops, and where `root` is a function of one
+/// microbatch, for all of them.
+void forEachCollective(mlir::Operation *root, llvm::function_ref<void(CollectiveOpInterface op, int64_t runs)> visit);
 
 } // namespace cleave::spmd
 
