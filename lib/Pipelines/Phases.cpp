@@ -104,14 +104,13 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
 }
 
 /// Bytes of all buffers, once memory is planned; of what has not been told, since it is a trial.
-static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions &options) {
+static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions &options, ShardState state) {
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
   setPhase(module, Phase::Optimized);
   PassManager manager(module.getContext());
   manager.enableVerifier(false);
-  ShardState state;
-  for (const PipelinePhase &phase : getLowerPhases())
-    if (phase.phase <= Phase::Planned)
+  for (const PipelinePhase &phase : llvm::concat<const PipelinePhase>(getPipelinePhases(), getLowerPhases()))
+    if (phase.phase <= Phase::Planned && (state.isPipelined || !isOfPipeline(phase.phase)))
       phase.addPasses(manager, options, state);
   if (failed(manager.run(module)))
     return std::nullopt;
@@ -121,16 +120,14 @@ static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions 
   return bytes;
 }
 
-/// What of a step is kept, and what is made again. Ranks of a pipeline are not planned before there are stages: there lifetimes tell.
+/// What of a step is kept, and what is made again; in microbatches, of each.
 static void addRecompute(OpPassManager &manager, const ShardOptions &options, const ShardState &state) {
   manager.addPass(exec::createAdvanceUpdates());
   spmd::PlanMemory memory = state.training->train->memory;
   if (!memory.limit && options.cluster)
     memory.limit = options.cluster->device.memoryBytes;
-  exec::MemoryJudge judge;
-  if (!state.pipeline && !state.isPipelined)
-    judge = [options](ModuleOp module) { return measureMemory(module, options); };
-  manager.addPass(exec::createRecompute(memory, std::move(judge)));
+  auto judge = [options, state](ModuleOp module) { return measureMemory(module, options, state); };
+  manager.addPass(exec::createRecompute(memory, judge));
 }
 
 /// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what

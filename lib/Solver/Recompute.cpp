@@ -19,7 +19,7 @@
 #include <cmath>
 
 using namespace cleave;
-using Op = RecomputeProblem::Op;
+using RecomputeOp = RecomputeProblem::Op;
 
 unsigned RecomputeProblem::addValue(int64_t bytes) {
   values.emplace_back().bytes = bytes;
@@ -30,7 +30,7 @@ unsigned RecomputeProblem::addValue(int64_t bytes) {
 /// By value whether something behind the loss reads it.
 static llvm::BitVector findRead(const RecomputeProblem &problem) {
   llvm::BitVector read(problem.values.size());
-  for (const Op &op : problem.ops)
+  for (const RecomputeOp &op : problem.ops)
     if (!op.isForward)
       for (unsigned value : op.operands)
         read.set(value);
@@ -46,7 +46,7 @@ static double countParts(const RecomputeProblem &problem, double price) {
   double sum = 1;
   for (const RecomputeProblem::Value &value : problem.values)
     sum += static_cast<double>(value.bytes);
-  for (const Op &op : problem.ops)
+  for (const RecomputeOp &op : problem.ops)
     sum += op.isForward ? price * op.ns : 0;
   return std::exp2(std::floor(58 - std::log2(sum)));
 }
@@ -61,7 +61,7 @@ RecomputeOptimum cleave::findOptimum(const RecomputeProblem &problem, double pri
   auto isKept = [&](unsigned value) {
     return problem.values[value].mustKeep || (value < kept.size() && kept.test(value));
   };
-  for (const Op &op : problem.ops) {
+  for (const RecomputeOp &op : problem.ops) {
     if (!op.isForward)
       break;
     ops.push_back(network.addNode());
@@ -202,7 +202,7 @@ std::vector<RecomputeStep> cleave::listSteps(const RecomputeProblem &problem, co
   llvm::BitVector isDone(problem.ops.size());
   // What has to run again first is on top.
   llvm::SmallVector<unsigned> open;
-  auto ask = [&](const Op &op) {
+  auto ask = [&](const RecomputeOp &op) {
     for (unsigned value : op.operands)
       if (int64_t maker = makers[value]; maker >= 0 && repeated.test(maker) && !isDone.test(maker))
         open.push_back(maker);
@@ -270,7 +270,7 @@ RecomputeCosts PeakWalk::run() {
   for (const RecomputeProblem::Value &value : problem.values)
     costs.givenBytes += value.isGiven ? value.bytes : 0;
   for (auto [number, run] : llvm::enumerate(steps)) {
-    const Op &op = problem.ops[run.op];
+    const RecomputeOp &op = problem.ops[run.op];
     auto step = static_cast<int64_t>(number);
     bool isBehind = run.isAgain || !op.isForward;
     costs.ns += run.isAgain ? op.ns : 0;
@@ -315,7 +315,7 @@ struct ForwardSum {
 static ForwardSum sumForward(const RecomputeProblem &problem) {
   ForwardSum sum;
   llvm::BitVector read = findRead(problem);
-  for (const Op &op : problem.ops) {
+  for (const RecomputeOp &op : problem.ops) {
     if (!op.isForward)
       break;
     sum.ns += op.ns;

@@ -410,6 +410,8 @@ KEYS = {
     **{f"{policy} again{' on two ranks' * bool(mesh)}": dict(model=regression, loss="mse", optimizer="adamw", mesh=mesh, rules=DATA * bool(mesh), also=f"recompute: {policy}")
        for policy in ("cheap", "blocks") for mesh in ("", "data: 2")},
     "ZeRO-3, gathered twice": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero="{axis: data, stage: 3, gather: twice, min_bytes: 0}"),
+    **{f"{policy} again, microbatches{' on two ranks' * bool(mesh)}": dict(model=regression, loss="mse", optimizer="adamw", mesh=mesh, rules=DATA * bool(mesh), also=f"recompute: {policy}", microbatches=2)
+       for policy in ("cheap", "blocks") for mesh in ("", "data: 2")},
     "a convolution, blocks again": dict(model=image, loss="classes", optimizer="adam", also="recompute: blocks"), "a tied table, blocks again": dict(model=tied, loss="next", optimizer="adam", also="recompute: blocks"),
     "ZeRO-1 and tensor parallel": dict(model=regression, loss="mse", optimizer="lamb", decay=0.1, mesh="data: 2, model: 2", rules=[*DATA, ("w", "[_, model]"), ("v", "[model, _]")],
                                        zero="{axis: data, stage: 1, min_bytes: 0}"),
@@ -449,7 +451,6 @@ KEYS |= {
     "microbatches, next tokens": dict(model=tied, loss="next", optimizer="adam", microbatches=2),
     "microbatches, a convolution": dict(model=image, loss="classes", optimizer="momentum", microbatches=4),
     "microbatches, a loss that the model gives": dict(model=given, loss="output", microbatches=8),
-    "microbatches, blocks again": dict(model=regression, loss="mse", optimizer="adamw", microbatches=2, also="recompute: blocks"),
     "microbatches, dropout": dict(model=dropped, loss="mse", optimizer="adam", also="dropout: model", microbatches=2),
     "microbatches, f16 overflows": dict(model=regression, loss="mse", optimizer="adamw", also=F16, kept=np.float16, scale=2.0**19, good=77, microbatches=2, **NEAR),
     "dropout, blocks again": dict(model=dropped, loss="mse", optimizer="adam", also="dropout: model\n  recompute: blocks"),

@@ -49,7 +49,7 @@ private:
 };
 } // namespace
 
-static bool isMap(Operation *op) {
+static bool hasMapForm(Operation *op) {
   auto formed = dyn_cast<nn::FormOpInterface>(op);
   return formed && formed.getForm() == nn::Form::Map;
 }
@@ -71,10 +71,10 @@ void UpdateAdvancer::findUpdates() {
   for (const spmd::StatePlace &state : states)
     isState.set(state.result);
   for (Operation &op : llvm::reverse(block))
-    if (isMap(&op) && (isOneNumber(&op) || llvm::all_of(op.getUses(), [&](OpOperand &use) {
-                         return use.getOwner() == terminator ? isState.test(use.getOperandNumber())
-                                                             : updates.contains(use.getOwner());
-                       })))
+    if (hasMapForm(&op) && (isOneNumber(&op) || llvm::all_of(op.getUses(), [&](OpOperand &use) {
+                              return use.getOwner() == terminator ? isState.test(use.getOperandNumber())
+                                                                  : updates.contains(use.getOwner());
+                            })))
       updates.insert(&op);
   for (const spmd::StatePlace &state : states)
     if (Operation *maker = terminator->getOperand(state.result).getDefiningOp())
