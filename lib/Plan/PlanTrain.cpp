@@ -3,6 +3,12 @@
 // Keys of a kind that does not have them are errors: what has no effect would mislead. What needs the mesh is checked once all of the plan
 // is read (`checkTrain`), and what needs the model where the model is.
 //
+//   loss, optimizer, rate                     what is minimized, and how
+//   freeze, only, groups, lora                what is trained
+//   precision, dropout, batch_norm, seed      what a training computes otherwise than the model
+//   zero, microbatches, accumulate            where states and sums are
+//   recompute, memory_limit, keep, again      what is kept until the backward
+//
 //===----------------------------------------------------------------------===//
 #include "PlanTrain.h"
 

@@ -311,7 +311,8 @@ llvm::Error Splitter::nameCycle(llvm::ArrayRef<uint32_t> ordered) const {
 
 /// Both orders of the units; one where they are equal.
 llvm::Error Splitter::makeRows() {
-  units = makeUnits(problem);
+  // What is all in one stage is nowhere split apart, whatever lies between.
+  units = makeUnits(problem, /*hasClusters=*/options.placement.size() > 1);
   if (options.placement.size() > units.size())
     return makeError("{0} stages are more than the {1} parts that can be cut apart", options.placement.size(),
                      units.size());

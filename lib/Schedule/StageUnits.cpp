@@ -13,12 +13,12 @@
 using namespace cleave::schedule;
 
 // Doubles among users would count a producer twice, and the unit would never be possible.
-StageUnits cleave::schedule::makeUnits(const SplitProblem &problem) {
+StageUnits cleave::schedule::makeUnits(const SplitProblem &problem, bool hasClusters) {
   StageUnits units;
   llvm::DenseMap<int32_t, uint32_t> unitOfCluster;
   for (auto [index, op] : llvm::enumerate(problem.ops)) {
     uint32_t unit = static_cast<uint32_t>(units.ops.size());
-    if (op.cluster >= 0)
+    if (hasClusters && op.cluster >= 0)
       unit = unitOfCluster.try_emplace(op.cluster, unit).first->second;
     if (unit == units.ops.size())
       units.ops.emplace_back();

@@ -24,8 +24,8 @@ struct StageUnits {
   size_t size() const { return ops.size(); }
 };
 
-/// Clusters as units, numbered by their first ops.
-StageUnits makeUnits(const SplitProblem &problem);
+/// Clusters as units, numbered by their first ops; or each op by itself.
+StageUnits makeUnits(const SplitProblem &problem, bool hasClusters);
 
 enum class UnitOrder {
   Given,      ///< of the units that can come next, the one with the first op

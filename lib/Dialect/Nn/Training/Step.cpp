@@ -18,6 +18,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::nn;
 
+/// Of passes alone: the compiler hands its plan to them.
 PlanRef cleave::nn::readTrainPlan(ModuleOp module, StringRef file, StringRef section) {
   spmd::PlanSource source;
   source.file = file.str();
@@ -73,6 +74,7 @@ Value cleave::nn::addLoaded(func::FuncOp func, LoadOp load, Type elementType, St
   return argument;
 }
 
+/// Names of the model may be the same: the role tells.
 Value cleave::nn::findArgument(func::FuncOp func, StringRef name, StringRef role) {
   for (unsigned index = 0; index < func.getNumArguments(); ++index) {
     auto known = func.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr);
@@ -82,12 +84,14 @@ Value cleave::nn::findArgument(func::FuncOp func, StringRef name, StringRef role
   return {};
 }
 
+/// One for all that count steps, whoever asks first.
 Value cleave::nn::getCount(func::FuncOp func) {
   Value known = findArgument(func, "count", spmd::kCountRole);
   auto type = RankedTensorType::get({}, IntegerType::get(func.getContext(), 64));
   return known ? known : addArgument(func, type, "count", spmd::kCountRole);
 }
 
+/// Through what a plan names and other floats.
 LoadOp cleave::nn::findLoad(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto load = dyn_cast<LoadOp>(op))

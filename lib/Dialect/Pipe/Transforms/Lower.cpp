@@ -335,6 +335,10 @@ LogicalResult RankMaker::run() {
   std::string name = (staged.func.getName() + ".rank" + Twine(rank)).str();
   made = func::FuncOp::create(builder, loc, name, staged.func.getFunctionType());
   made->setAttr(PipeDialect::kRankAttr, builder.getI64IntegerAttr(rank));
+  // What earlier passes said of the step holds for each rank.
+  for (NamedAttribute said : staged.func->getDiscardableAttrs())
+    if (isa_and_present<nn::NnDialect>(said.getNameDialect()))
+      made->setDiscardableAttr(said.getName(), said.getValue());
   Block *block = made.addEntryBlock();
   builder.setInsertionPointToEnd(block);
   for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments()))
