@@ -6,6 +6,7 @@
 //   made by       read by        is
 //   grad(..)      update(..)     a gradient
 //   a collective  anything       communication
+//   update(..)    anything       the optimizer's, where memory is not planned yet
 //   the model     grad(..)       kept: activations of the forward pass that the backward one reads
 //   anything      anything       working
 //
@@ -115,7 +116,23 @@ static Purpose findPurpose(Value value) {
     return Purpose::Gradients;
   if (travels)
     return Purpose::Communication;
+  // Before memory is planned what is made of a state stands for it.
+  if (isMadeBy(StepPart::Update) && !value.getDefiningOp<exec::ViewOp>())
+    return Purpose::Optimizer;
   return !isOfBackward && isReadBy(value, StepPart::Backward) ? Purpose::Kept : Purpose::Working;
+}
+
+/// What is returned as the next value of an argument is what that is for; nothing for all else.
+static std::optional<Purpose> findNextPurpose(func::FuncOp func, Value value) {
+  for (OpOperand &use : value.getUses()) {
+    if (!isa<func::ReturnOp>(use.getOwner()))
+      continue;
+    auto state = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(), spmd::SpmdDialect::kStateAttr);
+    for (unsigned index = 0; state && index < func.getNumArguments(); ++index)
+      if (spmd::getArgumentName(func, index) == state.getValue())
+        return getPurpose(func.getArgAttr(index, spmd::kRoleAttr));
+  }
+  return std::nullopt;
 }
 
 static Purpose findPurpose(func::FuncOp func, const cost::HeldBytes &held) {
@@ -130,6 +147,8 @@ static Purpose findPurpose(func::FuncOp func, const cost::HeldBytes &held) {
     return getPurpose(func.getArgAttr(argument.getArgNumber(), spmd::kRoleAttr)).value_or(Purpose::Working);
   if (held.value.getDefiningOp<nn::LoadOp>())
     return Purpose::Parameters;
+  if (std::optional<Purpose> next = findNextPurpose(func, held.value))
+    return *next;
   for (Operation *user : held.value.getUsers())
     if (isa<exec::InputOp>(user))
       return getPurpose(user->getAttr(spmd::kRoleAttr)).value_or(Purpose::Working);

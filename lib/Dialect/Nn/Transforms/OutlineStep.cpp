@@ -52,6 +52,7 @@ private:
   LogicalResult checkPatterns(ArrayRef<LoadOp> loads);
   Type getKeptType(LoadOp load);
   void makeArgument(ArrayRef<LoadOp> loads);
+  void dropWholes();
   void scaleLoss(Value loss, ArrayRef<LoadOp> loads);
 
   InFlightDiagnostic emitError(const spmd::PlanPlace &place) { return emitErrorAt(func.getContext(), place); }
@@ -62,6 +63,8 @@ private:
   PickedNames freeze, only;
   OpBuilder builder;
   Composer f;
+  /// Annotations that arguments have taken over, with the names of their tensors.
+  llvm::DenseSet<std::pair<Attribute, Attribute>> handedDown;
 };
 } // namespace
 
@@ -247,12 +250,20 @@ void StepOutliner::makeArgument(ArrayRef<LoadOp> loads) {
     for (Operation *user : llvm::make_early_inc_range(one->getUsers()))
       if (auto pin = dyn_cast<spmd::PinOp>(user); pin && pin.getAnnotation()) {
         func.setArgAttr(index, spmd::SpmdDialect::kAnnotationAttr, *pin.getAnnotation());
+        handedDown.insert({*pin.getAnnotation(), pin.getNameAttr()});
         pin.replaceAllUsesWith(value);
         pin.erase();
       }
     one.replaceAllUsesWith(value);
     one.erase();
   }
+}
+
+/// What a plan wants of a fused weight its parts have taken along: nothing reads the weight itself any more.
+void StepOutliner::dropWholes() {
+  for (spmd::PinOp pin : llvm::make_early_inc_range(func.getBody().front().getOps<spmd::PinOp>()))
+    if (pin.use_empty() && pin.getAnnotation() && handedDown.contains({*pin.getAnnotation(), pin.getNameAttr()}))
+      pin.erase();
 }
 
 /// The scale of the loss, which begins as a power of two large enough that gradients of f16 seldom vanish.
@@ -320,6 +331,7 @@ LogicalResult StepOutliner::run() {
     parts[{load.getParam(), load.getStartsAttr()}].push_back(load);
   for (auto &[part, loads] : parts)
     makeArgument(loads);
+  dropWholes();
   noteIndexRanges(func);
   return success();
 }

@@ -52,3 +52,25 @@ func.func @main(%x: tensor<4x3x2xf32> {nn.name = "x"}) -> (tensor<4x3x2xf32> {nn
   %y = nn.batch_norm %x, %s, %f, %m, %f epsilon 1.0e-5 : (tensor<4x3x2xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3x2xf32>
   return %y : tensor<4x3x2xf32>
 }
+
+// -----
+
+// What a plan wants of a fused weight its part takes along, and nothing is wanted of the weight itself any more.
+#mesh = #spmd.mesh<["model"=2]>
+#columns = #spmd.sharding<#mesh, [{}, {"model"}]>
+#split = #spmd.annotation<#columns, loc("p.yaml":3:5), loc("p.yaml":3:14)>
+nn.param @qkv : tensor<2x4xf32> = dense<1.0> : tensor<2x4xf32>
+nn.param @fixed : tensor<2xf32> = dense<1.0> : tensor<2xf32>
+// CHECK-LABEL: @main(
+// CHECK-SAME: nn.name = "qkv[0, 2]", {{.*}}nn.role = "parameter", spmd.annotation = #{{.*}}}
+// CHECK-NOT: spmd.pin
+func.func @main(%x: tensor<4x2xf32> {nn.name = "x"}) -> (tensor<4x2xf32> {nn.name = "y"}) {
+  %whole = nn.load @qkv : tensor<2x4xf32>
+  %p = spmd.pin %whole "qkv" wants #split : tensor<2x4xf32>
+  %part = nn.load @qkv starts [0, 2] sizes [2, 2] : tensor<2x2xf32>
+  %q = spmd.pin %part "qkv" wants #split : tensor<2x2xf32>
+  %h = nn.einsum %x, %q "bi,io->bo" : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %f = nn.load @fixed : tensor<2xf32>
+  %y = nn.add %h, %f : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  return %y : tensor<4x2xf32>
+}
