@@ -54,24 +54,36 @@ Location cleave::nn::makeStepLoc(MLIRContext *context, StringRef node, StringRef
   return makeNodeLoc(context, info);
 }
 
-Value cleave::nn::addArgument(func::FuncOp func, RankedTensorType type, StringRef name, StringRef role) {
-  Builder builder(func.getContext());
-  auto attrs = builder.getDictionaryAttr({builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(name)),
-                                          builder.getNamedAttr(spmd::kRoleAttr, builder.getStringAttr(role))});
+NamedAttrList cleave::nn::describeArgument(MLIRContext *context, StringRef name, StringRef role) {
+  Builder builder(context);
+  NamedAttrList attrs;
+  attrs.append(spmd::kNameAttr, builder.getStringAttr(name));
+  attrs.append(spmd::kRoleAttr, builder.getStringAttr(role));
+  return attrs;
+}
+
+NamedAttrList cleave::nn::describeLoaded(ModuleOp module, LoadOp load, StringRef role) {
+  NamedAttrList attrs = describeArgument(module.getContext(), getTensorName(load), role);
+  Attribute begins = makeBegins(load);
+  attrs.append(kBeginsAttr, begins);
+  if (Attribute origin = makeOrigin(module, begins, load.getParam()))
+    attrs.append(kOriginAttr, origin);
+  return attrs;
+}
+
+static Value appendArgument(func::FuncOp func, Type type, NamedAttrList attrs) {
   unsigned index = func.getNumArguments();
-  (void)func.insertArgument(index, type, attrs, func.getLoc());
+  (void)func.insertArgument(index, type, attrs.getDictionary(func.getContext()), func.getLoc());
   return func.getArgument(index);
+}
+
+Value cleave::nn::addArgument(func::FuncOp func, RankedTensorType type, StringRef name, StringRef role) {
+  return appendArgument(func, type, describeArgument(func.getContext(), name, role));
 }
 
 Value cleave::nn::addLoaded(func::FuncOp func, LoadOp load, Type elementType, StringRef role) {
   auto type = RankedTensorType::get(getShape(load), elementType);
-  Value argument = addArgument(func, type, getTensorName(load), role);
-  unsigned index = func.getNumArguments() - 1;
-  Attribute begins = makeBegins(load);
-  func.setArgAttr(index, kBeginsAttr, begins);
-  if (Attribute origin = makeOrigin(func->getParentOfType<ModuleOp>(), begins, load.getParam()))
-    func.setArgAttr(index, kOriginAttr, origin);
-  return argument;
+  return appendArgument(func, type, describeLoaded(func->getParentOfType<ModuleOp>(), load, role));
 }
 
 /// Names of the model may be the same: the role tells.
@@ -103,14 +115,49 @@ LoadOp cleave::nn::findLoad(Value value) {
   return {};
 }
 
-void cleave::nn::addResult(func::FuncOp func, Value value, StringRef name, StringRef state) {
-  Builder builder(func.getContext());
+static DictionaryAttr makeResultAttrs(MLIRContext *context, StringRef name, StringRef state) {
+  Builder builder(context);
   SmallVector<NamedAttribute> attrs = {builder.getNamedAttr(spmd::kNameAttr, builder.getStringAttr(name))};
   if (!state.empty())
     attrs.push_back(builder.getNamedAttr(spmd::SpmdDialect::kStateAttr, builder.getStringAttr(state)));
-  (void)func.insertResult(func.getNumResults(), value.getType(), builder.getDictionaryAttr(attrs));
+  return builder.getDictionaryAttr(attrs);
+}
+
+void cleave::nn::addResult(func::FuncOp func, Value value, StringRef name, StringRef state) {
+  (void)func.insertResult(func.getNumResults(), value.getType(), makeResultAttrs(func.getContext(), name, state));
   Operation *terminator = func.getBody().front().getTerminator();
   terminator->insertOperands(terminator->getNumOperands(), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Many at once
+//===----------------------------------------------------------------------===//
+
+Value SignatureBuilder::addArgument(Type type, NamedAttrList attrs) {
+  argumentAttrs.push_back(attrs.getDictionary(func.getContext()));
+  return func.getBody().front().addArgument(type, func.getLoc());
+}
+
+void SignatureBuilder::addResult(Value value, StringRef name, StringRef state) {
+  results.push_back(value);
+  resultAttrs.push_back(makeResultAttrs(func.getContext(), name, state));
+}
+
+void SignatureBuilder::apply() {
+  SmallVector<DictionaryAttr> arguments, all;
+  func.getAllArgAttrs(arguments);
+  func.getAllResultAttrs(all);
+  llvm::append_range(arguments, argumentAttrs);
+  llvm::append_range(all, resultAttrs);
+  Block &body = func.getBody().front();
+  body.getTerminator()->insertOperands(body.getTerminator()->getNumOperands(), results);
+  func.setFunctionType(
+      FunctionType::get(func.getContext(), body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  func.setAllArgAttrs(arguments);
+  func.setAllResultAttrs(all);
+  argumentAttrs.clear();
+  results.clear();
+  resultAttrs.clear();
 }
 
 Attribute cleave::nn::makeOrigin(ModuleOp module, Attribute begins, StringRef name) {

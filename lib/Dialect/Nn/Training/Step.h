@@ -37,6 +37,27 @@ void addResult(mlir::func::FuncOp func, mlir::Value value, llvm::StringRef name,
 /// An argument that begins as what `load` reads, in elements of that type.
 mlir::Value addLoaded(mlir::func::FuncOp func, LoadOp load, mlir::Type elementType, llvm::StringRef role);
 
+/// What such arguments say of themselves.
+mlir::NamedAttrList describeArgument(mlir::MLIRContext *context, llvm::StringRef name, llvm::StringRef role);
+mlir::NamedAttrList describeLoaded(mlir::ModuleOp module, LoadOp load, llvm::StringRef role);
+
+/// Arguments and results of which there are as many as parameters. A function's type is made anew each time that it changes, and lists all
+/// of them: so it changes once, by `apply`. Until then `func` knows of none of them, and nobody else adds any.
+class SignatureBuilder {
+public:
+  explicit SignatureBuilder(mlir::func::FuncOp func) : func(func) {}
+
+  /// The argument is there at once.
+  mlir::Value addArgument(mlir::Type type, mlir::NamedAttrList attrs);
+  void addResult(mlir::Value value, llvm::StringRef name, llvm::StringRef state = {});
+  void apply();
+
+private:
+  mlir::func::FuncOp func;
+  llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs, resultAttrs;
+  llvm::SmallVector<mlir::Value> results;
+};
+
 /// The argument of that name and role; null where there is none.
 mlir::Value findArgument(mlir::func::FuncOp func, llvm::StringRef name, llvm::StringRef role);
 /// The steps that are done, a state that who asks first adds.

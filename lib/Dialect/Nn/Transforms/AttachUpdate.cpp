@@ -46,7 +46,7 @@ public:
   UpdateAttacher(func::FuncOp func, const spmd::PlanTrain &train, bool keepsGradients)
       : func(func), train(train), keepsGradients(keepsGradients), context(func.getContext()),
         mesh(func->getParentOfType<ModuleOp>()->getAttrOfType<spmd::MeshAttr>(spmd::SpmdDialect::kMeshAttr)),
-        builder(func.getBody().front().getTerminator()), f(builder, UnknownLoc::get(context)) {
+        builder(func.getBody().front().getTerminator()), f(builder, UnknownLoc::get(context)), signature(func) {
     for (const spmd::PlanGroup &group : train.groups)
       groups.emplace_back(group.tensors);
   }
@@ -91,6 +91,7 @@ private:
   OpBuilder builder;
   Composer f;
   std::vector<Weight> weights;
+  SignatureBuilder signature;
   std::vector<PickedNames> groups;
   /// Of the loss, f32; null: it is not scaled.
   Value scale;
@@ -335,23 +336,22 @@ void UpdateAttacher::keepBad() {
 
 Value UpdateAttacher::addState(Weight &weight, StringRef word, RankedTensorType type) {
   std::string name = (word + "(" + weight.name + ")").str();
-  Value state = addArgument(func, type, name, "optimizer");
-  unsigned index = func.getNumArguments() - 1;
+  NamedAttrList attrs = describeArgument(context, name, "optimizer");
   Attribute begins = func.getArgAttr(weight.argument, kBeginsAttr);
   bool isMaster = word == "master";
   if (isMaster)
-    func.setArgAttr(index, kBeginsAttr, begins);
+    attrs.append(kBeginsAttr, begins);
   // A part of a fused weight is a part of its states; a master is the weight, with all its digits.
   auto param = begins ? getBeginsParam(begins) : FlatSymbolRefAttr();
   std::string whole = param ? param.getValue().str() : weight.name;
   ModuleOp module = func->getParentOfType<ModuleOp>();
   if (Attribute origin = makeOrigin(module, begins, isMaster ? whole : (word + "(" + whole + ")").str()))
-    func.setArgAttr(index, kOriginAttr, origin);
+    attrs.append(kOriginAttr, origin);
   else if (isMaster)
-    func.setArgAttr(index, kOriginAttr, builder.getStringAttr(whole));
+    attrs.append(kOriginAttr, builder.getStringAttr(whole));
   if (weight.states)
-    func.setArgAttr(index, spmd::SpmdDialect::kAnnotationAttr, weight.states);
-  return state;
+    attrs.append(spmd::SpmdDialect::kAnnotationAttr, weight.states);
+  return signature.addArgument(type, std::move(attrs));
 }
 
 void UpdateAttacher::compose(Weight &weight, const StepNumbers &numbers) {
@@ -372,12 +372,12 @@ void UpdateAttacher::compose(Weight &weight, const StepNumbers &numbers) {
   for (StringRef word : getStateWords(train.optimizer))
     states.push_back(addState(weight, word, type));
   Value next = composeUpdate(f, train.optimizer, numbers, value, gradient, states, decay, rate);
-  addResult(func, f.cast(next, Composer::elementType(own)), "next(" + weight.name + ")", weight.name);
+  signature.addResult(f.cast(next, Composer::elementType(own)), "next(" + weight.name + ")", weight.name);
   if (isNarrow)
-    addResult(func, next, "next(master(" + weight.name + "))", "master(" + weight.name + ")");
+    signature.addResult(next, "next(master(" + weight.name + "))", "master(" + weight.name + ")");
   for (auto [word, state] : llvm::zip_equal(getStateWords(train.optimizer), states)) {
     std::string name = (word + "(" + weight.name + ")").str();
-    addResult(func, state, "next(" + name + ")", name);
+    signature.addResult(state, "next(" + name + ")", name);
   }
 }
 
@@ -410,13 +410,15 @@ LogicalResult UpdateAttacher::run() {
   weigh();
   if (keepsGradients)
     for (Weight &weight : weights)
-      addResult(func, weight.gradient, "grad(" + weight.name + ")");
+      signature.addResult(weight.gradient, "grad(" + weight.name + ")");
+  signature.apply();
   if (train.clip || scale)
     measure();
   if (train.clip)
     clip();
   for (Weight &weight : weights)
     compose(weight, numbers);
+  signature.apply();
   if (scale)
     keepBad();
   attachScale();

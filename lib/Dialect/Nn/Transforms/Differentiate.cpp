@@ -146,6 +146,7 @@ LogicalResult StepDifferentiation::run() {
   if (failed(walk.run(target, one, [&](Operation *op) { f.at(makeGradientLoc(op)); })))
     return explain(walk), failure();
   nameGradients(walk, path);
+  SignatureBuilder signature(func);
   for (Value value : wanted) {
     StringRef name = spmd::getArgumentName(func, cast<BlockArgument>(value).getArgNumber());
     Value gradient = walk.getGradient(value);
@@ -154,8 +155,9 @@ LogicalResult StepDifferentiation::run() {
       func.emitWarning() << "'" << name << "' has a gradient of zeros: the loss depends on it in steps alone";
     if (!gradient)
       gradient = f.broadcast(f.scalarLike(value, 0), Composer::shape(value));
-    addResult(func, gradient, ("grad(" + name + ")").str());
+    signature.addResult(gradient, ("grad(" + name + ")").str());
   }
+  signature.apply();
   return success();
 }
 

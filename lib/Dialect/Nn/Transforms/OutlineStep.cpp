@@ -39,7 +39,8 @@ class StepOutliner {
 public:
   StepOutliner(func::FuncOp func, const spmd::PlanTrain &train, bool evaluates)
       : func(func), train(train), evaluates(evaluates), freeze(train.freeze), only(train.only),
-        builder(func.getBody().front().getTerminator()), f(builder, makeStepLoc(func.getContext(), "loss", "loss")) {}
+        builder(func.getBody().front().getTerminator()), f(builder, makeStepLoc(func.getContext(), "loss", "loss")),
+        signature(func) {}
 
   LogicalResult run();
 
@@ -63,6 +64,7 @@ private:
   PickedNames freeze, only;
   OpBuilder builder;
   Composer f;
+  SignatureBuilder signature;
   /// Annotations that arguments have taken over, with the names of their tensors.
   llvm::DenseSet<std::pair<Attribute, Attribute>> handedDown;
 };
@@ -241,15 +243,18 @@ Type StepOutliner::getKeptType(LoadOp load) {
 /// floats, whatever the parameter is kept in.
 void StepOutliner::makeArgument(ArrayRef<LoadOp> loads) {
   LoadOp load = loads.front();
-  Value argument = addLoaded(func, load, getKeptType(load), spmd::kParameterRole);
-  unsigned index = func.getNumArguments() - 1;
+  NamedAttrList attrs = describeLoaded(func->getParentOfType<ModuleOp>(), load, spmd::kParameterRole);
+  for (LoadOp one : loads)
+    for (Operation *user : one->getUsers())
+      if (auto pin = dyn_cast<spmd::PinOp>(user); pin && pin.getAnnotation())
+        attrs.set(spmd::SpmdDialect::kAnnotationAttr, *pin.getAnnotation());
+  Value argument = signature.addArgument(RankedTensorType::get(getShape(load), getKeptType(load)), std::move(attrs));
   OpBuilder atStart = OpBuilder::atBlockBegin(&func.getBody().front());
   Value value = Composer(atStart, makeStepLoc(func.getContext(), ("cast(" + getTensorName(load) + ")")))
                     .cast(argument, getElementType(load));
   for (LoadOp one : loads) {
     for (Operation *user : llvm::make_early_inc_range(one->getUsers()))
       if (auto pin = dyn_cast<spmd::PinOp>(user); pin && pin.getAnnotation()) {
-        func.setArgAttr(index, spmd::SpmdDialect::kAnnotationAttr, *pin.getAnnotation());
         handedDown.insert({*pin.getAnnotation(), pin.getNameAttr()});
         pin.replaceAllUsesWith(value);
         pin.erase();
@@ -331,6 +336,7 @@ LogicalResult StepOutliner::run() {
     parts[{load.getParam(), load.getStartsAttr()}].push_back(load);
   for (auto &[part, loads] : parts)
     makeArgument(loads);
+  signature.apply();
   dropWholes();
   noteIndexRanges(func);
   return success();
