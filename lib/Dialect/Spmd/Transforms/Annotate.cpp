@@ -73,17 +73,22 @@ static void constrainResult(func::FuncOp func, unsigned index, AnnotationAttr an
   terminator->setOperand(index, constraint);
 }
 
+/// A step has as many arguments as three times its weights: attributes of all are set at once.
 void AnnotationDissolver::dissolveSignature(func::FuncOp func) {
   Block &body = func.getBody().front();
-  for (BlockArgument argument : body.getArguments()) {
-    unsigned index = argument.getArgNumber();
-    auto annotation = func.getArgAttrOfType<AnnotationAttr>(index, SpmdDialect::kAnnotationAttr);
+  SmallVector<DictionaryAttr> all;
+  func.getAllArgAttrs(all);
+  for (auto [argument, attrs] : llvm::zip_equal(body.getArguments(), all)) {
+    auto annotation = attrs.getAs<AnnotationAttr>(SpmdDialect::kAnnotationAttr);
     if (!annotation)
       continue;
     argument.setType(withSharding(cast<RankedTensorType>(argument.getType()), annotation.getSharding()));
-    func.setArgAttr(index, SpmdDialect::kAnnotationAttr, annotation.getPlace());
+    NamedAttrList changed(attrs);
+    changed.set(SpmdDialect::kAnnotationAttr, annotation.getPlace());
+    attrs = changed.getDictionary(func.getContext());
     followed.insert(annotation.getPlace());
   }
+  func.setAllArgAttrs(all);
   for (unsigned index = 0; index < func.getNumResults(); ++index)
     if (auto annotation = func.getResultAttrOfType<AnnotationAttr>(index, SpmdDialect::kAnnotationAttr)) {
       constrainResult(func, index, annotation);
