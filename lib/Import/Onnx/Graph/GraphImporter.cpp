@@ -145,17 +145,21 @@ template <typename Proto> llvm::Expected<Value> GraphImporter::materializeAny(co
 template llvm::Expected<Value> GraphImporter::materializeAny(const TensorProto &, StringRef);
 template llvm::Expected<Value> GraphImporter::materializeAny(const SparseTensorProto &, StringRef);
 
-/// Whether it holds infinities, or what stands for them: a mask that is added to scores. The first elements tell.
+/// Whether it holds infinities, or what stands for them: a mask that is added to scores. The first elements tell. Without their signs floats
+/// are in the order of their bits, infinities and what is no number last.
 static bool holdsInfinities(const TensorData &data, FloatType type) {
   size_t width = type.getWidth() / 8, count = std::min<size_t>(width ? data.bytes.size() / width : 0, 1 << 16);
   if (width < 2 || width > 8)
     return false;
-  double most = std::min(1e30, 0.9 * APFloat::getLargest(type.getFloatSemantics()).convertToDouble());
+  const llvm::fltSemantics &semantics = type.getFloatSemantics();
+  APFloat least(std::min(1e30, 0.9 * APFloat::getLargest(semantics).convertToDouble()));
+  bool isRounded;
+  least.convert(semantics, APFloat::rmNearestTiesToEven, &isRounded);
+  uint64_t from = least.bitcastToAPInt().getZExtValue(), sign = uint64_t(1) << (type.getWidth() - 1);
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = 0;
     std::memcpy(&bits, data.bytes.data() + i * width, width);
-    APFloat number(type.getFloatSemantics(), APInt(type.getWidth(), bits));
-    if (!number.isFinite() || std::abs(number.convertToDouble()) >= most)
+    if ((bits & ~sign) >= from)
       return true;
   }
   return false;
