@@ -406,6 +406,9 @@ LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, Plan
     return reader.fail(node, "'memory_limit' is what 'recompute: auto' decides by");
   if (!train.freeze.empty() && !train.only.empty())
     return reader.fail(node, "'freeze' and 'only' say both what is trained");
+  if (train.batchNorm.kind == PlanBatchNorm::Kind::Batch && train.microbatches > 1)
+    return reader.fail(node, "'batch_norm: batch' takes statistics of the whole batch, which no microbatch has: "
+                             "'frozen' keeps the file's, or no 'microbatches'");
   if (train.accumulate == PlanAccumulate::Split && train.zero.empty())
     return reader.fail(node, "'accumulate: split' needs 'zero', which says along which axis");
   if (train.lora && !(train.freeze.empty() && train.only.empty()))
