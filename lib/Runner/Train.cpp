@@ -256,6 +256,7 @@ Failed Training::evaluate() {
 /// A checkpoint at the end, too, unless the last step has just been saved; without any step what it began with is saved.
 Failed Training::run() {
   Failed failed = begin();
+  summary.lastStep = progression.step;
   while (!failed && progression.step < last) {
     failed = step();
     bool isTime = options.saveEvery && progression.step % options.saveEvery == 0;
@@ -344,7 +345,9 @@ Failed cleave::runner::evaluate(Executor &executor, const std::string &path, dou
 
 std::string cleave::runner::formatSummary(const TrainSummary &summary) {
   char text[160];
-  double each = summary.seconds / double(std::max<uint64_t>(summary.steps, 1));
+  if (summary.steps == 0)
+    return "nothing to do: " + std::to_string(summary.lastStep) + " steps are done already";
+  double each = summary.seconds / double(summary.steps);
   std::snprintf(text, sizeof(text), "%llu steps, loss %.6g to %.6g, %.3g ms a step, %.4g samples/s",
                 static_cast<unsigned long long>(summary.steps), summary.firstLoss, summary.lastLoss, each * 1e3,
                 summary.seconds > 0 ? double(summary.samples) / summary.seconds : 0.0);
