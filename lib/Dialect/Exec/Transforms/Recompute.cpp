@@ -26,6 +26,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/NamePattern.h"
@@ -88,15 +89,34 @@ private:
 };
 } // namespace
 
-/// The last op of the forward. With microbatches, the one whose result is added up.
+/// The last op whose result a value behind all microbatches is a sum of, perhaps over ranks, and by some factor.
+static Operation *findLastAddend(Operation *behind, const spmd::Spans &spans) {
+  Operation *last = nullptr;
+  SmallVector<Operation *> todo{behind};
+  DenseSet<Operation *> seen;
+  while (!todo.empty()) {
+    Operation *op = todo.pop_back_val();
+    if (!op || !seen.insert(op).second || spans.get(op) != spmd::Span::After)
+      continue;
+    if (auto sum = dyn_cast<pipe::AccumulateOp>(op)) {
+      Operation *addend = sum.getInput().getDefiningOp();
+      last = addend && (!last || last->isBeforeInBlock(addend)) ? addend : last;
+      continue;
+    }
+    for (Value operand : op->getOperands())
+      todo.push_back(operand.getDefiningOp());
+  }
+  return last;
+}
+
+/// The last op of the forward: what makes the loss, or, with microbatches, what it is added up of.
 Operation *StepReader::findLoss() {
   for (unsigned index = 0; index < func.getNumResults(); ++index) {
     if (spmd::getResultName(func, index) != "loss")
       continue;
     Operation *maker = block.getTerminator()->getOperand(index).getDefiningOp();
-    while (isa_and_present<pipe::AccumulateOp>(maker))
-      maker = maker->getOperand(0).getDefiningOp();
-    return maker;
+    spmd::Spans spans(func);
+    return maker && spans.get(maker) == spmd::Span::After ? findLastAddend(maker, spans) : maker;
   }
   return nullptr;
 }
