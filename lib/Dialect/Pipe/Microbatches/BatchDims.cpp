@@ -52,6 +52,12 @@ private:
   std::string quote(unsigned index) { return "'" + spmd::getArgumentName(func, index).str() + "'"; }
   /// Shapes were computed from its elements, so they are the same in all microbatches.
   bool hasFixedValue(unsigned index) { return static_cast<bool>(func.getArgAttr(index, nn::NnDialect::kValueAttr)); }
+  /// What else would do; a step has microbatches without a pipeline.
+  StringRef suggestUneven() {
+    bool isStep = llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()),
+                               [&](unsigned index) { return bool(func.getArgAttr(index, spmd::kRoleAttr)); });
+    return isStep ? "" : ", or 'uneven: true' in 'pipeline:'";
+  }
   /// Weights and states of a step are no samples.
   bool isOfStep(unsigned index) {
     auto role = func.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr);
@@ -216,7 +222,7 @@ LogicalResult BatchFinder::countMicrobatches() {
     return mlir::emitError(batch.places[first])
            << "the batch of " << quote(first) << " has " << samples
            << " samples, which is not a multiple of microbatches of " << size << "; " << formatDivisors(samples, size)
-           << " would do, or 'uneven: true' in 'pipeline:' (P4)";
+           << " would do" << suggestUneven() << " (P4)";
   batch.microbatches =
       std::max<int64_t>(1, pipeline.microbatches ? *pipeline.microbatches : samples / *pipeline.microbatchSize);
   for (auto [index, dim] : llvm::enumerate(batch.dims)) {
@@ -226,7 +232,7 @@ LogicalResult BatchFinder::countMicrobatches() {
     return mlir::emitError(batch.places[index])
            << "the batch of " << quote(index) << ", dim " << *dim << ", has " << extent << " samples, which "
            << batch.microbatches << " microbatches do not divide; " << formatDivisors(extent, batch.microbatches)
-           << " would, or 'uneven: true' in 'pipeline:' (P4)";
+           << " would" << suggestUneven() << " (P4)";
   }
   return success();
 }
