@@ -20,7 +20,7 @@ sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
 sys.path.insert(1, os.path.join(harness.ROOT, "test", "Runtime"))
 from case import HAS_MPI, MPI_ENVIRONMENT, MPIRUN  # noqa: E402
-from train import Wrong, check, read_safetensors  # noqa: E402
+from train import check, problem, read_safetensors  # noqa: E402
 
 BATCH, CLASSES = 6, 5
 # Sums of f32 in another order, some steps on; numbers that are told with six digits.
@@ -198,14 +198,6 @@ def noisy(build, mesh):
 
 CASES = {**{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
          **{f"noisy {mesh}": (noisy, mesh) for mesh in ("one", "data")}}
-
-
-def problem(build, case, *words):
-    try:
-        case(build, *words)
-    except Wrong as wrong:
-        return str(wrong)
-    return ""
 
 
 def main():
