@@ -149,9 +149,9 @@ def draw(model, random):
 
 
 def expect(name, model, inputs):
-    """onnxruntime reduces what is empty to 0, whatever it is, and leaves some products of nothing as their memory was."""
+    """ONNX's reference says what is right where it can; onnxruntime reduces what is empty to 0 and leaves sums of nothing as their memory was."""
     names = [value.name for value in model.graph.output]
-    if name.startswith(("Reduce", "MatMul", "dot", "Gemm", "two", "f64")) or "summed" in name:
+    if not name.startswith(("Gather", "Flatten", "Conv", "GlobalAveragePool")):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return dict(zip(names, map(np.asarray, ReferenceEvaluator(model).run(None, inputs))))
