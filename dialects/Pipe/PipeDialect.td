@@ -26,10 +26,16 @@ def Pipe_Dialect : Dialect {
     * `pipe.mesh`: the mesh with the pipeline axis (`spmd.mesh` is the mesh inside a stage);
     * `pipe.axis`: the name of the pipeline axis;
     * `pipe.microbatches`: their number;
+    * `pipe.stages`, of a step of training: the number of stages; `pipe.stage` of an op is then the number of its *unit*, of which a
+      stage has three: F, the forward, is unit s of stage s; I, gradients that other stages wait for, and W, the other gradients, follow
+      for the stages in falling order;
     * `pipe.boundaries`: what reports say of stages.
 
     Attributes of a function:
     * `pipe.rank`: the rank of the pipeline that runs it.
+
+    Attributes of a call behind the loop:
+    * `pipe.home`: the stage whose rank runs it; without it the last one does.
 
     Attributes of the function of one microbatch:
     * `pipe.samples`: the number of samples of the batch; microbatches and shards have equally many of them;
@@ -56,7 +62,10 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMeshAttr = "pipe.mesh";
     static constexpr ::llvm::StringLiteral kAxisAttr = "pipe.axis";
     static constexpr ::llvm::StringLiteral kMicrobatchesAttr = ::cleave::spmd::kMicrobatchesAttr;
+    static constexpr ::llvm::StringLiteral kStagesAttr = "pipe.stages";
     static constexpr ::llvm::StringLiteral kBoundariesAttr = "pipe.boundaries";
+    /// Of a call behind the loop: the stage whose rank runs it.
+    static constexpr ::llvm::StringLiteral kHomeAttr = "pipe.home";
     /// Of a function: the rank of the pipeline that runs it.
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";
     /// Of the function of one microbatch: samples of the full batch.

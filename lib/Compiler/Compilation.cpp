@@ -135,8 +135,6 @@ bool Compilation::startTraining() {
     return fail(
         makeError("{0}: --train needs a plan with a section 'train', or --train='{{loss: .., optimizer: ..}'", model),
         Blame::Options);
-  if (plan->pipeline && plan->findAxis(plan->pipeline->axis)->size > 1)
-    return fail(makeError("{0}: a pipeline of several stages does not train yet", model), Blame::Options);
   if (getPhase() > Phase::Canonical)
     return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);
   if (plan->train->microbatches > 1)

@@ -38,7 +38,7 @@ EDGES = {
     "Dialect/Spmd/Deciding": "Sharding Solver Dialect/Spmd/IR",
     "Dialect/Spmd/Resharding": "Sharding Dialect/Spmd/IR Dialect/Spmd/Deciding",
     "Dialect/Pipe/Microbatches": "Plan Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR",
-    "Dialect/Pipe/Stages": "Support Plan Schedule Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Cost",
+    "Dialect/Pipe/Stages": "Support Plan Schedule Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Cost",
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Support Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Dialect/Nn/Patterns Dialect/Nn/Training",
     "Dialect/Spmd/Transforms": "Sharding Transforms Dialect/Spmd/IR Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Spmd/Resharding",

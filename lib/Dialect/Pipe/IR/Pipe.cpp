@@ -143,17 +143,19 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                  : name == kSamplesAttr      ? isNumber(attribute.getValue(), 1)
                  : name == kShardsAttr       ? isNumber(attribute.getValue(), 1)
                  : name == kPerShardAttr     ? isNumber(attribute.getValue(), 1)
+                 : name == kStagesAttr       ? isNumber(attribute.getValue(), 1)
+                 : name == kHomeAttr         ? isNumber(attribute.getValue(), 0)
                  : name == kRankAttr         ? isNumber(attribute.getValue(), 0)
                                              : false;
   if (isRight)
     return success();
   if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr,
-                           kBoundariesAttr, kNodesAttr},
+                           kBoundariesAttr, kNodesAttr, kStagesAttr, kHomeAttr},
                           name))
     return op->emitError() << "'" << name << "' is not an attribute of pipe for an op; there are " << kStageAttr << ", "
                            << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
                            << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kBoundariesAttr
-                           << ", " << kNodesAttr;
+                           << ", " << kNodesAttr << ", " << kStagesAttr << ", " << kHomeAttr;
   return op->emitOpError() << "has " << attribute.getValue() << " as " << name << ", which is "
                            << (name == kMeshAttr         ? "a mesh"
                                : name == kBoundariesAttr ? "a dictionary"

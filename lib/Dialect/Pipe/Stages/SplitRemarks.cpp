@@ -52,10 +52,12 @@ void cleave::pipe::tell(StringRef what, const SharedInvariant &value) {
 void cleave::pipe::tellOfCheap(func::FuncOp func, const ModelParts &parts, const DeviceRates &rates) {
   // An op that is in several stages is one that findParts has put there again.
   DenseMap<Operation *, SmallVector<int64_t>> makers;
+  auto getStage = [&](size_t unit) { return parts.units.getStage(static_cast<int64_t>(unit)); };
   for (auto [number, stage] : llvm::enumerate(parts.stages))
     for (Operation *op : stage.ops)
       if (!isOfEveryStage(op))
-        makers[op].push_back(static_cast<int64_t>(number));
+        if (SmallVector<int64_t> &own = makers[op]; !llvm::is_contained(own, getStage(number)))
+          own.push_back(getStage(number));
   for (Operation &op : func.getBody().front()) {
     auto own = makers.find(&op);
     if (own == makers.end() || own->second.size() < 2)

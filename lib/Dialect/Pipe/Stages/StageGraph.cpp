@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 
 #include "StageParts.h"
+#include "StepOps.h"
 #include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
@@ -22,6 +23,7 @@
 #include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 
@@ -106,13 +108,16 @@ public:
       : rates(rates), times(makeTimes(func, rates)), costs(&times), spans(spans), graph(graph) {}
 
   void add(Operation &op);
+  void addGradients(const StepOps &step);
   void findStates(func::FuncOp func);
+  void findTrained(func::FuncOp func);
   void keepStates(func::FuncOp func);
 
 private:
   void addNumbers(Value value, SmallVectorImpl<uint32_t> &members);
   void closeBetween(SmallVectorImpl<uint32_t> &members);
   void addOperands(Operation &op, schedule::SplitOp &made);
+  uint32_t addParameter(Attribute key, StringRef name, int64_t bytes);
   bool isCheap(Operation &op, double ns, int64_t bytes);
 
   const DeviceRates &rates;
@@ -127,6 +132,8 @@ private:
   /// What is made of arguments and constants alone, and how long that takes in all.
   DenseMap<Operation *, double> nsFromArguments;
   DenseSet<Value> states;
+  /// Arguments that a step trains, with the bytes of all that a rank has of each: itself, its gradient, states of its optimizer.
+  DenseMap<Value, int64_t> trained;
 };
 } // namespace
 
@@ -153,7 +160,16 @@ bool GraphMaker::isCheap(Operation &op, double ns, int64_t bytes) {
   return true;
 }
 
-/// An argument is neither: every rank is given it.
+uint32_t GraphMaker::addParameter(Attribute key, StringRef name, int64_t bytes) {
+  auto [found, isNew] = parameters.try_emplace(key, static_cast<uint32_t>(graph.problem.parameterBytes.size()));
+  if (isNew) {
+    graph.parameterNames.push_back(name.str());
+    graph.problem.parameterBytes.push_back(bytes);
+  }
+  return found->second;
+}
+
+/// Another argument is neither: every rank is given it.
 void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
   for (Value operand : op.getOperands()) {
     made.temporaryBytes += countBytes(operand, rates);
@@ -163,12 +179,12 @@ void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
       Attribute key = builder.getArrayAttr(
           {load.getParamAttr(), builder.getDenseI64ArrayAttr(load.getStarts().value_or(ArrayRef<int64_t>())),
            builder.getDenseI64ArrayAttr(load.getSizes().value_or(ArrayRef<int64_t>()))});
-      auto [found, isNew] = parameters.try_emplace(key, static_cast<uint32_t>(graph.problem.parameterBytes.size()));
-      if (isNew)
-        graph.parameterNames.push_back(load.getParam().str());
-      if (isNew)
-        graph.problem.parameterBytes.push_back(countBytes(operand, rates));
-      made.parameters.push_back(found->second);
+      made.parameters.push_back(addParameter(key, load.getParam(), countBytes(operand, rates)));
+    } else if (auto own = trained.find(operand); own != trained.end()) {
+      unsigned index = cast<BlockArgument>(operand).getArgNumber();
+      auto entry = op.getParentOfType<func::FuncOp>();
+      made.parameters.push_back(addParameter(Builder(op.getContext()).getI64IntegerAttr(index),
+                                             spmd::getArgumentName(entry, index), own->second));
     } else if (auto value = valueNumbers.find(operand); value != valueNumbers.end()) {
       graph.problem.values[value->second].users.push_back(numbers[&op]);
     }
@@ -201,6 +217,37 @@ void GraphMaker::findStates(func::FuncOp func) {
   for (unsigned result = 0; result < func.getNumResults(); ++result)
     if (std::optional<unsigned> argument = spmd::findStateArgument(func, result))
       states.insert(func.getArgument(*argument));
+}
+
+/// States of an optimizer are called after what they are of: `m(w)`.
+void GraphMaker::findTrained(func::FuncOp func) {
+  llvm::StringMap<Value> named;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (spmd::isParameter(func, index)) {
+      Value argument = func.getArgument(index);
+      named[spmd::getArgumentName(func, index)] = argument;
+      trained[argument] = 2 * spmd::getBytes(argument.getType());
+    }
+  for (BlockArgument argument : func.getArguments()) {
+    StringRef name = spmd::getArgumentName(func, argument.getArgNumber());
+    auto found = named.find(name.split('(').second.drop_back(name.ends_with(")") ? 1 : 0));
+    if (name.contains('(') && found != named.end())
+      trained[found->second] += spmd::getBytes(argument.getType());
+  }
+}
+
+/// An op of the backward is timed with the first op that it is a gradient of, or, without one, with the last op of the forward.
+void GraphMaker::addGradients(const StepOps &step) {
+  for (Operation *op : step.getBackward()) {
+    int64_t ns = std::llround(getNs(*op, costs, rates));
+    graph.backwardNs[op] = ns;
+    std::optional<uint32_t> number;
+    for (Operation *forward : step.getForward(op))
+      if (auto found = numbers.find(forward); found != numbers.end())
+        number = std::min(number.value_or(found->second), found->second);
+    if (!graph.ops.empty())
+      graph.problem.ops[number.value_or(graph.ops.size() - 1)].ns += ns;
+  }
 }
 
 /// Who makes a value, or, of an argument, who reads it.
@@ -242,7 +289,8 @@ void GraphMaker::keepStates(func::FuncOp func) {
   llvm::EquivalenceClasses<uint32_t> clusters;
   for (unsigned result = 0; result < func.getNumResults(); ++result) {
     std::optional<unsigned> argument = spmd::findStateArgument(func, result);
-    if (!argument)
+    // What a step trains changes behind the loop, and wherever it is read the rank that has it sends it there.
+    if (!argument || spans.get(ret->getOperand(result)) == Span::After)
       continue;
     SmallVector<uint32_t> members;
     addNumbers(func.getArgument(*argument), members);
@@ -261,10 +309,13 @@ StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &ra
   StageGraph graph;
   Spans spans(func);
   GraphMaker maker(func, rates, spans, graph);
+  StepOps step(func, spans);
   maker.findStates(func);
+  maker.findTrained(func);
   for (Operation &op : func.getBody().front())
-    if (isOfOneStage(op, spans))
+    if (isOfOneStage(op, spans) && !step.isBackward(&op))
       maker.add(op);
+  maker.addGradients(step);
   maker.keepStates(func);
   if (auto nodes = func->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(kNodesAttr))
     for (auto name : nodes.getAsRange<StringAttr>())

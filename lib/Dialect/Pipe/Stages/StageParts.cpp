@@ -7,8 +7,18 @@
 //            a ──────────────────▶ c        direct: 0 gives a to 2
 //            a ───────▶ a ───────▶ c        relayed: 1 receives it, and gives it on
 //
+// In a step all this is so of units (StageUnits.h). Behind the loop an op is on the rank that has most of what it reads, so that a weight is
+// updated where its gradient is. What needs gradients of all stages, such as a length to clip by, splits this into levels:
+//
+//   level    0                        1                            2
+//            squares of stages 0, 1   length of all, on stage 0    updates of stages 0, 1
+//
 //===----------------------------------------------------------------------===//
 #include "SharedInvariants.h"
+
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace cleave;
@@ -20,7 +30,9 @@ namespace {
 class PartFinder {
 public:
   PartFinder(func::FuncOp func, const Spans &spans, DenseSet<Operation *> again, bool relays)
-      : func(func), spans(spans), again(std::move(again)), relays(relays) {}
+      : func(func), spans(spans), again(std::move(again)), relays(relays) {
+    parts.units = StageUnits::get(func->getParentOfType<ModuleOp>(), 0);
+  }
 
   FailureOr<ModelParts> run(FindShared findShared);
 
@@ -33,15 +45,22 @@ private:
   void needBefore(int64_t stage, Value value);
   void give(Value value);
   void share(FindShared findShared);
-  Values findReadBehind();
+  void placeAfter();
+  int64_t findHome(Operation &op);
+  std::map<int64_t, Values> findReadBehind();
   LogicalResult findOutputs();
-  LogicalResult needAfter(Value value, Operation *user);
+  LogicalResult needAfter(AfterParts &own, Value value, Operation *user);
+  AfterParts &getAfter(Operation *op);
 
   func::FuncOp func;
   const Spans &spans;
   DenseSet<Operation *> again;
   bool relays;
   ModelParts parts;
+  /// Of ops behind the loop: stage and level.
+  DenseMap<Operation *, std::pair<int64_t, int64_t>> homes;
+  /// What ops behind the loop are made of, by level and stage.
+  std::map<std::pair<int64_t, int64_t>, AfterParts> groups;
 };
 } // namespace
 
@@ -71,7 +90,17 @@ LogicalResult PartFinder::placeOps() {
         return op.emitOpError() << "is in stage " << stage << " and uses what stage " << parts.stageOf.lookup(producer)
                                 << " makes (P3)";
   }
+  if (!parts.units.hasGradients())
+    parts.units = StageUnits(static_cast<int64_t>(parts.stages.size()), false);
+  else if (parts.stages.size() > static_cast<size_t>(parts.units.count()))
+    return func.emitOpError() << "has an op in unit " << parts.stages.size() - 1 << " of " << parts.units.countStages()
+                              << " stages, which have three each (P2)";
+  else
+    parts.stages.resize(parts.units.count());
   for (auto [number, stage] : llvm::enumerate(parts.stages)) {
+    // Of the first stage nobody wants gradients of inputs, and of one without weights there are no others.
+    if (stage.ops.empty() && parts.units.getKind(static_cast<int64_t>(number)) != UnitKind::Forward)
+      continue;
     if (stage.ops.empty())
       return func.emitOpError() << "has no op in stage " << number << " of " << parts.stages.size() << " (P2)";
     // A stage has what nobody else makes; one that had nothing else keeps what others could make again.
@@ -92,11 +121,11 @@ void PartFinder::needBefore(int64_t stage, Value value) {
     parts.stages[stage].before.insert(value);
 }
 
-/// Whoever makes it hands it to `stage`, or to the one before, which hands it on.
+/// Whoever makes it hands it to `stage`, or to the one before, which hands it on. Gradients know no way but the direct one.
 void PartFinder::receive(int64_t stage, Value value) {
   int64_t source = parts.stageOf.lookup(value.getDefiningOp());
   while (stage > source && parts.stages[stage].received.insert(value)) {
-    stage = relays ? stage - 1 : source;
+    stage = relays && parts.units.getKind(stage) == UnitKind::Forward ? stage - 1 : source;
     parts.stages[stage].given.insert(value);
   }
 }
@@ -129,8 +158,55 @@ void PartFinder::needOperands(int64_t stage, Operation *op) {
     need(stage, operand);
 }
 
-/// Ops behind the loop, from their results backward.
-LogicalResult PartFinder::needAfter(Value value, Operation *user) {
+/// The stage that has most bytes of what the op reads; of equal ones the first.
+int64_t PartFinder::findHome(Operation &op) {
+  std::map<int64_t, int64_t> bytes;
+  for (Value operand : op.getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    int64_t size = spmd::getBytes(operand.getType());
+    if (auto sum = dyn_cast_if_present<AccumulateOp>(producer))
+      bytes[parts.units.getStage(parts.stageOf.lookup(sum.getInput().getDefiningOp()))] += size;
+    else if (auto known = homes.find(producer); producer && known != homes.end())
+      bytes[known->second.first] += size;
+  }
+  auto most =
+      std::max_element(bytes.begin(), bytes.end(), [](const auto &a, const auto &b) { return a.second < b.second; });
+  return most == bytes.end() ? parts.units.countStages() - 1 : most->first;
+}
+
+/// Of each op behind the loop the stage, and the level: one more than that of what it gets of other stages.
+void PartFinder::placeAfter() {
+  int64_t last = parts.units.countStages() - 1;
+  for (Operation &op : func.getBody().front().without_terminator()) {
+    if (spans.get(&op) != Span::After || isa<AccumulateOp>(op))
+      continue;
+    int64_t stage = parts.units.hasGradients() ? findHome(op) : last, level = 0;
+    for (Value operand : op.getOperands()) {
+      auto sum = operand.getDefiningOp<AccumulateOp>();
+      auto known = homes.find(operand.getDefiningOp());
+      bool isFar = sum && parts.units.hasGradients() &&
+                   parts.units.getStage(parts.stageOf.lookup(sum.getInput().getDefiningOp())) != stage;
+      if (operand.getDefiningOp() && known != homes.end())
+        level = std::max(level, known->second.second + (known->second.first != stage));
+      else if (isFar)
+        level = std::max<int64_t>(level, 1);
+    }
+    homes[&op] = {stage, level};
+  }
+}
+
+/// That of an op, or of a whole value that is returned.
+AfterParts &PartFinder::getAfter(Operation *op) {
+  auto known = homes.find(op);
+  auto [stage, level] = known == homes.end() ? std::pair(parts.units.countStages() - 1, int64_t(0)) : known->second;
+  AfterParts &own = groups[{level, stage}];
+  own.stage = stage;
+  own.level = level;
+  return own;
+}
+
+/// Ops behind the loop, from their results backward. Whole values that nobody makes before the loop are made where they are needed.
+LogicalResult PartFinder::needAfter(AfterParts &own, Value value, Operation *user) {
   Operation *producer = value.getDefiningOp();
   if (spans.get(value) == Span::Each) {
     InFlightDiagnostic error = user->emitOpError()
@@ -140,34 +216,44 @@ LogicalResult PartFinder::needAfter(Value value, Operation *user) {
     return error;
   }
   if (!producer || isa<AccumulateOp>(producer) || parts.makers.contains(producer)) {
-    parts.afterReads.insert(value);
+    own.reads.insert(value);
     return success();
   }
-  if (!parts.after.insert(producer))
+  AfterParts &maker = homes.contains(producer) ? getAfter(producer) : own;
+  if (&maker != &own) {
+    own.reads.insert(value);
+    maker.gives.insert(value);
+  }
+  if (!maker.ops.insert(producer))
     return success();
   for (Value operand : producer->getOperands())
-    if (failed(needAfter(operand, producer)))
+    if (failed(needAfter(maker, operand, producer)))
       return failure();
   return success();
 }
 
-/// Whole values that are made before the loop, if somebody else needs them, and read behind it.
-Values PartFinder::findReadBehind() {
-  Values read;
-  for (Operation &op : func.getBody().front())
+/// Whole values that are made before the loop, if somebody else needs them, and read behind it; by stage.
+std::map<int64_t, Values> PartFinder::findReadBehind() {
+  std::map<int64_t, Values> read;
+  for (Operation &op : func.getBody().front()) {
+    auto known = homes.find(&op);
+    int64_t stage = known == homes.end() ? parts.units.countStages() - 1 : known->second.first;
     if (spans.get(&op) == Span::After || op.hasTrait<OpTrait::IsTerminator>())
       for (Value operand : op.getOperands())
         if (spans.get(operand) == Span::Invariant && operand.getDefiningOp())
-          read.insert(operand);
+          read[stage].insert(operand);
+  }
   return read;
 }
 
-/// What runs behind the loop does so where the last stage is. Who makes a value for others makes what it is made of, or
-/// gets that of an earlier stage.
+/// Who makes a value for others makes what it is made of, or gets that of an earlier stage.
 void PartFinder::share(FindShared findShared) {
   auto wanted = llvm::map_to_vector(parts.stages, [](const StageParts &stage) { return stage.before; });
-  Values behind = findReadBehind();
-  wanted.back().insert(behind.begin(), behind.end());
+  Values behind;
+  for (const auto &[stage, values] : findReadBehind()) {
+    wanted[stage].insert(values.begin(), values.end());
+    behind.insert(values.begin(), values.end());
+  }
   for (const SharedInvariant &whole : findShared(wanted))
     if (whole.isSent)
       parts.makers[whole.op] = whole.stages.front();
@@ -216,11 +302,12 @@ LogicalResult PartFinder::findOutputs() {
     if (!producer || isa<AccumulateOp>(producer))
       continue;
     bool isOfLoop = spans.get(value) == Span::Each;
-    if (!isOfLoop && failed(needAfter(value, ret)))
-      return failure();
-    if (!isOfLoop)
-      parts.afterGives.insert(value);
-    else if (isa<PartOp>(producer))
+    if (!isOfLoop) {
+      AfterParts &own = getAfter(producer);
+      if (failed(needAfter(own, value, ret)))
+        return failure();
+      own.gives.insert(value);
+    } else if (isa<PartOp>(producer))
       return ret->emitOpError() << "returns a part of a whole value as result " << index;
     else if (parts.outputs.insert(value))
       give(value);
@@ -236,9 +323,12 @@ FailureOr<ModelParts> PartFinder::run(FindShared findShared) {
     for (Operation *op : own)
       needOperands(stage, op);
   }
+  placeAfter();
   share(findShared);
   if (failed(findOutputs()))
     return failure();
+  for (auto &[key, own] : groups)
+    parts.afters.push_back(std::move(own));
   return std::move(parts);
 }
 

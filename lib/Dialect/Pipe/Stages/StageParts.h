@@ -7,6 +7,7 @@
 #define CLEAVE_LIB_DIALECT_PIPE_STAGES_STAGEPARTS_H
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
@@ -26,21 +27,32 @@ struct StageParts {
   Values before;
 };
 
+/// Ops behind the loop that run on one rank at a time.
+struct AfterParts {
+  /// The stage whose rank it is; how many others have to send something first, one behind the other.
+  int64_t stage = 0, level = 0;
+  /// With invariant ones that these or the caller need.
+  llvm::SetVector<mlir::Operation *> ops;
+  /// Results of pipe.accumulate, of other such parts, whole values that are made before the loop, arguments; and what others or the caller get.
+  Values reads, gives;
+};
+
 struct ModelParts {
+  StageUnits units{0, false};
+  /// By unit.
   std::vector<StageParts> stages;
   /// Operands of pipe.accumulate, in order.
   llvm::SmallVector<AccumulateOp> sums;
   /// Values that are returned and made in the loop.
   Values outputs;
-  /// Ops behind the loop, and whole ones that these or the caller need; and what they read: results of pipe.accumulate, whole arguments.
-  llvm::SetVector<mlir::Operation *> after;
-  Values afterReads, afterGives;
-  /// The stage that makes a value of the loop.
+  /// What stands behind the loop, each part behind those that it reads.
+  std::vector<AfterParts> afters;
+  /// The unit that makes a value of the loop.
   llvm::DenseMap<mlir::Operation *, int64_t> stageOf;
-  /// The stage that makes the results of a whole op for all who need them; the others are made by each.
+  /// The unit that makes the results of a whole op for all who need them; the others are made by each.
   llvm::DenseMap<mlir::Operation *, int64_t> makers;
 
-  /// Who makes a whole value that `stage` needs.
+  /// Who makes a whole value that unit `stage` needs.
   int64_t getMaker(int64_t stage, mlir::Value value) const {
     auto found = makers.find(value.getDefiningOp());
     return found == makers.end() ? stage : found->second;
@@ -54,9 +66,9 @@ using FindShared = llvm::function_ref<std::vector<SharedInvariant>(llvm::ArrayRe
 /// True for what every stage has by itself.
 inline bool isOfEveryStage(mlir::Operation *op) { return nn::isData(op); }
 
-/// Ops go where `pipe.stage` says, those without one where the last of their producers is. `again`: ops whose results
-/// each stage makes by itself. `relays`: a value for a later stage passes all between. `findShared`: which whole values go
-/// from one stage to others.
+/// Ops go where `pipe.stage` says, those without one where the last of their producers is. What stands behind the loop does so where the last
+/// stage is; in a step, where most of what it reads of the loop is made. `again`: ops whose results each stage makes by itself. `relays`: a
+/// value for a later stage's forward passes all between. `findShared`: which whole values go from one stage to others.
 /// Fails after an error: a stage without ops; an edge that goes backward; a value of one microbatch that is read behind the loop.
 mlir::FailureOr<ModelParts> findParts(mlir::func::FuncOp func, const spmd::Spans &spans,
                                       llvm::DenseSet<mlir::Operation *> again, bool relays, FindShared findShared);

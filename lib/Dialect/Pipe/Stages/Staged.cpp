@@ -10,28 +10,69 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
 
-/// What stage `to` reads of stage `from` and its rank has not got through an earlier stage.
-SmallVector<Value> Staged::getMessage(int32_t from, int32_t to) {
-  auto isReadBy = [&](int32_t stage, Value value) {
-    return llvm::is_contained(calls[static_cast<size_t>(stage)]->getOperands(), value);
-  };
-  SmallVector<Value> values;
-  for (Value value : calls[from]->getResults()) {
-    bool isThere = false;
-    for (int32_t stage = from + 1; stage < to; ++stage)
-      isThere |= getRank(stage) == getRank(to) && isReadBy(stage, value);
-    if (!isThere && isReadBy(to, value))
-      values.push_back(value);
+Staged::Staged(func::FuncOp func, MicrobatchesOp loop, const schedule::Schedule &table)
+    : func(func), loop(loop), table(table), calls(getStageCalls(loop.getBody())),
+      units(StageUnits::get(func->getParentOfType<ModuleOp>(), static_cast<int64_t>(calls.size()))) {
+  if (!loop.getRest().empty())
+    rest = getStageCalls(loop.getRest());
+  for (auto [unit, call] : llvm::enumerate(calls)) {
+    unitOf[call] = static_cast<int32_t>(unit);
+    stageOf[call] = static_cast<int32_t>(units.getStage(static_cast<int64_t>(unit)));
   }
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode()) {
+    auto home = op->getAttrOfType<IntegerAttr>(PipeDialect::kHomeAttr);
+    stageOf[op] = home ? static_cast<int32_t>(home.getInt()) : table.numStages - 1;
+  }
+  findReaders();
+}
+
+bool Staged::isReadBy(int32_t stage, Value value) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    auto known = unitOf.find(user);
+    return known != unitOf.end() && stageOf.lookup(user) == stage;
+  });
+}
+
+SmallVector<Value> Staged::getMessage(int32_t from, int32_t to) {
+  bool isForward = from < to;
+  SmallVector<Value> values;
+  // A stage between, on the rank, has had its message before; and one behind `from` that of the forward.
+  auto isThere = [&](Value value, bool ofForward) {
+    for (int32_t stage = 0; stage < table.numStages; ++stage) {
+      bool isEarlier =
+          isForward ? from < stage && stage < to : (to < stage && stage < from) || (ofForward && stage > from);
+      if (isEarlier && getRank(stage) == getRank(to) && isReadBy(stage, value))
+        return true;
+    }
+    return false;
+  };
+  auto take = [&](UnitKind kind) {
+    for (Value value : calls[units.getUnit(kind, from)]->getResults())
+      if (isReadBy(to, value) && !isThere(value, kind == UnitKind::Forward))
+        values.push_back(value);
+  };
+  take(UnitKind::Forward);
+  if (!isForward)
+    take(UnitKind::InputGrad);
   return values;
 }
 
 /// Pairs without a channel of their own, before or behind the loop, are numbered behind the others by their first stage.
 int64_t Staged::getChannel(int32_t from, int32_t to) const {
+  auto [first, second] = std::minmax(from, to);
   for (auto [number, channel] : llvm::enumerate(table.channels))
-    if (channel.from == from && channel.to == to)
+    if (channel.from == first && channel.to == second)
       return static_cast<int64_t>(number);
   return static_cast<int64_t>(table.channels.size()) + from;
+}
+
+int32_t Staged::getResultStage(Value returned) {
+  Operation *producer = returned.getDefiningOp();
+  if (!producer) {
+    auto found = readers.find(returned);
+    return found == readers.end() ? 0 : *found->second.begin();
+  }
+  return stageOf.lookup(producer == loop ? getYielded(cast<OpResult>(returned)).getDefiningOp() : producer);
 }
 
 /// -1 for what nobody reads.
@@ -43,13 +84,7 @@ int32_t Staged::getMaker(Operation *call) const {
   return maker;
 }
 
-/// The rank of the first stage that reads an argument; 0 for what nobody reads.
-int32_t Staged::getReader(Value argument) const {
-  auto found = readers.find(argument);
-  return getRank(found == readers.end() ? 0 : *found->second.begin());
-}
-
-/// From the loop backward, as calls before it read each other's results. What stands behind it runs where the last stage does.
+/// From the loop backward, as calls before it read each other's results.
 void Staged::findReaders() {
   auto read = [&](Value value) {
     for (OpOperand &use : value.getUses()) {
@@ -61,7 +96,7 @@ void Staged::findReaders() {
       } else if (loop->isBeforeInBlock(user)) {
         // A caller gets an argument from whoever has it.
         if (value.getDefiningOp() || !user->hasTrait<OpTrait::IsTerminator>())
-          readers[value].insert(table.numStages - 1);
+          readers[value].insert(stageOf.lookup(user));
       } else if (int32_t maker = getMaker(user); maker >= 0) {
         readers[use.get()].insert(maker);
       }

@@ -8,36 +8,49 @@
 
 #include "Table.h"
 
+#include "cleave/Dialect/Pipe/Stages/StageUnits.h"
+
 #include <set>
 
 namespace cleave::pipe {
 
 struct Staged {
+  /// Finds out who reads what. Precondition: a loop of pipe-split, with as many units as the table has.
+  Staged(mlir::func::FuncOp func, MicrobatchesOp loop, const schedule::Schedule &table);
+
   mlir::func::FuncOp func;
   MicrobatchesOp loop;
   const schedule::Schedule &table;
-  /// Of the loop's body; and of its second body, if it has one.
+  /// By unit: of the loop's body; and of its second body, if it has one.
   llvm::SmallVector<mlir::func::CallOp> calls, rest;
+  StageUnits units;
+  /// Of calls in the loop, and behind it.
   llvm::DenseMap<mlir::Operation *, int32_t> stageOf;
+  llvm::DenseMap<mlir::Operation *, int32_t> unitOf;
   /// Stages that read a value made before the loop, ascending; the first of all that read results of its call makes them.
   llvm::DenseMap<mlir::Value, std::set<int32_t>> readers;
 
-  void findReaders();
-  /// The call of a stage as a microbatch makes it: those of one size have their own.
-  mlir::func::CallOp getCall(int32_t stage, int32_t microbatch) {
-    return loop.getDeal().hasOneMore(microbatch) || rest.empty() ? calls[stage] : rest[stage];
+  /// The call of a unit as a microbatch makes it: those of one size have their own.
+  mlir::func::CallOp getCall(int32_t unit, int32_t microbatch) {
+    return loop.getDeal().hasOneMore(microbatch) || rest.empty() ? calls[unit] : rest[unit];
   }
   int32_t getMaker(mlir::Operation *call) const;
-  int32_t getReader(mlir::Value argument) const;
   int32_t getRank(int32_t stage) const { return table.getRank(stage, 0); }
-  int32_t getLastRank() const { return getRank(table.numStages - 1); }
   int32_t getRank(mlir::Value made) const { return getRank(stageOf.lookup(made.getDefiningOp())); }
+  /// The stage whose rank has a result of the function.
+  int32_t getResultStage(mlir::Value returned);
+  /// What stage `from` hands to stage `to` for each microbatch: what that reads, and its rank has not got by an earlier message. To a later
+  /// stage goes what the forward makes, for all units that read it; to an earlier one also what the backward makes.
   llvm::SmallVector<mlir::Value> getMessage(int32_t from, int32_t to);
   int64_t getChannel(int32_t from, int32_t to) const;
   /// The value that the body yields for a result of the loop.
   mlir::Value getYielded(mlir::OpResult result) {
     return loop.getBody().front().getTerminator()->getOperand(result.getResultNumber());
   }
+
+private:
+  void findReaders();
+  bool isReadBy(int32_t stage, mlir::Value value);
 };
 
 } // namespace cleave::pipe

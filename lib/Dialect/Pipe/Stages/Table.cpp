@@ -7,6 +7,7 @@
 #include "Table.h"
 
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
+#include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Schedule/Text.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -55,11 +56,14 @@ LogicalResult cleave::pipe::checkBodies(MicrobatchesOp loop) {
 std::vector<schedule::Channel> cleave::pipe::findChannels(MicrobatchesOp loop) {
   llvm::DenseMap<Operation *, int32_t> stageOf;
   std::set<std::pair<int32_t, int32_t>> pairs;
-  for (func::CallOp call : getStageCalls(loop.getBody())) {
-    int32_t stage = static_cast<int32_t>(stageOf.size());
+  SmallVector<func::CallOp> calls = getStageCalls(loop.getBody());
+  StageUnits units = StageUnits::get(loop->getParentOfType<ModuleOp>(), static_cast<int64_t>(calls.size()));
+  for (auto [unit, call] : llvm::enumerate(calls)) {
+    int32_t stage = static_cast<int32_t>(units.getStage(static_cast<int64_t>(unit)));
     for (Value operand : call.getOperands())
       if (auto producer = operand.getDefiningOp<func::CallOp>())
-        pairs.insert({stage, stageOf.lookup(producer)});
+        if (auto [from, to] = std::minmax(stageOf.lookup(producer), stage); from != to)
+          pairs.insert({to, from});
     stageOf[call] = stage;
   }
   std::vector<schedule::Channel> channels;
@@ -83,29 +87,49 @@ static llvm::Expected<schedule::Schedule> readFile(StringRef path) {
   return read ? llvm::Expected<schedule::Schedule>(std::move(read->schedule)) : read.takeError();
 }
 
-/// `forward`, or `circular` where ranks have several stages, is what is left of any schedule without gradients.
-StringRef cleave::pipe::getRunSchedule(StringRef name, schedule::Shape shape,
-                                       const schedule::PlacementRequest &request) {
+/// `forward`, or `circular` where ranks have several stages, is what is left of any schedule without gradients. With gradients, `1f1b` keeps
+/// the fewest microbatches of all that need no more stages than ranks.
+StringRef cleave::pipe::getRunSchedule(StringRef name, schedule::Shape shape, const schedule::PlacementRequest &request,
+                                       bool trains) {
   if (!name.empty() && name != "auto")
     return name;
   bool areSeveral = shape.chunks > 1 || request.ranks.size() > static_cast<size_t>(shape.ranks);
+  if (trains && areSeveral && request.placement == schedule::Placement::V)
+    return "zb-v";
+  if (trains)
+    return areSeveral ? "interleaved" : "1f1b";
   return areSeveral ? "circular" : "forward";
 }
 
+/// The names of all schedules that have gradients, or of those that have none.
+static std::string listSchedules(bool trains) {
+  std::string names;
+  llvm::ListSeparator separator(", ");
+  for (const schedule::GeneratorInfo &info : schedule::getGenerators())
+    if (info.isForwardOnly != trains)
+      names += (StringRef(separator) + info.name).str();
+  return names;
+}
+
 llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, schedule::Shape shape,
-                                                           const schedule::PlacementRequest &request) {
-  name = getRunSchedule(name, shape, request);
+                                                           const schedule::PlacementRequest &request, bool trains) {
+  name = getRunSchedule(name, shape, request, trains);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
   llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, request);
   if (!table)
     return table;
-  if (!table->isForwardOnly)
-    return makeError("schedule \"{0}\" needs gradients; forward-only schedules are: forward, circular", name);
+  if (!table->isForwardOnly && !trains)
+    return makeError("schedule \"{0}\" needs gradients, as a step of training has them ('cleave train', or --train); "
+                     "forward-only schedules are: {1}",
+                     name, listSchedules(false));
+  if (table->isForwardOnly && trains)
+    return makeError("schedule \"{0}\" has no gradients: a step of training takes {1}", name, listSchedules(true));
   if (table->numRanks != shape.ranks || table->numMicrobatches != shape.microbatches)
     return makeError("schedule '{0}' is of {1} ranks and {2} microbatches, the model of {3} and {4}", name,
                      table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
   if (table->replicas.size() != 1)
-    return makeError("schedule '{0}' runs two ways through the ranks", name);
+    return makeError("schedule '{0}' runs two ways through the ranks, each with all parameters: programs have one way",
+                     name);
   if (llvm::Error error = schedule::numberRanks(*table, request))
     return std::move(error);
   return table;
@@ -119,19 +143,22 @@ InFlightDiagnostic cleave::pipe::emitNoPlacement(ModuleOp module, StringRef word
 // Text of actions
 //===----------------------------------------------------------------------===//
 
-static bool isForward(schedule::ActionKind kind) {
-  return kind == schedule::ActionKind::F || kind == schedule::ActionKind::SendF || kind == schedule::ActionKind::RecvF;
+/// Where a message goes or comes from that says nothing of it: forward to the next stage, gradients to the one before.
+static int32_t getNeighbor(const schedule::Action &action) {
+  bool ascends = action.kind == schedule::ActionKind::SendF || action.kind == schedule::ActionKind::RecvB;
+  return action.stage + (ascends ? 1 : -1);
 }
+
+static bool isOfMicrobatch(schedule::ActionKind kind) { return schedule::isCompute(kind) || schedule::isMessage(kind); }
 
 static std::string format(const schedule::Action &action) {
   std::string text = schedule::getText(action);
-  bool sends = schedule::isSend(action.kind);
-  if (!schedule::isMessage(action.kind) || action.other == action.stage + (sends ? 1 : -1))
+  if (!schedule::isMessage(action.kind) || action.other == getNeighbor(action))
     return text;
-  return text + (sends ? ">" : "<") + std::to_string(action.other);
+  return text + (schedule::isSend(action.kind) ? ">" : "<") + std::to_string(action.other);
 }
 
-/// Nothing for what is no action of a program without gradients.
+/// Nothing for what is no action.
 static std::optional<schedule::Action> parse(StringRef text) {
   schedule::Action action;
   auto [own, other] = text.split(text.contains('>') ? '>' : '<');
@@ -139,13 +166,14 @@ static std::optional<schedule::Action> parse(StringRef text) {
   StringRef word = own.trim().ltrim("0123456789");
   StringRef kind = word.rtrim("0123456789");
   std::optional<schedule::ActionKind> known = schedule::parseActionKind(kind);
-  if (!known || !isForward(*known) || own.drop_back(word.size()).getAsInteger(10, action.stage) ||
-      word.drop_front(kind.size()).getAsInteger(10, action.microbatch))
+  if (!known || own.drop_back(word.size()).getAsInteger(10, action.stage) ||
+      (isOfMicrobatch(*known) ? word.drop_front(kind.size()).getAsInteger(10, action.microbatch)
+                              : kind.size() != word.size()))
     return std::nullopt;
   action.kind = *known;
-  bool sends = action.kind == schedule::ActionKind::SendF;
+  bool sends = schedule::isSend(action.kind);
   if (schedule::isMessage(action.kind))
-    action.other = action.stage + (sends ? 1 : -1);
+    action.other = getNeighbor(action);
   if (isTold && (!schedule::isMessage(action.kind) || text[own.size()] != (sends ? '>' : '<') ||
                  other.getAsInteger(10, action.other)))
     return std::nullopt;
@@ -176,6 +204,9 @@ FailureOr<schedule::Schedule> cleave::pipe::readTable(ScheduleOp op) {
       schedule::makeSchedule(op.getSymName(), std::vector<int32_t>(op.getPlacement().begin(), op.getPlacement().end()),
                              static_cast<int32_t>(op.getRanks()), static_cast<int32_t>(op.getMicrobatches()));
   table.isForwardOnly = true;
+  auto isBackward = [](const schedule::Action &action) {
+    return schedule::isCompute(action.kind) && action.kind != schedule::ActionKind::F;
+  };
   table.channels.clear();
   for (size_t i = 0; i + 1 < op.getChannels().size(); i += 2)
     table.channels.push_back(
@@ -188,7 +219,8 @@ FailureOr<schedule::Schedule> cleave::pipe::readTable(ScheduleOp op) {
       if (!action || action->stage >= table.numStages || action->other >= table.numStages ||
           action->microbatch >= table.numMicrobatches)
         return row.emitOpError() << "has '" << cell << "', which is not an action of " << table.numStages
-                                 << " stages and " << table.numMicrobatches << " microbatches without gradients (P6)";
+                                 << " stages and " << table.numMicrobatches << " microbatches (P6)";
+      table.isForwardOnly &= !isBackward(*action);
       table.programs[row.getNumber()].push_back(*action);
     }
   }

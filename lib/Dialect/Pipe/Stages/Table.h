@@ -15,20 +15,21 @@ namespace cleave::pipe {
 
 /// The loop of an entry: whose body calls a function per stage, in order. Null without one.
 MicrobatchesOp findLoop(mlir::func::FuncOp func);
-/// The calls of its stages in a body, in order. Precondition: as pipe-split makes it.
+/// The calls of its units in a body, in order. Precondition: as pipe-split makes it.
 llvm::SmallVector<mlir::func::CallOp> getStageCalls(mlir::Region &body);
 
 /// Fails after an error: a second body hands other values from call to call than the first.
 llvm::LogicalResult checkBodies(MicrobatchesOp loop);
 
-/// Pairs of stages of which the later one reads what the earlier one gives, by (later, earlier).
+/// Pairs of stages of which one reads what the other gives, by (later, earlier).
 std::vector<schedule::Channel> findChannels(MicrobatchesOp loop);
 
-/// Who computes what, in which order, by name or out of a file; `forward` without a name, or `circular` for several stages a
-/// rank. A file has its own number of chunks. The same table for all who ask with the same words.
-/// Error: gradients; other numbers than those of the model; two ways through the ranks; stages where the schedule cannot have them.
+/// Who computes what, in which order, by name or out of a file; without a name as `getRunSchedule` says. A file has its own number of
+/// chunks. The same table for all who ask with the same words. `trains`: there are gradients.
+/// Error: gradients where there are none, or none where there are; other numbers than those of the model; two ways through the ranks; stages
+/// where the schedule cannot have them.
 llvm::Expected<schedule::Schedule> makeTable(llvm::StringRef name, schedule::Shape shape,
-                                             const schedule::PlacementRequest &request);
+                                             const schedule::PlacementRequest &request, bool trains);
 
 /// The error for a word that is none.
 mlir::InFlightDiagnostic emitNoPlacement(mlir::ModuleOp module, llvm::StringRef word);

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Microbatches/BatchDims.h"
+#include "../Stages/StepOps.h"
 #include "../Stages/Table.h"
 
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
@@ -41,11 +42,14 @@ private:
   DeviceRates getRates() const;
   FailureOr<std::vector<int32_t>> placeStages();
   FailureOr<std::vector<int32_t>> followPlan();
+  bool hasBackward();
   LogicalResult followOptions(StageSplitter &splitter, Location loc);
   LogicalResult assign(func::FuncOp func, ArrayRef<int32_t> placement);
 
   /// Instead of options; null without one.
   spmd::PlanRef given;
+  /// Stages have units of the backward.
+  bool trains = false;
 };
 } // namespace
 
@@ -88,18 +92,30 @@ FailureOr<std::vector<int32_t>> AssignStages::placeStages() {
   return schedule::placeStages(*found, static_cast<int32_t>(numRanks), static_cast<int32_t>(chunks));
 }
 
-/// Stages stand where the schedule has them, which is the one that pipe-schedule makes.
+bool AssignStages::hasBackward() {
+  return llvm::any_of(getOperation().getOps<func::FuncOp>(), [](func::FuncOp func) {
+    return !func.isExternal() && !StepOps(func, spmd::Spans(func)).getBackward().empty();
+  });
+}
+
+/// Stages stand where the schedule has them, which is the one that pipe-schedule makes. Microbatches of one stage are no pipeline where
+/// nobody names a schedule.
 FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
   const spmd::PlanPipeline &pipeline = *given->pipeline;
-  int64_t count = getMicrobatches(getOperation()).value_or(1);
-  schedule::Shape shape{static_cast<int32_t>(given->findAxis(pipeline.axis)->size), static_cast<int32_t>(count),
+  int64_t count = getMicrobatches(getOperation()).value_or(1), ranks = given->findAxis(pipeline.axis)->size;
+  trains = (ranks * pipeline.countChunks() > 1 || !pipeline.schedule.empty()) && hasBackward();
+  schedule::Shape shape{static_cast<int32_t>(ranks), static_cast<int32_t>(count),
                         static_cast<int32_t>(pipeline.countChunks())};
-  llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementRequest(pipeline));
+  // A schedule of training knows by itself how many stages it has on a rank.
+  if (trains && shape.chunks == 1 && !pipeline.schedule.empty())
+    shape.chunks = 0;
+  llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementRequest(pipeline), trains);
   auto loc = FileLineColLoc::get(&getContext(), pipeline.place.file, pipeline.place.line, pipeline.place.column);
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());
   if (pipeline.recompute != spmd::PlanRecompute::Never)
-    return mlir::emitError(loc) << "'recompute' is about gradients, and there are none";
+    return mlir::emitError(loc) << (trains ? "'recompute' of a step stands in 'train'"
+                                           : "'recompute' is about gradients, and there are none");
   return table->replicas.front().placement;
 }
 
@@ -135,28 +151,43 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 /// The same for programs that read reports, in their words (docs/report.md).
 static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph &graph,
                                          const schedule::StageSplit &split, ArrayRef<int32_t> placement,
-                                         const DeviceRates &rates) {
+                                         const DeviceRates &rates, ArrayRef<std::pair<int64_t, int64_t>> gradients) {
   Builder builder(context);
   auto number = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
   };
   auto real = [&](StringRef name, double value) { return builder.getNamedAttr(name, builder.getF64FloatAttr(value)); };
   SmallVector<Attribute> stages;
-  for (auto [stage, rank] : llvm::zip_equal(split.stages, placement)) {
+  for (auto [index, stage, rank] : llvm::enumerate(split.stages, placement)) {
     SmallVector<Attribute> sends;
     for (const schedule::StageSend &send : stage.sends)
       sends.push_back(builder.getDictionaryAttr(
           {builder.getNamedAttr("value", builder.getStringAttr(graph.problem.values[send.value].name)),
            number("to", send.to), number("bytes", send.bytes)}));
-    stages.push_back(
-        builder.getDictionaryAttr({number("rank", rank), number("nodes", stage.numOps), number("ns", stage.ns),
-                                   number("parameters_bytes", stage.parameterBytes),
-                                   builder.getNamedAttr("sends", builder.getArrayAttr(sends))}));
+    NamedAttrList entry({number("rank", rank), number("nodes", stage.numOps), number("ns", stage.ns),
+                         number("parameters_bytes", stage.parameterBytes),
+                         builder.getNamedAttr("sends", builder.getArrayAttr(sends))});
+    if (!gradients.empty()) {
+      entry.push_back(number("input_grad_ns", gradients[index].first));
+      entry.push_back(number("weight_grad_ns", gradients[index].second));
+    }
+    stages.push_back(entry.getDictionary(context));
   }
   return builder.getDictionaryAttr({builder.getNamedAttr("stages", builder.getArrayAttr(stages)),
                                     number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs),
                                     real("message_ns", rates.getMessageNs()),
                                     real("link_bytes_per_ns", rates.link.bytesPerNs)});
+}
+
+/// By stage the times of I and W, of ops that have their units.
+static std::vector<std::pair<int64_t, int64_t>> sumGradientTimes(const StageGraph &graph, const StageUnits &units) {
+  std::vector<std::pair<int64_t, int64_t>> sums(units.hasGradients() ? units.countStages() : 0);
+  for (auto [op, ns] : graph.backwardNs)
+    if (std::optional<int64_t> unit = getStage(op); unit && !sums.empty()) {
+      auto &[inputs, weights] = sums[units.getStage(*unit)];
+      (units.getKind(*unit) == UnitKind::WeightGrad ? weights : inputs) += ns;
+    }
+  return sums;
 }
 
 /// Nothing is written before the whole answer is known.
@@ -188,10 +219,15 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
     LDBG() << "stage " << stage << ": " << *op;
     setStage(op, stage);
   }
+  StageUnits units(static_cast<int64_t>(answer->stages.size()), trains);
+  if (units.hasGradients()) {
+    StepOps(func, spmd::Spans(func)).assignUnits(units);
+    getOperation()->setAttr(PipeDialect::kStagesAttr, Builder(&getContext()).getI64IntegerAttr(units.countStages()));
+  }
   numOps += graph.ops.size();
   numAssigned += answer->stages.size();
-  getOperation()->setAttr(PipeDialect::kBoundariesAttr,
-                          describeBoundaries(&getContext(), graph, *answer, placement, rates));
+  getOperation()->setAttr(PipeDialect::kBoundariesAttr, describeBoundaries(&getContext(), graph, *answer, placement,
+                                                                           rates, sumGradientTimes(graph, units)));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no split is faster than " << answer->boundNs << " ns";

@@ -5,9 +5,11 @@
 //                   %y = pipe.join %y0, %y1 split 0       return %y
 //
 // A rank walks through its row. Before it, whole values that stages of several ranks read go from the first of these to the
-// others. What an action reads is a part of an input, a whole value (made at its first use, before or between, unless it
-// was received), or what an earlier action made or received. Behind the row, what was combined over all microbatches goes
-// to the rank of the last stage, which runs what stands behind the loop.
+// others; a state that several ranks read goes to them from the one that makes its next value. What an action reads is a part of an input, a
+// whole value (made at its first use, before or between, unless it was received), or what an earlier action made or received. Behind the
+// row, each call that stands behind the loop runs on the rank of its stage, where what it reads of other ranks is sent.
+//
+// Addends of microbatches are added in the order of these, in whatever order the row makes them: so every schedule gives the same sums.
 //
 //===----------------------------------------------------------------------===//
 #include "../Stages/Staged.h"
@@ -19,8 +21,10 @@
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/InterleavedRange.h"
+
+#include <map>
 
 namespace cleave::pipe {
 #define GEN_PASS_DEF_LOWER
@@ -43,15 +47,20 @@ public:
 
 private:
   LogicalResult act(const schedule::Action &action);
-  LogicalResult compute(const schedule::Action &action);
+  LogicalResult compute(int32_t unit, int32_t microbatch);
+  LogicalResult pass(const schedule::Action &action);
   void keepResults(Operation *call, int32_t microbatch);
+  void combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend);
   FailureOr<Value> getInner(Value value, int32_t microbatch);
   Value getOuter(Value value);
   Value getPart(unsigned input, int32_t microbatch);
   void joinResults();
+  void exchange(int32_t from, int32_t to, ArrayRef<Value> values);
+  void shareStates();
   void shareInvariants();
   void shareInvariant(Operation *call, int32_t reader);
   void runAfter();
+  void receive(Operation *behind);
   void finish(Operation *ret);
 
   Staged &staged;
@@ -65,6 +74,11 @@ private:
   llvm::DenseMap<std::pair<unsigned, int32_t>, Value> parts;
   /// Per result of the loop: its parts by microbatch, or what is combined so far.
   std::vector<SmallVector<Value>> gathered;
+  /// Per result that is combined: addends that wait for those of earlier microbatches, and the microbatch whose turn it is.
+  std::vector<DenseMap<int32_t, Value>> waiting;
+  std::vector<int32_t> turn;
+  /// Values behind the loop that ranks have of others; the same on all ranks.
+  DenseSet<std::pair<int32_t, Value>> arrived;
 };
 
 struct Lower : pipe::impl::LowerBase<Lower> {
@@ -125,8 +139,21 @@ FailureOr<Value> RankMaker::getInner(Value value, int32_t microbatch) {
 // Actions
 //===----------------------------------------------------------------------===//
 
-/// The call of a stage may make several results of the loop, and none.
-/// Parts of results wait for the others; what is combined is so at once, and nothing waits.
+void RankMaker::combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend) {
+  SmallVector<Value> &sum = gathered[result];
+  DenseMap<int32_t, Value> &early = waiting[result];
+  for (early[microbatch] = addend; Value next = early.lookup(turn[result]); ++turn[result]) {
+    early.erase(turn[result]);
+    if (sum.empty()) {
+      sum.push_back(next);
+      continue;
+    }
+    sum.front() = nn::Composer(builder, loc).combine(kind, sum.front(), next);
+    sum.front().getDefiningOp()->setDiscardableAttr(spmd::kCombinesAttr, builder.getUnitAttr());
+  }
+}
+
+/// The call of a unit may make several results of the loop, and none. Parts of results wait for the others.
 void RankMaker::keepResults(Operation *call, int32_t microbatch) {
   Operation *yield = staged.loop.getBody().front().getTerminator();
   for (auto [index, value] : llvm::enumerate(yield->getOperands())) {
@@ -138,46 +165,68 @@ void RankMaker::keepResults(Operation *call, int32_t microbatch) {
     if (give.isSplit()) {
       own.resize(staged.loop.getCount());
       own[microbatch] = mine;
-    } else if (std::optional<spmd::ReductionKind> kind = give.getKind(); kind && !own.empty()) {
-      own.front() = nn::Composer(builder, loc).combine(*kind, own.front(), mine);
-      own.front().getDefiningOp()->setDiscardableAttr(spmd::kCombinesAttr, builder.getUnitAttr());
+    } else if (std::optional<spmd::ReductionKind> kind = give.getKind()) {
+      combine(static_cast<unsigned>(index), *kind, microbatch, mine);
     } else if (own.empty()) {
       own.push_back(mine);
     }
   }
 }
 
-/// An F: the call of its stage on what this microbatch has. Values go by the first body's names, whatever the size.
-LogicalResult RankMaker::compute(const schedule::Action &action) {
-  func::CallOp call = staged.calls[action.stage], own = staged.getCall(action.stage, action.microbatch);
+/// The call of a unit on what this microbatch has. Values go by the first body's names, whatever the size.
+LogicalResult RankMaker::compute(int32_t unit, int32_t microbatch) {
+  func::CallOp call = staged.calls[unit], own = staged.getCall(unit, microbatch);
   IRMapping mapping;
   for (auto [operand, ownOperand] : llvm::zip_equal(call->getOperands(), own->getOperands())) {
-    FailureOr<Value> known = getInner(operand, action.microbatch);
+    FailureOr<Value> known = getInner(operand, microbatch);
     if (failed(known))
       return failure();
     mapping.map(ownOperand, *known);
   }
   Operation *clone = builder.clone(*own, mapping);
   for (auto [value, result] : llvm::zip_equal(call->getResults(), clone->getResults()))
-    inner[{value, action.microbatch}] = result;
-  keepResults(call, action.microbatch);
+    inner[{value, microbatch}] = result;
+  keepResults(call, microbatch);
   return success();
 }
 
-/// Two stages may wait for each other without a value between them that is not there already: then nothing is sent.
+/// B is I, and W behind it. Where parameters are gathered and gradients reduced follows from what reads them.
 LogicalResult RankMaker::act(const schedule::Action &action) {
-  if (action.kind == schedule::ActionKind::F)
-    return compute(action);
-  bool sends = action.kind == schedule::ActionKind::SendF;
+  using schedule::ActionKind;
+  auto run = [&](UnitKind kind) {
+    return compute(static_cast<int32_t>(staged.units.getUnit(kind, action.stage)), action.microbatch);
+  };
+  switch (action.kind) {
+  case ActionKind::F:
+    return run(UnitKind::Forward);
+  case ActionKind::B:
+    return success(succeeded(run(UnitKind::InputGrad)) && succeeded(run(UnitKind::WeightGrad)));
+  case ActionKind::I:
+    return run(UnitKind::InputGrad);
+  case ActionKind::W:
+    return run(UnitKind::WeightGrad);
+  case ActionKind::Unshard:
+  case ActionKind::Reshard:
+  case ActionKind::ReduceGrad:
+    return success();
+  default:
+    return pass(action);
+  }
+}
+
+/// Two stages may wait for each other without a value between them that is not there already: then nothing is sent.
+LogicalResult RankMaker::pass(const schedule::Action &action) {
+  bool sends = schedule::isSend(action.kind);
   int32_t from = sends ? action.stage : action.other, to = sends ? action.other : action.stage;
   SmallVector<Value> values = staged.getMessage(from, to);
   if (values.empty())
     return success();
   int64_t channel = staged.getChannel(from, to), peer = staged.getRank(sends ? to : from);
   if (!sends) {
-    func::CallOp call = staged.getCall(from, action.microbatch);
-    auto types = llvm::map_to_vector(
-        values, [&](Value value) { return call.getResult(cast<OpResult>(value).getResultNumber()).getType(); });
+    auto types = llvm::map_to_vector(values, [&](Value value) {
+      func::CallOp call = staged.getCall(staged.unitOf.lookup(value.getDefiningOp()), action.microbatch);
+      return call.getResult(cast<OpResult>(value).getResultNumber()).getType();
+    });
     auto recv = RecvOp::create(builder, loc, types, peer, channel, static_cast<int64_t>(action.microbatch));
     for (auto [value, result] : llvm::zip_equal(values, recv.getResults()))
       inner[{value, action.microbatch}] = result;
@@ -198,6 +247,50 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
 // Before the row
 //===----------------------------------------------------------------------===//
 
+/// Values outside of the loop, from a stage's rank to another one's.
+void RankMaker::exchange(int32_t from, int32_t to, ArrayRef<Value> values) {
+  int32_t sender = staged.getRank(from), receiver = staged.getRank(to);
+  int64_t channel = staged.getChannel(from, to);
+  if (rank == sender) {
+    auto own = llvm::map_to_vector(values, [&](Value value) { return getOuter(value); });
+    SendOp::create(builder, loc, own, static_cast<int64_t>(receiver), channel, int64_t(-1));
+  } else if (rank == receiver) {
+    auto types = llvm::map_to_vector(values, [](Value value) { return value.getType(); });
+    auto recv = RecvOp::create(builder, loc, types, static_cast<int64_t>(sender), channel, int64_t(-1));
+    for (auto [value, result] : llvm::zip_equal(values, recv.getResults()))
+      outer[value] = result;
+  }
+}
+
+/// A state has one owner, the rank that makes its next value, and others that read it get it, in one message from each owner.
+void RankMaker::shareStates() {
+  Operation *ret = staged.func.getBody().front().getTerminator();
+  llvm::StringMap<Value> arguments;
+  for (BlockArgument argument : staged.func.getArguments())
+    arguments[spmd::getArgumentName(staged.func, argument.getArgNumber())] = argument;
+  // By ranks; stages are those that are first seen of them.
+  std::map<std::pair<int32_t, int32_t>, std::pair<std::pair<int32_t, int32_t>, SmallVector<Value>>> messages;
+  for (auto [index, next] : llvm::enumerate(ret->getOperands())) {
+    auto name = staged.func.getResultAttrOfType<StringAttr>(index, spmd::SpmdDialect::kStateAttr);
+    Value state = name ? arguments.lookup(name) : Value();
+    // What is left as it is is where it is read.
+    if (!state || !staged.units.hasGradients() || isa<BlockArgument>(next))
+      continue;
+    int32_t owner = staged.getResultStage(next);
+    DenseSet<int32_t> seen{staged.getRank(owner)};
+    if (auto found = staged.readers.find(state); found != staged.readers.end())
+      for (int32_t reader : found->second)
+        if (int32_t to = staged.getRank(reader); seen.insert(to).second) {
+          auto &[stages, values] = messages[{staged.getRank(owner), to}];
+          if (values.empty())
+            stages = {owner, reader};
+          values.push_back(state);
+        }
+  }
+  for (const auto &[ranks, message] : messages)
+    exchange(message.first.first, message.first.second, message.second);
+}
+
 /// What the rank of `reader` reads of a call goes there in one message, if another rank makes it and no earlier stage there
 /// has asked.
 void RankMaker::shareInvariant(Operation *call, int32_t reader) {
@@ -215,16 +308,7 @@ void RankMaker::shareInvariant(Operation *call, int32_t reader) {
   }
   if (values.empty())
     return;
-  int64_t channel = staged.getChannel(maker, reader);
-  if (rank == from) {
-    auto own = llvm::map_to_vector(values, [&](Value value) { return getOuter(value); });
-    SendOp::create(builder, loc, own, static_cast<int64_t>(to), channel, int64_t(-1));
-    return;
-  }
-  auto types = llvm::map_to_vector(values, [](Value value) { return value.getType(); });
-  auto recv = RecvOp::create(builder, loc, types, static_cast<int64_t>(from), channel, int64_t(-1));
-  for (auto [value, result] : llvm::zip_equal(values, recv.getResults()))
-    outer[value] = result;
+  exchange(maker, reader, values);
 }
 
 /// In one order on all ranks, that of the calls, so that none wait for each other.
@@ -257,33 +341,34 @@ void RankMaker::joinResults() {
   }
 }
 
-/// What is read behind the loop goes to the last rank, in the order in which it is read; then that rank runs it.
-void RankMaker::runAfter() {
-  int32_t last = staged.getLastRank();
-  SmallVector<Operation *> calls;
-  llvm::SetVector<Value> read;
-  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
-    calls.push_back(op);
-    for (Value operand : op->getOperands())
-      if (operand.getDefiningOp() == staged.loop)
-        read.insert(operand);
-  }
-  for (Value value : read) {
-    Value yielded = staged.getYielded(cast<OpResult>(value));
-    int32_t owner = staged.getRank(yielded);
-    int64_t channel = staged.getChannel(staged.stageOf.lookup(yielded.getDefiningOp()), staged.table.numStages - 1);
-    if (owner == last)
+/// What a call behind the loop reads of other ranks comes in one message from each, in the order in which it is read.
+void RankMaker::receive(Operation *behind) {
+  int32_t home = staged.stageOf.lookup(behind), to = staged.getRank(home);
+  llvm::MapVector<int32_t, std::pair<int32_t, SmallVector<Value>>> messages;
+  for (Value operand : behind->getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    if (!producer || (producer != staged.loop && producer->isBeforeInBlock(staged.loop)))
       continue;
-    if (rank == owner)
-      SendOp::create(builder, loc, outer.lookup(value), static_cast<int64_t>(last), channel, int64_t(-1));
-    else if (rank == last)
-      outer[value] =
-          RecvOp::create(builder, loc, value.getType(), static_cast<int64_t>(owner), channel, int64_t(-1)).getResult(0);
+    int32_t source = staged.getResultStage(operand), from = staged.getRank(source);
+    if (from == to || !arrived.insert({to, operand}).second)
+      continue;
+    auto &[stage, values] = messages[from];
+    if (values.empty())
+      stage = source;
+    values.push_back(operand);
   }
-  if (rank == last)
-    for (Operation *op : calls)
+  for (const auto &[from, message] : messages)
+    exchange(message.first, home, message.second);
+}
+
+/// On all ranks in one order, so that none wait for each other.
+void RankMaker::runAfter() {
+  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
+    receive(op);
+    if (staged.getRank(staged.stageOf.lookup(op)) == rank)
       for (Value result : op->getResults())
         getOuter(result);
+  }
 }
 
 /// The attributes of argument or result `index` of the whole (null: none) for the rank that has it.
@@ -302,11 +387,7 @@ void RankMaker::finish(Operation *ret) {
   SmallVector<DictionaryAttr> argAttrs, resultAttrs;
   llvm::SmallDenseSet<unsigned> states;
   for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
-    Operation *producer = value.getDefiningOp();
-    int32_t owner = !producer                 ? staged.getReader(value)
-                    : producer == staged.loop ? staged.getRank(staged.getYielded(cast<OpResult>(value)))
-                                              : staged.getLastRank();
-    if (owner != rank)
+    if (staged.getRank(staged.getResultStage(value)) != rank)
       continue;
     if (std::optional<unsigned> state = spmd::findStateArgument(staged.func, index))
       states.insert(*state);
@@ -344,6 +425,9 @@ LogicalResult RankMaker::run() {
   for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments()))
     outer[old] = argument;
   gathered.resize(staged.loop.getNumResults());
+  waiting.resize(staged.loop.getNumResults());
+  turn.resize(staged.loop.getNumResults());
+  shareStates();
   shareInvariants();
   for (const schedule::Action &action : staged.table.programs[rank])
     if (failed(act(action)))
@@ -409,22 +493,17 @@ LogicalResult Lower::lower(func::FuncOp func, MicrobatchesOp loop) {
   FailureOr<schedule::Schedule> table = readTable(op);
   if (failed(table) || failed(checkBodies(loop)))
     return failure();
-  Staged staged{func,
-                loop,
-                *table,
-                getStageCalls(loop.getBody()),
-                {},
-                llvm::DenseMap<Operation *, int32_t>(),
-                llvm::DenseMap<Value, std::set<int32_t>>()};
-  if (!loop.getRest().empty())
-    staged.rest = getStageCalls(loop.getRest());
-  for (auto [stage, call] : llvm::enumerate(staged.calls))
-    staged.stageOf[call] = static_cast<int32_t>(stage);
-  if (staged.calls.size() != static_cast<size_t>(table->numStages) ||
+  int64_t calls = static_cast<int64_t>(getStageCalls(loop.getBody()).size());
+  StageUnits units = StageUnits::get(getOperation(), calls);
+  if (units.count() != calls || units.countStages() != table->numStages ||
       table->numMicrobatches != static_cast<int32_t>(loop.getCount()))
     return op.emitOpError() << "is of " << table->numStages << " stages and " << table->numMicrobatches
-                            << " microbatches, the program of " << staged.calls.size() << " and " << loop.getCount();
-  staged.findReaders();
+                            << " microbatches, the program of " << calls << (units.hasGradients() ? " units" : "")
+                            << " and " << loop.getCount();
+  if (table->isForwardOnly == units.hasGradients())
+    return op.emitOpError() << (units.hasGradients() ? "has no gradients, which the program computes"
+                                                     : "has gradients, which the program does not compute");
+  Staged staged(func, loop, *table);
   SmallVector<func::FuncOp> ranks;
   for (int32_t rank = 0; rank < table->numRanks; ++rank) {
     RankMaker maker(staged, rank);

@@ -7,6 +7,7 @@
 #include "../Stages/Table.h"
 
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
+#include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
@@ -61,7 +62,10 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
     return number ? number.getInt() : 0;
   };
   for (auto [stage, entry] : llvm::enumerate(stages.getAsRange<DictionaryAttr>())) {
-    costs.forward[stage] = static_cast<double>(read(entry, "ns"));
+    // `ns` is the time of all that a microbatch takes there.
+    costs.inputGrad[stage] = static_cast<double>(read(entry, "input_grad_ns"));
+    costs.weightGrad[stage] = static_cast<double>(read(entry, "weight_grad_ns"));
+    costs.forward[stage] = static_cast<double>(read(entry, "ns")) - costs.inputGrad[stage] - costs.weightGrad[stage];
     auto sends = entry.getAs<ArrayAttr>("sends");
     if (!sends)
       continue;
@@ -95,7 +99,8 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   int64_t numRanks = mesh && axis ? mesh.getSizes()[*mesh.findAxis(axis)] : 0;
   if (!numRanks)
     return mlir::emitError(module.getLoc()) << "has no pipe.mesh and pipe.axis: nobody says how many ranks there are";
-  int64_t stages = static_cast<int64_t>(getStageCalls(loop.getBody()).size());
+  StageUnits units = StageUnits::get(module, static_cast<int64_t>(getStageCalls(loop.getBody()).size()));
+  int64_t stages = units.countStages();
   std::string name = schedule;
   StringRef placement = this->placement;
   schedule::Shape shape{static_cast<int32_t>(numRanks), static_cast<int32_t>(loop.getCount()),
@@ -105,7 +110,7 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   request.ranks.assign(ranks.begin(), ranks.end());
   if (!placement.empty() && !request.placement)
     return emitNoPlacement(module, placement);
-  llvm::Expected<schedule::Schedule> table = makeTable(name, shape, request);
+  llvm::Expected<schedule::Schedule> table = makeTable(name, shape, request, units.hasGradients());
   if (!table)
     return mlir::emitError(func.getLoc()) << llvm::toString(table.takeError());
   if (table->numStages != stages)

@@ -6,7 +6,8 @@
 //              return %y                                         pipe.yield %o }
 //
 // What each stage is made of stands in StageParts.h; here that becomes functions. Whole values are made before the loop, by
-// a function of each stage that needs some, or makes some for others; what is combined over all microbatches is read behind it, by one function.
+// a function of each stage that needs some, or makes some for others; what is combined over all microbatches is read behind it, by one function,
+// or, in a step, by functions of its stages. A stage of a step is three functions: `stage0`, `stage0.I`, `stage0.W`.
 //
 // A batch dim that is sharded over n devices is split into microbatches shard by shard: parts are of n blocks, so that each
 // device's part is a part of what it has:
@@ -229,7 +230,8 @@ void StageMaker::addBefore(int64_t stage) {
     else if (ops.insert(producer))
       llvm::append_range(todo, producer->getOperands());
   }
-  func::FuncOp made = addFunction("before" + Twine(stage), reads.getArrayRef(), ops, wanted.getArrayRef());
+  func::FuncOp made =
+      addFunction("before" + parts.units.getName(stage), reads.getArrayRef(), ops, wanted.getArrayRef());
   auto operands = llvm::map_to_vector(reads, [&](Value value) { return getInvariant(stage, value); });
   auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
   for (auto [value, result] : llvm::zip_equal(wanted, call.getResults()))
@@ -279,7 +281,7 @@ void StageMaker::addStageCall(int64_t stage, llvm::DenseMap<Value, Value> &made,
     reads.push_back(value);
     operands.push_back(made.lookup(value));
   }
-  func::FuncOp callee = addFunction("stage" + Twine(stage), reads, own.ops, own.given.getArrayRef());
+  func::FuncOp callee = addFunction("stage" + parts.units.getName(stage), reads, own.ops, own.given.getArrayRef());
   auto call = func::CallOp::create(builder, func.getLoc(), callee, operands);
   for (auto [value, result] : llvm::zip_equal(own.given, call.getResults()))
     made[value] = result;
@@ -297,8 +299,8 @@ PieceAttr StageMaker::getPiece(unsigned result) {
 /// Inputs of all stages, then the calls, then what callers get: parts joined, sums.
 LogicalResult StageMaker::addLoop() {
   MLIRContext *context = func.getContext();
-  int64_t numStages = static_cast<int64_t>(parts.stages.size());
-  for (int64_t stage = 0; stage < numStages; ++stage)
+  int64_t numUnits = parts.units.count();
+  for (int64_t stage = 0; stage < numUnits; ++stage)
     addLoopInputs(stage);
   SmallVector<Value> yielded;
   SmallVector<Attribute> gives;
@@ -333,7 +335,7 @@ LogicalResult StageMaker::addLoop() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(inner);
   llvm::DenseMap<Value, Value> made;
-  for (int64_t stage = 0; stage < numStages; ++stage)
+  for (int64_t stage = 0; stage < numUnits; ++stage)
     addStageCall(stage, made, inner);
   auto values = llvm::map_to_vector(yielded, [&](Value value) { return made.lookup(value); });
   YieldOp::create(builder, func.getLoc(), values);
@@ -351,18 +353,23 @@ LogicalResult StageMaker::addLoop() {
 // Behind the loop
 //===----------------------------------------------------------------------===//
 
-/// One function for all that depends on sums, and for whole values that the caller wants.
+/// A function for all that depends on sums, and for whole values that the caller wants; of a step, for each part of that.
 void StageMaker::addAfter() {
-  if (parts.afterGives.empty())
-    return;
-  func::FuncOp made = addFunction("after", parts.afterReads.getArrayRef(), parts.after, parts.afterGives.getArrayRef());
-  auto operands = llvm::map_to_vector(parts.afterReads, [&](Value value) {
-    bool isMade = value.getDefiningOp() && !parts.makers.contains(value.getDefiningOp());
-    return isMade ? results.lookup(value) : getInvariant(-1, value);
-  });
-  auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
-  for (auto [value, result] : llvm::zip_equal(parts.afterGives, call.getResults()))
-    results[value] = result;
+  for (const AfterParts &own : parts.afters) {
+    std::string name = "after";
+    if (parts.units.hasGradients())
+      name += std::to_string(own.stage) + (own.level ? "." + std::to_string(own.level) : "");
+    func::FuncOp made = addFunction(name, own.reads.getArrayRef(), own.ops, own.gives.getArrayRef());
+    auto operands = llvm::map_to_vector(own.reads, [&](Value value) {
+      Value known = results.lookup(value);
+      return known ? known : getInvariant(-1, value);
+    });
+    auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
+    if (parts.units.hasGradients())
+      call->setAttr(PipeDialect::kHomeAttr, builder.getI64IntegerAttr(own.stage));
+    for (auto [value, result] : llvm::zip_equal(own.gives, call.getResults()))
+      results[value] = result;
+  }
 }
 
 /// An argument that is returned is so as a whole.
@@ -401,16 +408,26 @@ LogicalResult StageMaker::run() {
   return success();
 }
 
-/// Where stages were placed; each on a rank of its own where nobody said it.
+/// Where stages of units were placed; each stage on a rank of its own where nobody said it.
 static SmallVector<int64_t> getRanks(ModuleOp module, size_t count) {
-  auto ranks = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(count)));
+  StageUnits units = StageUnits::get(module, static_cast<int64_t>(count));
+  auto ranks = llvm::to_vector(llvm::seq<int64_t>(0, units.countStages()));
   auto boundaries = module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr);
   auto stages = boundaries ? boundaries.getAs<ArrayAttr>("stages") : ArrayAttr();
-  if (stages && stages.size() == count)
+  if (stages && stages.size() == ranks.size())
     for (auto [stage, entry] : llvm::enumerate(stages.getAsRange<DictionaryAttr>()))
       if (auto rank = entry.getAs<IntegerAttr>("rank"))
         ranks[stage] = rank.getInt();
-  return ranks;
+  return llvm::map_to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(count)),
+                             [&](int64_t unit) { return ranks[units.getStage(unit)]; });
+}
+
+/// Those of units, each once, in order.
+static SmallVector<int64_t> getStages(const StageUnits &units, ArrayRef<int64_t> numbers) {
+  auto stages = llvm::map_to_vector(numbers, [&](int64_t unit) { return units.getStage(unit); });
+  llvm::sort(stages);
+  stages.erase(llvm::unique(stages), stages.end());
+  return stages;
 }
 
 LogicalResult Split::split(func::FuncOp func, int64_t count) {
@@ -428,14 +445,16 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay, [&](ArrayRef<Values> wanted) {
     ranks = getRanks(getOperation(), wanted.size());
     std::vector<SharedInvariant> shared = findSharedInvariants(func, wanted, ranks, rates, sendCheap);
-    for (const SharedInvariant &whole : shared)
-      tell("whole value", whole);
+    StageUnits units = StageUnits::get(getOperation(), static_cast<int64_t>(wanted.size()));
+    for (SharedInvariant whole : shared)
+      if (whole.stages = getStages(units, whole.stages); whole.stages.size() > 1)
+        tell("whole value", whole);
     return shared;
   });
   if (failed(parts))
     return failure();
-  numSplitStages += parts->stages.size();
-  LDBG() << "@" << func.getName() << ": " << parts->stages.size() << " stages, " << count << " microbatches";
+  numSplitStages += parts->units.countStages();
+  LDBG() << "@" << func.getName() << ": " << parts->units.countStages() << " stages, " << count << " microbatches";
   tellOfCheap(func, *parts, rates);
   tellOfShared(func, *parts, ranks);
   return StageMaker(func, *parts, count).run();

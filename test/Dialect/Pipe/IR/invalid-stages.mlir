@@ -29,8 +29,8 @@ func.func @backward(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @unknown(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{'pipe.stages' is not an attribute of pipe for an op; there are pipe.stage, pipe.mesh, pipe.axis, pipe.microbatches, pipe.rank, pipe.samples, pipe.shards, pipe.per_shard, pipe.boundaries}}
-  %a = nn.exp %x {pipe.stages = 1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'pipe.steps' is not an attribute of pipe for an op; there are pipe.stage, pipe.mesh, pipe.axis, pipe.microbatches, pipe.rank, pipe.samples, pipe.shards, pipe.per_shard, pipe.boundaries}}
+  %a = nn.exp %x {pipe.steps = 1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return %a : tensor<4xf32>
 }
 

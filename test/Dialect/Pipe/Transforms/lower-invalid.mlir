@@ -82,9 +82,43 @@ func.func private @main.after(%s: tensor<4xf32>) -> tensor<4xf32> {
   %t = nn.sqrt %s : (tensor<4xf32>) -> tensor<4xf32>
   return %t : tensor<4xf32>
 }
+// expected-error@+1 {{has gradients, which the program does not compute}}
 pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
-  // expected-error@+1 {{has '0W0', which is not an action of 2 stages and 2 microbatches without gradients (P6)}}
   pipe.rank 0 "0F0,0W0"
+  pipe.rank 1 "1RECV_F0,1F0"
+}
+func.func @main(%x: tensor<4x4xf32> {nn.name = "x"}) -> (tensor<4x4xf32> {nn.name = "y"}, tensor<4xf32> {nn.name = "t"}) {
+  %l:2 = pipe.microbatches 2 (%i = %x split 0) -> (split 0, sum) : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>) {
+    %h:2 = func.call @main.stage0(%i) : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>)
+    %o = func.call @main.stage1(%h#0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    pipe.yield %o, %h#1 : tensor<2x4xf32>, tensor<4xf32>
+  }
+  %t = call @main.after(%l#1) : (tensor<4xf32>) -> tensor<4xf32>
+  return %l#0, %t : tensor<4x4xf32>, tensor<4xf32>
+}
+}
+
+// -----
+
+#full = #spmd.mesh<["stage"=2]>
+#inner = #spmd.mesh<["device"=1]>
+module attributes {pipe.mesh = #full, pipe.axis = "stage", pipe.microbatches = 2 : i64, spmd.mesh = #inner, spmd.phase = "scheduled"} {
+func.func private @main.stage0(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>) {
+  %h = nn.exp %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %s = nn.reduce sum %h dims [0] : (tensor<2x4xf32>) -> tensor<4xf32>
+  return %h, %s : tensor<2x4xf32>, tensor<4xf32>
+}
+func.func private @main.stage1(%h: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %y = nn.neg %h : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+func.func private @main.after(%s: tensor<4xf32>) -> tensor<4xf32> {
+  %t = nn.sqrt %s : (tensor<4xf32>) -> tensor<4xf32>
+  return %t : tensor<4xf32>
+}
+pipe.schedule @main.schedule ranks 2 stages 2 microbatches 2 placement [0, 1] channels [0, 1] {
+  // expected-error@+1 {{has '0Q0', which is not an action of 2 stages and 2 microbatches (P6)}}
+  pipe.rank 0 "0F0,0Q0"
   pipe.rank 1 "1RECV_F0,1F0"
 }
 func.func @main(%x: tensor<4x4xf32> {nn.name = "x"}) -> (tensor<4x4xf32> {nn.name = "y"}, tensor<4xf32> {nn.name = "t"}) {

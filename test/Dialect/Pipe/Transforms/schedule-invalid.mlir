@@ -12,7 +12,7 @@
 // RUN: echo "0F0,1F1" > %t.cell.csv
 // RUN: not cleave-opt %s --pipe-schedule="schedule=%t.cell.csv" 2>&1 | FileCheck %s --check-prefix=CELL
 
-// GRADIENTS: error: schedule "zb-h1" needs gradients; forward-only schedules are: forward, circular
+// GRADIENTS: error: schedule "zb-h1" needs gradients, as a step of training has them ('cleave train', or --train); forward-only schedules are: forward, circular
 // NAME: error: {{.*}}gpip
 // NONE: error: cannot read schedule '{{.*}}none.csv'
 // SHAPE: error: schedule '{{.*}}' is of 2 ranks and 3 microbatches, the model of 2 and 2

@@ -11,6 +11,7 @@
 #include "cleave/Schedule/Place.h"
 #include "cleave/Schedule/StageSplit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace cleave::pipe {
 
@@ -41,10 +42,13 @@ struct StageGraph {
   std::vector<std::string> parameterNames;
   /// Nodes of the model, in its order, where that is known.
   std::vector<std::string> nodes;
+  /// Of a step: the ops of the backward, with their times, which those of the ops that they are gradients of include.
+  llvm::MapVector<mlir::Operation *, int64_t> backwardNs;
 };
 
 /// All ops of `func` but parameters, constants and the return, which belong to every stage. A value that is cheaper to
-/// compute again, from arguments and constants alone, than to send has no bytes.
+/// compute again, from arguments and constants alone, than to send has no bytes. Of a step the ops of the forward, with the time of their
+/// gradients too: these are in the same stage.
 /// Precondition: static shapes.
 StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 
@@ -81,8 +85,10 @@ std::vector<std::string> findUnknown(const StageGraph &graph, const spmd::StageN
 /// Where a plan wants stages.
 schedule::PlacementRequest getPlacementRequest(const spmd::PlanPipeline &pipeline);
 
-/// The schedule by which a model runs: the one that its plan names, or without a name, or with `auto`, what needs no gradients.
-llvm::StringRef getRunSchedule(llvm::StringRef name, schedule::Shape shape, const schedule::PlacementRequest &request);
+/// The schedule by which a model runs: the one that its plan names, or without a name, or with `auto`, what needs no gradients; of a step that
+/// trains one that has them.
+llvm::StringRef getRunSchedule(llvm::StringRef name, schedule::Shape shape, const schedule::PlacementRequest &request,
+                               bool trains = false);
 
 /// Ops that use a parameter whose name `pattern` matches. Error: there are none.
 llvm::Expected<std::vector<uint32_t>> findUsers(const StageGraph &graph, const spmd::PlanPattern &pattern);

@@ -1,0 +1,124 @@
+//===- StepOps.cpp - the ops of a step, forward and backward --------------===//
+//
+// One walk: an op is of the backward if all names that it has are `grad(..)`, or if it reads what the backward makes. What is made again
+// for the backward (exec.again) has the names of the forward, and is of the backward for the second reason. What ops of the forward read is
+// of the forward, whatever it is called: equal ops have been merged.
+//
+//   %y = einsum %x, %w   node "fc"          F of the stage of fc
+//   %g = einsum %d, %w   node "grad(fc)"    I: the stage before reads it
+//   %v = einsum %d, %x   node "grad(fc)"    W
+//
+//===----------------------------------------------------------------------===//
+#include "StepOps.h"
+
+#include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/IR/Names.h"
+
+using namespace mlir;
+using namespace cleave;
+using namespace cleave::pipe;
+using spmd::Span;
+
+/// `fc` of `grad(fc)`; nothing of other names.
+static StringRef getDifferentiated(StringRef node) {
+  return node.consume_front("grad(") && node.consume_back(")") ? node : StringRef();
+}
+
+/// By which nn-differentiate names a gradient's node: that of the node, or of the first tensor that it makes.
+static StringRef getNodeName(const spmd::NodeInfo &info) {
+  bool isNamed = !info.node.empty() || info.results.empty() || info.results.front().empty();
+  return isNamed ? info.node : info.results.front().front();
+}
+
+StepOps::StepOps(func::FuncOp func, const spmd::Spans &spans) {
+  auto isBackward = [&](Operation &op, ArrayRef<spmd::NodeInfo> infos) {
+    if (isa<exec::AgainOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
+          return operand.getDefiningOp() && backward.contains(operand.getDefiningOp());
+        }))
+      return true;
+    return !infos.empty() && llvm::all_of(infos, [](const spmd::NodeInfo &info) {
+      return !getDifferentiated(getNodeName(info)).empty();
+    });
+  };
+  Block &block = func.getBody().front();
+  for (Operation &op : block.without_terminator()) {
+    if (spans.get(&op) != Span::Each || nn::isData(&op))
+      continue;
+    SmallVector<spmd::NodeInfo, 1> infos = spmd::getNodeInfos(&op);
+    if (isBackward(op, infos)) {
+      backward.insert(&op);
+      continue;
+    }
+    for (const spmd::NodeInfo &info : infos)
+      if (StringRef name = getNodeName(info); !name.empty())
+        forwardOf[name].push_back(&op);
+  }
+  DenseSet<Operation *> forward;
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
+    bool isNeeded = llvm::any_of(op.getUsers(), [&](Operation *user) { return forward.contains(user); });
+    bool isInLoop = spans.get(&op) == Span::Each && !nn::isData(&op);
+    if (isInLoop && (isNeeded || !backward.contains(&op)))
+      forward.insert(&op);
+  }
+  backward.remove_if([&](Operation *op) { return forward.contains(op); });
+}
+
+SmallVector<Operation *> StepOps::getForward(Operation *op) const {
+  SmallVector<Operation *> found;
+  for (const spmd::NodeInfo &info : spmd::getNodeInfos(op)) {
+    StringRef name = getNodeName(info), of = getDifferentiated(name);
+    if (auto known = forwardOf.find(of.empty() ? name : of); known != forwardOf.end())
+      llvm::append_range(found, known->second);
+  }
+  return found;
+}
+
+/// The backward comes to stages in falling order: an op is in none above one whose backward it reads.
+int64_t StepOps::findStage(Operation *op, const DenseMap<Operation *, int64_t> &stages) const {
+  std::optional<int64_t> named, read, seen;
+  for (Operation *forward : getForward(op))
+    if (std::optional<int64_t> stage = pipe::getStage(forward))
+      named = std::max(named.value_or(0), *stage);
+  for (Value operand : op->getOperands()) {
+    Operation *producer = operand.getDefiningOp();
+    if (auto known = stages.find(producer); producer && known != stages.end())
+      read = std::min(read.value_or(known->second), known->second);
+    else if (std::optional<int64_t> stage = producer ? pipe::getStage(producer) : std::nullopt)
+      seen = std::max(seen.value_or(0), *stage);
+  }
+  if (named && read)
+    return std::min(*named, *read);
+  return named ? *named : read ? *read : seen.value_or(0);
+}
+
+void StepOps::assignUnits(const StageUnits &units) const {
+  DenseMap<Operation *, int64_t> stages;
+  for (Operation *op : backward) {
+    int64_t stage = findStage(op, stages);
+    stages[op] = stage;
+  }
+  auto isInStage = [&](Operation *op, int64_t stage) {
+    auto found = stages.find(op);
+    return found != stages.end() && found->second == stage;
+  };
+  // What is read by the backward of another stage, with all of its stage that it is made of.
+  DenseSet<Operation *> needed;
+  for (Operation *op : llvm::reverse(backward)) {
+    int64_t stage = stages[op];
+    if (llvm::any_of(op->getUsers(), [&](Operation *user) {
+          return backward.contains(user) && (!isInStage(user, stage) || needed.contains(user));
+        }))
+      needed.insert(op);
+  }
+  DenseSet<Operation *> ofWeights;
+  for (Operation *op : backward) {
+    bool isHeavy = nn::countFactors(op) > 1 || llvm::any_of(op->getOperands(), [&](Value operand) {
+                     return operand.getDefiningOp() && ofWeights.contains(operand.getDefiningOp());
+                   });
+    if (isHeavy && !needed.contains(op))
+      ofWeights.insert(op);
+    setStage(op, units.getUnit(ofWeights.contains(op) ? UnitKind::WeightGrad : UnitKind::InputGrad, stages[op]));
+  }
+}

@@ -1,0 +1,136 @@
+"""Every schedule with gradients, as the program of a step: its gradients are those of the microbatches one after the other.
+
+    pipelines.py BUILD_DIR [CASE...]
+
+A step of momentum leaves the gradients, as they were added up, in the states of the optimizer. In the evaluator those of a schedule are
+those of one rank that takes the same microbatches in order, bit by bit, whatever order the table has; in programs, whose kernels are formed
+across calls, within rounding. One rank is held against numpy.
+"""
+import itertools
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import numpy_helper, parser
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+
+WIDTH, LAYERS, BATCH = 6, 16, 48
+# Within rounding of f32: of numbers of one size.
+RTOL, ATOL = 2e-5, 2e-6
+# Name: stages of a rank, microbatches for p ranks.
+SCHEDULES = {
+    "gpipe": (1, lambda p: (1, 4)), "1f1b": (1, lambda p: (2, 8)), "eager-1f1b": (1, lambda p: (4,)), "zb-h1": (1, lambda p: (2 * p,)),
+    "zb-h2": (1, lambda p: (2 * p,)), "interleaved": (2, lambda p: (p, 2 * p)), "bfs": (2, lambda p: (4,)), "zb-v": (2, lambda p: (2 * p,)),
+    "v-half": (2, lambda p: (2 * p,)), "v-min": (2, lambda p: (2 * p,)), "dualpipe-v": (2, lambda p: (2 * p,)), "hanayo": (2, lambda p: (p,)),
+}
+RANKS = (1, 2, 3, 4, 8)
+
+
+def save_model(folder):
+    """Layers of a product, a bias and tanh; a skip over four of them."""
+    text, last = f'<ir_version: 10, opset_import: ["": 20]> g (float[batch,{WIDTH}] x) => (float[batch,{WIDTH}] y) {{\n', "x"
+    for layer in range(LAYERS):
+        text += f" m{layer} = MatMul({last}, w{layer})\n a{layer} = Add(m{layer}, b{layer})\n t{layer} = Tanh(a{layer})\n"
+        last = f"t{layer}"
+        if layer % 4 == 3 and layer > 4:
+            text += f" s{layer} = Add(t{layer}, t{layer - 4})\n"
+            last = f"s{layer}"
+    model = parser.parse_model(text + f" y = Identity({last})\n}}")
+    random = np.random.default_rng(1)
+    for layer in range(LAYERS):
+        for name, shape in ((f"w{layer}", (WIDTH, WIDTH)), (f"b{layer}", (WIDTH,))):
+            model.graph.initializer.append(numpy_helper.from_array(random.standard_normal(shape).astype(np.float32) * np.float32(0.5), name))
+    for node in model.graph.node:
+        node.name = f"/{node.output[0]}/{node.op_type}"
+    onnx.save(model, os.path.join(folder, "model.onnx"))
+    inputs = {name: random.standard_normal((BATCH, WIDTH)).astype(np.float32) for name in ("x", "labels")}
+    np.savez(os.path.join(folder, "inputs.npz"), **inputs)
+    return {value.name: numpy_helper.to_array(value) for value in model.graph.initializer}, inputs
+
+
+def differentiate(weights, inputs):
+    """Gradients of the mean square, in f64."""
+    kept, skipped, value = [], {}, inputs["x"].astype(float)
+    for layer in range(LAYERS):
+        before, value = value, np.tanh(value @ weights[f"w{layer}"].astype(float) + weights[f"b{layer}"])
+        kept.append((before, value))
+        skipped[layer] = value
+        if layer % 4 == 3 and layer > 4:
+            value = value + skipped[layer - 4]
+    gradient = 2 * (value - inputs["labels"]) / value.size
+    found, waiting = {}, {}
+    for layer in reversed(range(LAYERS)):
+        if layer % 4 == 3 and layer > 4:
+            waiting[layer - 4] = gradient
+        gradient = (gradient + waiting.pop(layer, 0)) * (1 - kept[layer][1] ** 2)
+        found[f"w{layer}"], found[f"b{layer}"] = kept[layer][0].T @ gradient, gradient.sum(0)
+        gradient = gradient @ weights[f"w{layer}"].T.astype(float)
+    return found
+
+
+class Steps:
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+        self.gradients = differentiate(*save_model(folder))
+        self.number = itertools.count()
+
+    def run(self, lines, *flags):
+        """What a step gives, or why there is nothing."""
+        number = next(self.number)
+        plan, outputs = (os.path.join(self.folder, f"{number}.{kind}") for kind in ("yaml", "npz"))
+        with open(plan, "w") as file:
+            file.write("\n".join([f"dims: {{batch: {BATCH}}}", *lines]) + "\n")
+        done = harness.cleave(self.build, "run", os.path.join(self.folder, "model.onnx"), "--train", "--plan", plan, "--inputs",
+                              os.path.join(self.folder, "inputs.npz"), "--outputs", outputs, "--quiet", *flags)
+        return (None, done.stderr[-400:] or f"exit {done.returncode}") if done.returncode else (dict(np.load(outputs)), "")
+
+    def train(self, **more):
+        return [f"train: {{loss: {{kind: mse, of: y}}, optimizer: momentum, rate: 0.1{''.join(f', {key}: {value}' for key, value in more.items())}}}"]
+
+    def one(self, microbatches):
+        """The same microbatches on one rank, against numpy; what it gives is what all else is held against."""
+        lines = self.train(**{"microbatches": microbatches} if microbatches > 1 else {})
+        given, text = self.run(lines, "--executor", "reference")
+        wrong = [name for name, want in self.gradients.items() if given and not np.allclose(given[f"next(m({name}))"], want, 1e-4, 1e-6)]
+        return given, text or (f"the gradient of {wrong[0]} is not numpy's" if wrong else "")
+
+    def check(self, case, want):
+        schedule, ranks, microbatches, chunks = case
+        lines = [f"mesh: {{stage: {ranks}}}", f"pipeline: {{axis: stage, microbatches: {microbatches}, schedule: {schedule}{f', chunks: {chunks}' if chunks > 1 else ''}}}",
+                 *self.train()]
+        given, text = self.run(lines, "--executor", "reference")
+        if text:
+            return text
+        for name, value in want.items():
+            if value.tobytes() != given[name].tobytes():
+                return f"evaluator: {name} has other bits, by {np.abs(value - given[name]).max():.1e}"
+        given, text = self.run(lines, "--executor", "program")
+        return text or harness.difference(given, {f"out:{name}": value for name, value in want.items()}, RTOL, ATOL)
+
+
+def list_cases():
+    for name, (chunks, choose) in SCHEDULES.items():
+        for ranks in RANKS:
+            if ranks * chunks <= LAYERS and not (chunks > 1 and ranks == 1):
+                for microbatches in choose(ranks):
+                    yield f"{name}, {ranks} ranks, {microbatches} microbatches", (name, ranks, microbatches, chunks)
+
+
+def main():
+    build, wanted, _ = harness.arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        steps = Steps(build, folder)
+        cases = harness.select(dict(list_cases()), wanted)
+        counts = sorted({case[2] for case in cases.values()})
+        alone = dict(zip(counts, harness.each(steps.one, counts)))
+        results = {f"one rank, {count} microbatches": text for count, (_, text) in alone.items()}
+        texts = harness.each(lambda case: alone[case[2]][1] or steps.check(case, alone[case[2]][0]), cases.values())
+        return harness.run(results | dict(zip(cases, texts)), lambda text: text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
