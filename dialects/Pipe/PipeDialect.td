@@ -44,6 +44,7 @@ def Pipe_Dialect : Dialect {
 
     Attributes of its arguments and results:
     * `pipe.split`: the dim that is split;
+    * `pipe.home`: of an argument that stays in the ranks as it is (`spmd.kept`): the rank that has it;
     * `pipe.index`: the number among inputs or outputs of the full model.
 
     Constraints, checked on every op, argument and result that has such an attribute:
@@ -64,7 +65,7 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kMicrobatchesAttr = ::cleave::spmd::kMicrobatchesAttr;
     static constexpr ::llvm::StringLiteral kStagesAttr = "pipe.stages";
     static constexpr ::llvm::StringLiteral kBoundariesAttr = "pipe.boundaries";
-    /// Of a call behind the loop: the stage whose rank runs it.
+    /// Of a call behind the loop: the stage whose rank runs it. Of an argument that is kept: its rank.
     static constexpr ::llvm::StringLiteral kHomeAttr = "pipe.home";
     /// Of a function: the rank of the pipeline that runs it.
     static constexpr ::llvm::StringLiteral kRankAttr = "pipe.rank";

@@ -73,6 +73,10 @@ def AssignStages : Pipe_Pass<"pipe-assign-stages"> {
     of the shapes in types: of one rank, where the program is partitioned. A remark says for each stage its time, its memory,
     and the bytes it sends; a value that costs less to compute again than to send is not counted as sent.
 
+    In a step of training, the ops of the backward go where the ops are that they are gradients of, whose time includes theirs.
+    `pipe.stage` is then the number of a unit (`pipe.stages`): I of a stage is what other stages read of its backward, and all of its
+    other gradients except contractions and convolutions and what reads these, which are W.
+
     The time of an op is the larger of its flops and its bytes at the device's rates, plus a launch where it has flops. The
     time of a collective is what the busiest rank sends over a link.
 
@@ -118,6 +122,11 @@ def Split : Pipe_Pass<"pipe-split"> {
     two bodies, so the same ops run on fewer samples. A remark names each parameter that stages of several ranks use, with its
     bytes.
 
+    In a step of training (`pipe.stages`) a stage is three functions, one for each unit: `main.stage0`, `main.stage0.I`,
+    `main.stage0.W`, called in this order: the forward of all stages, then I and W of each from the last one on. What runs after the loop
+    is split by stages, too: a weight is updated where its gradient is made (`main.after0`), and where something needs gradients of
+    several stages, such as a length to clip by, in levels (`main.after0.1`).
+
     An op without `pipe.stage` is in the stage of the last of its producers. Errors: a stage without ops (P2), edges that go
     backward (P3), a value of one microbatch that is read after the loop, an op that cannot be made for another number of
     samples (P4).
@@ -160,8 +169,10 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
     ```
   }];
   let options = [
+    Option<"ofStep", "of-step", "bool", "false",
+           "the plan is of a step of training: a schedule with gradients stands for the one without that has its stages on the same ranks">,
     Option<"schedule", "schedule", "std::string", "\"\"",
-           "forward, circular, or a .csv or .json file; by default forward, or circular with several stages per rank">,
+           "a name, or a .csv or .json file; by default forward, or circular with several stages per rank; of a step 1f1b, or interleaved">,
     Option<"placement", "placement", "std::string", "\"\"", "how circular places its stages: linear, loop, v, wave; by default loop">,
     ListOption<"ranks", "ranks", "int64_t", "the rank of each stage, -1: any">,
   ];
@@ -173,7 +184,9 @@ def Lower : Pipe_Pass<"pipe-lower"> {
     The function of a rank follows its row of the table: a call per F, a `pipe.send` and a `pipe.recv` per message, with all
     values of the pair that the rank does not have yet. Before its row, it receives the values that microbatches share and
     other ranks make. The rank that makes the parts of a result joins them. It also combines what is combined over all
-    microbatches at once, and sends it to the rank of the last stage if that computes something of it. Arguments and results
+    microbatches, in the order of these, and sends it to the rank that computes something of it: that of the last stage, or, in a
+    step of training, that of `pipe.home`. Of a step, B is a call of I and one of W, and a state that several ranks read is sent to them by
+    the one that makes its next value. Arguments and results
     that a rank has keep their attributes, and their number as `pipe.index`. The entry with the loop stays next to these
     functions: it defines what they compute.
 

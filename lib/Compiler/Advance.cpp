@@ -228,6 +228,8 @@ bool Compilation::advance(Phase last) {
       state->keepRanges();
     if (step.phase == Phase::Propagated)
       state->keepDecided();
+    if (step.phase == Phase::PerRank)
+      state->keepStages();
     // What a plan expects is said of the step.
     if (step.phase == getLastPhase() && !state->handed.evaluates && !state->checkExpectations(makeReport()))
       return false;

@@ -13,7 +13,9 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/Plan.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -27,6 +29,10 @@ struct Compilation::State::Evaluation {
   /// Of the step, in its order.
   SmallVector<spmd::ShardingAttr> arguments;
   Attribute mesh;
+  /// Of a pipeline: in which stage nodes are, on which rank each stage, and each argument that stays there.
+  spmd::StageNames stages;
+  SmallVector<int64_t> ranks;
+  DenseMap<unsigned, int64_t> homes;
 };
 
 /// What a plan asks of the model has been placed by now.
@@ -48,6 +54,53 @@ void Compilation::State::keepDecided() {
   for (Type type : step->getArgumentTypes())
     evaluation->arguments.push_back(spmd::getSharding(type));
   evaluation->mesh = (*module)->getAttr(spmd::SpmdDialect::kMeshAttr);
+}
+
+/// What is forward in several stages has no stage by its name.
+static void keepNames(Operation *op, int64_t stage, spmd::StageNames &names) {
+  auto keep = [&](std::map<std::string, int64_t> &known, StringRef name) {
+    if (auto [found, isNew] = known.try_emplace(name.str(), stage); !name.empty() && !isNew && found->second != stage)
+      found->second = -1;
+  };
+  for (const spmd::NodeInfo &info : spmd::getNodeInfos(op)) {
+    keep(names.nodes, info.node);
+    for (ArrayRef<StringRef> results : info.results)
+      for (StringRef tensor : results)
+        keep(names.tensors, tensor);
+  }
+}
+
+/// Of the step, while its stages are functions.
+void Compilation::State::keepStages() {
+  if (!evaluation || handed.evaluates)
+    return;
+  for (auto table : module->getOps<pipe::ScheduleOp>())
+    evaluation->ranks.assign(table.getPlacement().begin(), table.getPlacement().end());
+  for (func::FuncOp rank : pipe::getRankFunctions(*module))
+    for (unsigned index = 0; index < rank.getNumArguments(); ++index)
+      if (auto role = rank.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr); role && role != spmd::kBatchRole)
+        evaluation->homes[*pipe::getArgIndex(rank, index)] = *pipe::getRank(rank);
+  module->walk([&](pipe::MicrobatchesOp loop) {
+    // The forward of all stages comes first.
+    int64_t number = 0, count = static_cast<int64_t>(evaluation->ranks.size());
+    for (func::CallOp call : loop.getBody().front().getOps<func::CallOp>())
+      if (auto stage = number < count ? module->lookupSymbol<func::FuncOp>(call.getCallee()) : func::FuncOp())
+        stage.walk([&, own = number++](Operation *op) { keepNames(op, own, evaluation->stages); });
+  });
+}
+
+/// The plan of the step with the stages that it has got.
+static std::shared_ptr<const spmd::Plan> fixStages(const spmd::Plan &plan, spmd::StageNames stages,
+                                                   ArrayRef<int64_t> ranks) {
+  auto fixed = std::make_shared<spmd::Plan>(plan);
+  spmd::PlanPipeline &pipeline = *fixed->pipeline;
+  pipeline.said = std::move(stages);
+  pipeline.stages.assign(ranks.size(), {});
+  for (auto [stage, rank] : llvm::zip_equal(pipeline.stages, ranks))
+    stage.rank = rank;
+  pipeline.chunks = static_cast<int64_t>(ranks.size()) / plan.findAxis(pipeline.axis)->size;
+  pipeline.schedule = pipeline.placement = "";
+  return fixed;
 }
 
 /// Each argument is where the step has it.
@@ -73,6 +126,10 @@ bool Compilation::addEvaluation(Assembler &assembler) {
   if (func) {
     (*state->module)->setAttr(spmd::SpmdDialect::kMeshAttr, made->mesh);
     shardArguments(func, made->arguments);
+    for (auto [index, rank] : made->homes)
+      func.setArgAttr(index, pipe::PipeDialect::kHomeAttr, Builder(func.getContext()).getI64IntegerAttr(rank));
+    if (made->ranks.size() > 1)
+      state->handed.pipeline = fixStages(*state->handed.pipeline, std::move(made->stages), made->ranks);
   }
   isDone = func && advance(Phase::Ordered) && state->addTo(assembler, kEvalEntry);
   state->module = std::move(step);

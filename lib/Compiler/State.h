@@ -118,6 +118,7 @@ struct Compilation::State {
   /// Where the program evaluates, too: keeps the model as it is, and then how the arguments of its step are sharded.
   void keepForEvaluation();
   void keepDecided();
+  void keepStages();
   bool runPhase(const PipelinePhase &step, bool isVerified);
   /// The program of one device with a stage on each op. Null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> assignStages();

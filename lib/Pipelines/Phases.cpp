@@ -36,12 +36,21 @@ static void addGate(OpPassManager &manager, Phase phase) {
   manager.addPass(spmd::createVerifyPhase(options));
 }
 
+/// What a plan asks of the model: of one that trains, labels and gradients are the step's.
+static spmd::PlanRef getModelPlan(spmd::PlanRef plan, bool trains) {
+  if (!plan->train)
+    return plan;
+  auto own = std::make_shared<spmd::Plan>(spmd::splitForTraining(*plan).first);
+  if (!trains)
+    own->states = plan->states;
+  return own;
+}
+
 /// One form for what exporters write in many. What the plan names must survive, so its annotations are placed before.
 static void addCanonical(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   addFormGate(manager, Phase::Imported);
   if (auto plan = std::exchange(state.plan, nullptr))
-    manager.addPass(spmd::createPinAnnotations(
-        state.training ? std::make_shared<const spmd::Plan>(spmd::splitForTraining(*plan).first) : plan));
+    manager.addPass(spmd::createPinAnnotations(getModelPlan(std::move(plan), bool(state.training))));
   buildCanonicalizePipeline(manager);
   // Who asks for a form of attention means those too that exporters write as products and softmax.
   if (options.attention != spmd::AttentionMethod::Auto) {
@@ -175,6 +184,7 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
     const spmd::PlanPipeline &pipeline = *state.pipeline->pipeline;
     options.schedule = pipeline.schedule;
     options.placement = pipeline.placement;
+    options.ofStep = state.pipeline->train.has_value();
     llvm::append_range(options.ranks, pipe::getPlacementRequest(pipeline).ranks);
   }
   manager.addPass(pipe::createScheduleStages(options));

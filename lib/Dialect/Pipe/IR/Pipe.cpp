@@ -167,14 +167,14 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
 static LogicalResult verifyOfValue(Operation *op, Type type, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (name == PipeDialect::kIndexAttr && isNumber(attribute.getValue(), 0))
+  if ((name == PipeDialect::kIndexAttr || name == PipeDialect::kHomeAttr) && isNumber(attribute.getValue(), 0))
     return success();
   if (name == PipeDialect::kSplitAttr && isNumber(attribute.getValue(), 0) && tensor &&
       cast<IntegerAttr>(attribute.getValue()).getInt() < tensor.getRank())
     return success();
   return op->emitError() << "has " << attribute.getValue() << " as '" << name << "' of a value of type " << type
                          << "; there are " << PipeDialect::kSplitAttr << ", one of its dims, and "
-                         << PipeDialect::kIndexAttr << ", a number";
+                         << PipeDialect::kIndexAttr << " and " << PipeDialect::kHomeAttr << ", numbers";
 }
 
 LogicalResult PipeDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {

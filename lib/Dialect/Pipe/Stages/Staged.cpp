@@ -6,6 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "Staged.h"
 
+#include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
@@ -24,6 +27,37 @@ Staged::Staged(func::FuncOp func, MicrobatchesOp loop, const schedule::Schedule 
     stageOf[op] = home ? static_cast<int32_t>(home.getInt()) : table.numStages - 1;
   }
   findReaders();
+  findOwners();
+}
+
+/// Without gradients a state has one rank that reads it and makes its next value (`checkStates` of pipe-lower).
+void Staged::findOwners() {
+  llvm::StringMap<BlockArgument> arguments;
+  for (BlockArgument argument : func.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    arguments[spmd::getArgumentName(func, index)] = argument;
+    if (auto home = func.getArgAttrOfType<IntegerAttr>(index, PipeDialect::kHomeAttr))
+      owners[argument] = static_cast<int32_t>(home.getInt());
+  }
+  for (auto [index, next] : llvm::enumerate(func.getBody().front().getTerminator()->getOperands())) {
+    auto name = func.getResultAttrOfType<StringAttr>(index, spmd::SpmdDialect::kStateAttr);
+    auto found = name ? arguments.find(name) : arguments.end();
+    // What is left as it is is where it is read.
+    if (found != arguments.end() && units.hasGradients() && !isa<BlockArgument>(next))
+      owners[found->second] = getRank(getResultStage(next));
+  }
+}
+
+std::optional<int32_t> Staged::getOwner(BlockArgument argument) const {
+  auto found = owners.find(argument);
+  return found == owners.end() ? std::nullopt : std::optional(found->second);
+}
+
+int32_t Staged::getStageOf(int32_t rank) const {
+  for (int32_t stage = 0; stage < table.numStages; ++stage)
+    if (getRank(stage) == rank)
+      return stage;
+  return 0;
 }
 
 bool Staged::isReadBy(int32_t stage, Value value) {

@@ -39,6 +39,10 @@ struct Staged {
   int32_t getRank(mlir::Value made) const { return getRank(stageOf.lookup(made.getDefiningOp())); }
   /// The stage whose rank has a result of the function.
   int32_t getResultStage(mlir::Value returned);
+  /// The rank that has an argument which is kept as it is, or the next value of which it makes; nothing of all others.
+  std::optional<int32_t> getOwner(mlir::BlockArgument argument) const;
+  /// The first stage of a rank.
+  int32_t getStageOf(int32_t rank) const;
   /// What stage `from` hands to stage `to` for each microbatch: what that reads, and its rank has not got by an earlier message. To a later
   /// stage goes what the forward makes, for all units that read it; to an earlier one also what the backward makes.
   llvm::SmallVector<mlir::Value> getMessage(int32_t from, int32_t to);
@@ -50,7 +54,10 @@ struct Staged {
 
 private:
   void findReaders();
+  void findOwners();
   bool isReadBy(int32_t stage, mlir::Value value);
+
+  llvm::DenseMap<mlir::Value, int32_t> owners;
 };
 
 } // namespace cleave::pipe

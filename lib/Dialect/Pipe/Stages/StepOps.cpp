@@ -1,8 +1,8 @@
 //===- StepOps.cpp - the ops of a step, forward and backward --------------===//
 //
-// One walk: an op is of the backward if all names that it has are `grad(..)`, or if it reads what the backward makes. What is made again
-// for the backward (exec.again) has the names of the forward, and is of the backward for the second reason. What ops of the forward read is
-// of the forward, whatever it is called: equal ops have been merged.
+// One walk: an op is of the backward if all names that it has are `grad(..)`, or if it has none and reads what the backward makes. What is
+// made again for the backward has the names of the forward, and is told by exec.again, which it is made of. What ops of the forward read is
+// of the forward, whatever it is called: equal ops have been merged, and the first of their names may be that of a gradient.
 //
 //   %y = einsum %x, %w   node "fc"          F of the stage of fc
 //   %g = einsum %d, %w   node "grad(fc)"    I: the stage before reads it
@@ -33,14 +33,19 @@ static StringRef getNodeName(const spmd::NodeInfo &info) {
 }
 
 StepOps::StepOps(func::FuncOp func, const spmd::Spans &spans) {
-  auto isBackward = [&](Operation &op, ArrayRef<spmd::NodeInfo> infos) {
-    if (isa<exec::AgainOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) {
-          return operand.getDefiningOp() && backward.contains(operand.getDefiningOp());
-        }))
-      return true;
-    return !infos.empty() && llvm::all_of(infos, [](const spmd::NodeInfo &info) {
-      return !getDifferentiated(getNodeName(info)).empty();
+  DenseSet<Operation *> again;
+  auto reads = [](Operation &op, auto &set) {
+    return llvm::any_of(op.getOperands(), [&](Value operand) {
+      return operand.getDefiningOp() && set.contains(operand.getDefiningOp());
     });
+  };
+  auto isBackward = [&](Operation &op, ArrayRef<spmd::NodeInfo> infos) {
+    if (isa<exec::AgainOp>(op) || reads(op, again))
+      return again.insert(&op), true;
+    if (infos.empty())
+      return reads(op, backward);
+    return llvm::all_of(infos,
+                        [](const spmd::NodeInfo &info) { return !getDifferentiated(getNodeName(info)).empty(); });
   };
   Block &block = func.getBody().front();
   for (Operation &op : block.without_terminator()) {

@@ -111,11 +111,21 @@ static std::string listSchedules(bool trains) {
   return names;
 }
 
+/// The same stages on the same ranks.
+static llvm::Expected<schedule::Schedule> dropGradients(const schedule::Schedule &table) {
+  schedule::Shape shape{table.numRanks, table.numMicrobatches, table.numStages / table.numRanks};
+  schedule::PlacementRequest request{std::nullopt, table.replicas.front().placement};
+  return schedule::generatePlaced(getRunSchedule("", shape, request), shape, request);
+}
+
 llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, schedule::Shape shape,
-                                                           const schedule::PlacementRequest &request, bool trains) {
+                                                           const schedule::PlacementRequest &request, TableUse use) {
+  bool trains = use == TableUse::Training;
   name = getRunSchedule(name, shape, request, trains);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
   llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, request);
+  if (table && use == TableUse::InferenceOfStep && !table->isForwardOnly && table->replicas.size() == 1)
+    table = dropGradients(*table);
   if (!table)
     return table;
   if (!table->isForwardOnly && !trains)

@@ -24,12 +24,16 @@ llvm::LogicalResult checkBodies(MicrobatchesOp loop);
 /// Pairs of stages of which one reads what the other gives, by (later, earlier).
 std::vector<schedule::Channel> findChannels(MicrobatchesOp loop);
 
+/// What a table is for: a model without gradients; a step; a model by the plan of its step, where a schedule with gradients stands for the one
+/// without that has its stages where that has them.
+enum class TableUse { Inference, Training, InferenceOfStep };
+
 /// Who computes what, in which order, by name or out of a file; without a name as `getRunSchedule` says. A file has its own number of
-/// chunks. The same table for all who ask with the same words. `trains`: there are gradients.
+/// chunks. The same table for all who ask with the same words.
 /// Error: gradients where there are none, or none where there are; other numbers than those of the model; two ways through the ranks; stages
 /// where the schedule cannot have them.
 llvm::Expected<schedule::Schedule> makeTable(llvm::StringRef name, schedule::Shape shape,
-                                             const schedule::PlacementRequest &request, bool trains);
+                                             const schedule::PlacementRequest &request, TableUse use);
 
 /// The error for a word that is none.
 mlir::InFlightDiagnostic emitNoPlacement(mlir::ModuleOp module, llvm::StringRef word);

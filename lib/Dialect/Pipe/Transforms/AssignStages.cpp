@@ -107,9 +107,10 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
   schedule::Shape shape{static_cast<int32_t>(ranks), static_cast<int32_t>(count),
                         static_cast<int32_t>(pipeline.countChunks())};
   // A schedule of training knows by itself how many stages it has on a rank.
-  if (trains && shape.chunks == 1 && !pipeline.schedule.empty())
+  TableUse use = trains ? TableUse::Training : given->train ? TableUse::InferenceOfStep : TableUse::Inference;
+  if (use != TableUse::Inference && shape.chunks == 1 && !pipeline.schedule.empty())
     shape.chunks = 0;
-  llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementRequest(pipeline), trains);
+  llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementRequest(pipeline), use);
   auto loc = FileLineColLoc::get(&getContext(), pipeline.place.file, pipeline.place.line, pipeline.place.column);
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());

@@ -262,33 +262,21 @@ void RankMaker::exchange(int32_t from, int32_t to, ArrayRef<Value> values) {
   }
 }
 
-/// A state has one owner, the rank that makes its next value, and others that read it get it, in one message from each owner.
+/// A state has one owner. Other ranks that read it get it, all that they read of one owner in one message.
 void RankMaker::shareStates() {
-  Operation *ret = staged.func.getBody().front().getTerminator();
-  llvm::StringMap<Value> arguments;
-  for (BlockArgument argument : staged.func.getArguments())
-    arguments[spmd::getArgumentName(staged.func, argument.getArgNumber())] = argument;
-  // By ranks; stages are those that are first seen of them.
-  std::map<std::pair<int32_t, int32_t>, std::pair<std::pair<int32_t, int32_t>, SmallVector<Value>>> messages;
-  for (auto [index, next] : llvm::enumerate(ret->getOperands())) {
-    auto name = staged.func.getResultAttrOfType<StringAttr>(index, spmd::SpmdDialect::kStateAttr);
-    Value state = name ? arguments.lookup(name) : Value();
-    // What is left as it is is where it is read.
-    if (!state || !staged.units.hasGradients() || isa<BlockArgument>(next))
+  std::map<std::pair<int32_t, int32_t>, SmallVector<Value>> messages;
+  for (BlockArgument argument : staged.func.getArguments()) {
+    std::optional<int32_t> owner = staged.getOwner(argument);
+    auto found = staged.readers.find(argument);
+    if (!owner || found == staged.readers.end())
       continue;
-    int32_t owner = staged.getResultStage(next);
-    DenseSet<int32_t> seen{staged.getRank(owner)};
-    if (auto found = staged.readers.find(state); found != staged.readers.end())
-      for (int32_t reader : found->second)
-        if (int32_t to = staged.getRank(reader); seen.insert(to).second) {
-          auto &[stages, values] = messages[{staged.getRank(owner), to}];
-          if (values.empty())
-            stages = {owner, reader};
-          values.push_back(state);
-        }
+    DenseSet<int32_t> seen{*owner};
+    for (int32_t reader : found->second)
+      if (int32_t to = staged.getRank(reader); seen.insert(to).second)
+        messages[{*owner, to}].push_back(argument);
   }
-  for (const auto &[ranks, message] : messages)
-    exchange(message.first.first, message.first.second, message.second);
+  for (const auto &[ranks, values] : messages)
+    exchange(staged.getStageOf(ranks.first), staged.getStageOf(ranks.second), values);
 }
 
 /// What the rank of `reader` reads of a call goes there in one message, if another rank makes it and no earlier stage there
@@ -375,6 +363,7 @@ void RankMaker::runAfter() {
 static DictionaryAttr withIndex(DictionaryAttr attributes, unsigned index, Builder builder) {
   NamedAttrList list(attributes);
   list.erase(PipeDialect::kSplitAttr);
+  list.erase(PipeDialect::kHomeAttr);
   list.set(PipeDialect::kIndexAttr, builder.getI64IntegerAttr(index));
   return list.getDictionary(builder.getContext());
 }
@@ -396,6 +385,9 @@ void RankMaker::finish(Operation *ret) {
     resultAttrs.push_back(withIndex(staged.func.getResultAttrDict(index), index, builder));
   }
   func::ReturnOp::create(builder, loc, returned);
+  for (BlockArgument argument : staged.func.getArguments())
+    if (staged.getOwner(argument) == rank)
+      states.insert(argument.getArgNumber());
   Block &block = made.getBody().front();
   llvm::BitVector unused(block.getNumArguments());
   for (BlockArgument argument : block.getArguments()) {

@@ -110,7 +110,10 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   request.ranks.assign(ranks.begin(), ranks.end());
   if (!placement.empty() && !request.placement)
     return emitNoPlacement(module, placement);
-  llvm::Expected<schedule::Schedule> table = makeTable(name, shape, request, units.hasGradients());
+  llvm::Expected<schedule::Schedule> table = makeTable(name, shape, request,
+                                                       units.hasGradients() ? TableUse::Training
+                                                       : ofStep             ? TableUse::InferenceOfStep
+                                                                            : TableUse::Inference);
   if (!table)
     return mlir::emitError(func.getLoc()) << llvm::toString(table.takeError());
   if (table->numStages != stages)
