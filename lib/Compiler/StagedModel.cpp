@@ -32,9 +32,14 @@ struct Program {
   /// Which times were measured, for people.
   std::string profile;
 
+  /// The gradients are there, and are not to be estimated.
+  bool isStep() const { return !forward.graph.backwardNs.empty(); }
+
   void setGradients() {
-    gradients = pipe::findGradients(forward.graph);
     training = forward;
+    if (isStep())
+      return;
+    gradients = pipe::findGradients(forward.graph);
     training.graph = pipe::addGradients(std::move(training.graph), gradients);
   }
 };
@@ -51,7 +56,7 @@ struct StagedModel::State {
 };
 
 /// What the plan says goes for what no option says.
-static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, ScheduleOptions &options,
+static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, bool trains, ScheduleOptions &options,
                                 std::vector<std::string> &notes) {
   const spmd::PlanPipeline &pipeline = *plan.pipeline;
   const spmd::MeshAxis *axis = plan.findAxis(pipeline.axis);
@@ -72,7 +77,7 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, Schedul
   if (options.name.empty() && !areSeveral) {
     schedule::Shape shape{static_cast<int32_t>(options.ranks), static_cast<int32_t>(options.microbatches),
                           static_cast<int32_t>(options.chunks ? options.chunks : pipeline.countChunks())};
-    options.name = pipe::getRunSchedule("", shape, pipe::getPlacementRequest(pipeline)).str();
+    options.name = pipe::getRunSchedule("", shape, pipe::getPlacementRequest(pipeline), trains).str();
   }
   // Where a model runs so many stages are on a rank, and here the same.
   if (!options.chunks && options.name == "circular")
@@ -177,7 +182,7 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
   auto state = std::make_unique<State>();
   const ScheduleOptions given = options;
   if (pipeline)
-    if (llvm::Error error = takeFromPlan(*plan, !others.empty(), options, state->notes))
+    if (llvm::Error error = takeFromPlan(*plan, !others.empty(), compilation.getGivenOptions().train, options, state->notes))
       return fail(std::move(error));
   if (!options.ranks || !options.microbatches)
     return fail(makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
@@ -211,7 +216,7 @@ std::vector<std::string> StagedModel::getNotes(const schedule::Schedule &table) 
   if (!state->program.profile.empty())
     notes.push_back(state->program.profile);
   llvm::append_range(notes, state->notes);
-  if (state->isPlanned && !table.isForwardOnly)
+  if (state->isPlanned && !table.isForwardOnly && !state->program.isStep())
     notes.push_back("a schedule of training: a run goes without gradients, and their sums over ranks are not counted");
   return notes;
 }
@@ -262,6 +267,8 @@ static void setCosts(const schedule::SplitOptions &options, llvm::ArrayRef<pipe:
 
 llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSchedule &costed) const {
   schedule::Schedule &table = costed.schedule;
+  if (table.isForwardOnly && state->program.isStep())
+    return makeError("schedule \"{0}\" has no gradients, and a step of training has them", table.name);
   if (table.replicas.size() != 1)
     return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
                      "not shown yet",
@@ -275,7 +282,9 @@ llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSc
     return split;
   setChannels(splitter, *split, table);
   setCosts(splitter.options,
-           pipe::sumGradients(program.forward.graph, program.gradients, split->stageOf, split->stages.size()), *split,
-           table, costed.costs);
+           program.isStep()
+               ? pipe::sumStep(program.forward.graph, split->stageOf, split->stages.size())
+               : pipe::sumGradients(program.forward.graph, program.gradients, split->stageOf, split->stages.size()),
+           *split, table, costed.costs);
   return split;
 }

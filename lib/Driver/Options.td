@@ -95,11 +95,11 @@ defm devices : Value<"devices", "N", "compile.devices", kPlanning,
                      "finds a plan for so many devices; cleave plan writes it down">;
 defm like : Value<"like", "STYLE[,..]", "compile.like", kPlanning,
                   "a plan of this style, or one for each axis of --mesh: data, fsdp, megatron, sequence, context, expert, channels, spatial">;
-def train : Switch<"train", "compile.train", kPlanning,
+def train : Switch<"train", "compile.train", !listconcat(kPlanning, [Schedule]),
                    "the step that trains the model, as the plan's 'train' says, or --train='{loss: .., optimizer: ..}'">;
 // With --check, the options whose argument may be left out.
 let Flags = [HelpHidden] in
-def train_eq : Joined<["--"], "train=", kPlanning>, Fills<"compile.trainText">;
+def train_eq : Joined<["--"], "train=", !listconcat(kPlanning, [Schedule])>, Fills<"compile.trainText">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
                       "makes it an error where a rank takes more memory than a device of the cluster has">;
 defm stages : Value<"stages", "1..8", "plan.stages", [Plan], "numbers of stages that are looked at; 1 leaves pipelines out">;

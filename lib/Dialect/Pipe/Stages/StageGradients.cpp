@@ -12,6 +12,9 @@
 #include "cleave/Dialect/Pipe/Stages/StageGradients.h"
 
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Pipe/Stages/StageUnits.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
 #include <cmath>
@@ -197,6 +200,59 @@ std::vector<StageGradients> cleave::pipe::sumGradients(const StageGraph &graph, 
       if (!forWeights[stage].contains(value)) {
         stages[stage].keptBytes += getBytes(value);
         stages[stage].inputGradBytes -= getBytes(value);
+      }
+  }
+  findLiveBytes(graph, stageOf, stages);
+  return stages;
+}
+
+namespace {
+/// What units of a stage read that others have made, each value once.
+struct StepReads {
+  DenseSet<Value> forInputs, forWeights;
+};
+} // namespace
+
+/// What a batch brings, parameters and what is made of them alone wait for nobody.
+static bool isOfMicrobatch(Value value, const spmd::Spans &spans) {
+  return value.getDefiningOp() && !nn::isData(value.getDefiningOp()) && spans.get(value) == spmd::Span::Each;
+}
+
+std::vector<StageGradients> cleave::pipe::sumStep(const StageGraph &graph, ArrayRef<int32_t> stageOf,
+                                                  size_t numStages) {
+  assert(!graph.backwardNs.empty() && "not a step");
+  std::vector<StageGradients> stages(numStages);
+  std::vector<StepReads> reads(numStages);
+  auto func = graph.ops.front()->getParentOfType<func::FuncOp>();
+  spmd::Spans spans(func);
+  StageUnits units(static_cast<int64_t>(numStages), true);
+  auto all = findUnits(graph, stageOf, units.countStages());
+  for (auto [op, stage] : llvm::zip_equal(graph.problem.ops, stageOf))
+    stages[stage].forwardNs += static_cast<double>(op.ns);
+  for (auto [op, unit] : all) {
+    StageGradients &sum = stages[units.getStage(unit)];
+    StepReads &own = reads[units.getStage(unit)];
+    bool isOfWeights = units.getKind(unit) == UnitKind::WeightGrad;
+    (isOfWeights ? sum.weightGradNs : sum.inputGradNs) += static_cast<double>(graph.backwardNs.lookup(op));
+    for (Value operand : op->getOperands())
+      if (isOfMicrobatch(operand, spans))
+        (isOfWeights ? own.forWeights : own.forInputs).insert(operand);
+  }
+  // An op of the forward is timed with its gradients; those of a node may be in another stage than the first of its ops.
+  for (StageGradients &sum : stages)
+    sum.forwardNs = std::max(0., sum.forwardNs - sum.inputGradNs - sum.weightGradNs);
+  auto isBackward = [&](Value value) { return graph.backwardNs.contains(value.getDefiningOp()); };
+  for (auto [sum, own] : llvm::zip_equal(stages, reads)) {
+    for (Value value : own.forWeights) {
+      auto bytes = static_cast<double>(spmd::getBytes(value.getType()));
+      (isBackward(value) ? sum.inputGradBytes : sum.keptBytes) += bytes;
+      sum.weightGradBytes -= bytes;
+    }
+    for (Value value : own.forInputs)
+      if (!own.forWeights.contains(value) && !isBackward(value)) {
+        auto bytes = static_cast<double>(spmd::getBytes(value.getType()));
+        sum.keptBytes += bytes;
+        sum.inputGradBytes -= bytes;
       }
   }
   findLiveBytes(graph, stageOf, stages);

@@ -322,3 +322,14 @@ StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &ra
       graph.nodes.push_back(name.str());
   return graph;
 }
+
+llvm::MapVector<Operation *, int64_t> cleave::pipe::findUnits(const StageGraph &graph, ArrayRef<int32_t> stageOf,
+                                                             int64_t numStages) {
+  if (graph.backwardNs.empty())
+    return {};
+  DenseMap<Operation *, int64_t> stages;
+  for (auto [op, stage] : llvm::zip_equal(graph.ops, stageOf))
+    stages[op] = stage;
+  auto func = graph.ops.front()->getParentOfType<func::FuncOp>();
+  return StepOps(func, Spans(func)).findUnits(StageUnits(numStages, true), stages);
+}

@@ -81,27 +81,29 @@ SmallVector<Operation *> StepOps::getForward(Operation *op) const {
 }
 
 /// The backward comes to stages in falling order: an op is in none above one whose backward it reads.
-int64_t StepOps::findStage(Operation *op, const DenseMap<Operation *, int64_t> &stages) const {
+int64_t StepOps::findStage(Operation *op, const ForwardStages &forward, const ForwardStages &stages) const {
   std::optional<int64_t> named, read, seen;
-  for (Operation *forward : getForward(op))
-    if (std::optional<int64_t> stage = pipe::getStage(forward))
-      named = std::max(named.value_or(0), *stage);
+  for (Operation *of : getForward(op))
+    if (auto known = forward.find(of); known != forward.end())
+      named = std::max(named.value_or(0), known->second);
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();
-    if (auto known = stages.find(producer); producer && known != stages.end())
+    if (!producer)
+      continue;
+    if (auto known = stages.find(producer); known != stages.end())
       read = std::min(read.value_or(known->second), known->second);
-    else if (std::optional<int64_t> stage = producer ? pipe::getStage(producer) : std::nullopt)
-      seen = std::max(seen.value_or(0), *stage);
+    else if (auto made = forward.find(producer); made != forward.end())
+      seen = std::max(seen.value_or(0), made->second);
   }
   if (named && read)
     return std::min(*named, *read);
   return named ? *named : read ? *read : seen.value_or(0);
 }
 
-void StepOps::assignUnits(const StageUnits &units) const {
-  DenseMap<Operation *, int64_t> stages;
+llvm::MapVector<Operation *, int64_t> StepOps::findUnits(const StageUnits &units, const ForwardStages &forward) const {
+  ForwardStages stages;
   for (Operation *op : backward) {
-    int64_t stage = findStage(op, stages);
+    int64_t stage = findStage(op, forward, stages);
     stages[op] = stage;
   }
   auto isInStage = [&](Operation *op, int64_t stage) {
@@ -118,12 +120,14 @@ void StepOps::assignUnits(const StageUnits &units) const {
       needed.insert(op);
   }
   DenseSet<Operation *> ofWeights;
+  llvm::MapVector<Operation *, int64_t> found;
   for (Operation *op : backward) {
     bool isHeavy = nn::countFactors(op) > 1 || llvm::any_of(op->getOperands(), [&](Value operand) {
                      return operand.getDefiningOp() && ofWeights.contains(operand.getDefiningOp());
                    });
     if (isHeavy && !needed.contains(op))
       ofWeights.insert(op);
-    setStage(op, units.getUnit(ofWeights.contains(op) ? UnitKind::WeightGrad : UnitKind::InputGrad, stages[op]));
+    found[op] = units.getUnit(ofWeights.contains(op) ? UnitKind::WeightGrad : UnitKind::InputGrad, stages[op]);
   }
+  return found;
 }

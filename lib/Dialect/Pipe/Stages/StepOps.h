@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Spmd/IR/Spans.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -24,14 +25,15 @@ public:
   /// The ops of the model that a backward op is the gradient of, or makes again; none where its name says nothing.
   llvm::SmallVector<mlir::Operation *> getForward(mlir::Operation *op) const;
 
-  /// Gives each backward op the unit of its stage (`pipe.stage`). An op is where the ops are that it is the gradient of, or behind what it
-  /// reads of the backward of earlier stages. What other stages read is of I. Of the rest W has contractions and convolutions, and what
-  /// reads these, so that norms drag nothing along.
-  /// Precondition: ops of the forward have their stages.
-  void assignUnits(const StageUnits &units) const;
+  /// Stage of an op of the forward; nothing for what is of no stage.
+  using ForwardStages = llvm::DenseMap<mlir::Operation *, int64_t>;
+  /// By op of the backward, in program order. An op is where the ops are that it is the gradient of, or behind what it reads of the backward
+  /// of earlier stages. What other stages read is of I. Of the rest W has contractions and convolutions, and what reads these, so that norms
+  /// drag nothing along.
+  llvm::MapVector<mlir::Operation *, int64_t> findUnits(const StageUnits &units, const ForwardStages &stages) const;
 
 private:
-  int64_t findStage(mlir::Operation *op, const llvm::DenseMap<mlir::Operation *, int64_t> &stages) const;
+  int64_t findStage(mlir::Operation *op, const ForwardStages &forward, const ForwardStages &stages) const;
 
   llvm::SetVector<mlir::Operation *> backward;
   /// By name of the node.

@@ -10,12 +10,15 @@
 #include "../Stages/Table.h"
 
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
+#include "cleave/Dialect/Pipe/Stages/StageGradients.h"
 #include "cleave/Dialect/Pipe/Stages/StageSplitter.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Schedule/Schedule.h"
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Support/DebugLog.h"
+
+#include <cmath>
 
 namespace cleave::pipe {
 #define GEN_PASS_DEF_ASSIGNSTAGES
@@ -152,7 +155,7 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 /// The same for programs that read reports, in their words (docs/report.md).
 static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph &graph,
                                          const schedule::StageSplit &split, ArrayRef<int32_t> placement,
-                                         const DeviceRates &rates, ArrayRef<std::pair<int64_t, int64_t>> gradients) {
+                                         const DeviceRates &rates, ArrayRef<StageGradients> gradients) {
   Builder builder(context);
   auto number = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
@@ -169,8 +172,8 @@ static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph 
                          number("parameters_bytes", stage.parameterBytes),
                          builder.getNamedAttr("sends", builder.getArrayAttr(sends))});
     if (!gradients.empty()) {
-      entry.push_back(number("input_grad_ns", gradients[index].first));
-      entry.push_back(number("weight_grad_ns", gradients[index].second));
+      entry.push_back(number("input_grad_ns", std::llround(gradients[index].inputGradNs)));
+      entry.push_back(number("weight_grad_ns", std::llround(gradients[index].weightGradNs)));
     }
     stages.push_back(entry.getDictionary(context));
   }
@@ -178,17 +181,6 @@ static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph 
                                     number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs),
                                     real("message_ns", rates.getMessageNs()),
                                     real("link_bytes_per_ns", rates.link.bytesPerNs)});
-}
-
-/// By stage the times of I and W, of ops that have their units.
-static std::vector<std::pair<int64_t, int64_t>> sumGradientTimes(const StageGraph &graph, const StageUnits &units) {
-  std::vector<std::pair<int64_t, int64_t>> sums(units.hasGradients() ? units.countStages() : 0);
-  for (auto [op, ns] : graph.backwardNs)
-    if (std::optional<int64_t> unit = getStage(op); unit && !sums.empty()) {
-      auto &[inputs, weights] = sums[units.getStage(*unit)];
-      (units.getKind(*unit) == UnitKind::WeightGrad ? weights : inputs) += ns;
-    }
-  return sums;
 }
 
 /// Nothing is written before the whole answer is known.
@@ -222,13 +214,15 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
   }
   StageUnits units(static_cast<int64_t>(answer->stages.size()), trains);
   if (units.hasGradients()) {
-    StepOps(func, spmd::Spans(func)).assignUnits(units);
+    for (auto [op, unit] : findUnits(graph, answer->stageOf, units.countStages()))
+      setStage(op, unit);
     getOperation()->setAttr(PipeDialect::kStagesAttr, Builder(&getContext()).getI64IntegerAttr(units.countStages()));
   }
   numOps += graph.ops.size();
   numAssigned += answer->stages.size();
   getOperation()->setAttr(PipeDialect::kBoundariesAttr, describeBoundaries(&getContext(), graph, *answer, placement,
-                                                                           rates, sumGradientTimes(graph, units)));
+                                                                           rates, units.hasGradients() ? sumStep(graph, answer->stageOf, units.countStages())
+                                                                  : std::vector<StageGradients>()));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no split is faster than " << answer->boundNs << " ns";

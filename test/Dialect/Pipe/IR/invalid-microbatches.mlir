@@ -223,7 +223,7 @@ module attributes {pipe.microbatches = 0 : i64} {}
 
 // -----
 
-// expected-error@+1 {{has 2 : i64 as 'pipe.split' of a value of type 'tensor<4x4xf32>'; there are pipe.split, one of its dims, and pipe.index, a number}}
+// expected-error@+1 {{has 2 : i64 as 'pipe.split' of a value of type 'tensor<4x4xf32>'; there are pipe.split, one of its dims, and pipe.index and pipe.home, numbers}}
 func.func @split(%x: tensor<4x4xf32> {pipe.split = 2 : i64}) {
   return
 }

@@ -44,6 +44,10 @@ StageGraph addGradients(StageGraph graph, llvm::ArrayRef<OpGradients> ops);
 std::vector<StageGradients> sumGradients(const StageGraph &graph, llvm::ArrayRef<OpGradients> ops,
                                          llvm::ArrayRef<int32_t> stageOf, size_t numStages);
 
+/// The same of a step, whose backward is there, ops and all: no estimates. Kept until I or W is what that unit reads of the forward, and until
+/// W what it reads of I. Precondition: `graph.backwardNs` is not empty.
+std::vector<StageGradients> sumStep(const StageGraph &graph, llvm::ArrayRef<int32_t> stageOf, size_t numStages);
+
 } // namespace cleave::pipe
 
 #endif // CLEAVE_DIALECT_PIPE_STAGES_STAGEGRADIENTS_H

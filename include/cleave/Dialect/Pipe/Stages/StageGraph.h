@@ -52,6 +52,10 @@ struct StageGraph {
 /// Precondition: static shapes.
 StageGraph makeStageGraph(mlir::func::FuncOp func, const DeviceRates &rates);
 
+/// Of a step: the unit (StageUnits.h) of each op of the backward, where those of the forward have the stages `stageOf`, one per op of `graph`.
+llvm::MapVector<mlir::Operation *, int64_t> findUnits(const StageGraph &graph, llvm::ArrayRef<int32_t> stageOf,
+                                                      int64_t numStages);
+
 /// What an op takes, for one of `rates.microbatches` parts of the batch, as in the graph.
 double getOpNs(mlir::Operation &op, const DeviceRates &rates);
 
