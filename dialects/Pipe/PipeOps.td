@@ -178,9 +178,11 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [Symbol, NoRegionArguments, NoTerminat
   let summary = "what each rank does, in which order";
   let description = [{
     The body has a row `pipe.rank` per rank, with its actions in the notation of schedule tables. `placement` gives each stage's
-    rank. Channels are pairs of stages, in the order of their numbers.
+    rank. Channels are pairs of stages, in the order of their numbers. Where microbatches go several ways through the ranks
+    (DualPipe, Chimera), `placement` gives the ranks of all stages for one way after the other, and `ways` the way of each microbatch.
 
-    Constraints: (C1) a row for each rank, in order; (C2) each stage is placed on a rank; (P6) to (P12), which the checker of
+    Constraints: (C1) a row for each rank, in order; (C2) each stage is placed on a rank, once for each way; `ways` has an entry for each
+    microbatch, or none; (P6) to (P12), which the checker of
     schedules checks.
     Example:
     ```mlir
@@ -191,9 +193,10 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [Symbol, NoRegionArguments, NoTerminat
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$ranks, I64Attr:$stages, I64Attr:$microbatches,
-                       DenseI64ArrayAttr:$placement, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$channels);
+                       DenseI64ArrayAttr:$placement, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$ways,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$channels);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `ranks` $ranks `stages` $stages `microbatches` $microbatches `placement` $placement (`channels` $channels^)? attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `ranks` $ranks `stages` $stages `microbatches` $microbatches `placement` $placement (`ways` $ways^)? (`channels` $channels^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 

@@ -75,7 +75,7 @@ void Compilation::State::keepStages() {
   if (!evaluation || handed.evaluates)
     return;
   for (auto table : module->getOps<pipe::ScheduleOp>())
-    evaluation->ranks.assign(table.getPlacement().begin(), table.getPlacement().end());
+    evaluation->ranks.assign(table.getPlacement().begin(), table.getPlacement().begin() + table.getStages());
   for (func::FuncOp rank : pipe::getRankFunctions(*module))
     for (unsigned index = 0; index < rank.getNumArguments(); ++index)
       if (auto role = rank.getArgAttrOfType<StringAttr>(index, spmd::kRoleAttr); role && role != spmd::kBatchRole)

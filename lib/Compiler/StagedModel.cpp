@@ -182,7 +182,8 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
   auto state = std::make_unique<State>();
   const ScheduleOptions given = options;
   if (pipeline)
-    if (llvm::Error error = takeFromPlan(*plan, !others.empty(), compilation.getGivenOptions().train, options, state->notes))
+    if (llvm::Error error =
+            takeFromPlan(*plan, !others.empty(), compilation.getGivenOptions().train, options, state->notes))
       return fail(std::move(error));
   if (!options.ranks || !options.microbatches)
     return fail(makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
@@ -261,15 +262,16 @@ static void setCosts(const schedule::SplitOptions &options, llvm::ArrayRef<pipe:
   if (!options.memoryLimit)
     return;
   costs.memoryLimit.assign(table.numRanks, static_cast<double>(options.memoryLimit));
-  for (auto [rank, stage] : llvm::zip_equal(table.replicas.front().placement, split.stages))
-    costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
+  for (const schedule::Replica &replica : table.replicas)
+    for (auto [rank, stage] : llvm::zip_equal(replica.placement, split.stages))
+      costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
 }
 
 llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSchedule &costed) const {
   schedule::Schedule &table = costed.schedule;
   if (table.isForwardOnly && state->program.isStep())
     return makeError("schedule \"{0}\" has no gradients, and a step of training has them", table.name);
-  if (table.replicas.size() != 1)
+  if (table.replicas.size() != 1 && !state->program.isStep())
     return makeError("schedule '{0}' runs two ways through the ranks, each with stages of its own: of a model, that is "
                      "not shown yet",
                      table.name);

@@ -127,7 +127,7 @@ def suites(build):
     yield Suite("gradient-placements", [python, "test/Onnx/gradient_placements.py", build], count_closing, 1600, merge="drawn")
     yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 93)
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 88)
-    yield Suite("training-pipelines", [python, "test/Training/pipelines.py", build], count_closing, 74)
+    yield Suite("training-pipelines", [python, "test/Training/pipelines.py", build], count_closing, 93)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 19, merge="drawn")
     yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 8)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 28)

@@ -330,8 +330,13 @@ void MicrobatchesOp::print(OpAsmPrinter &printer) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ScheduleOp::verifyRegions() {
-  if (getPlacement().size() != static_cast<size_t>(getStages()))
-    return emitOpError() << "places " << getPlacement().size() << " of " << getStages() << " stages (C2)";
+  int64_t ways = getWays().empty() ? 1 : *llvm::max_element(getWays()) + 1;
+  if (!getWays().empty() &&
+      (getWays().size() != static_cast<size_t>(getMicrobatches()) || *llvm::min_element(getWays()) < 0))
+    return emitOpError() << "has ways " << getWays() << " for " << getMicrobatches() << " microbatches (C2)";
+  if (static_cast<int64_t>(getPlacement().size()) != static_cast<int64_t>(getStages()) * ways)
+    return emitOpError() << "places " << getPlacement().size() << " of " << getStages() << " stages"
+                         << (ways > 1 ? ", each of " + std::to_string(ways) + " ways," : std::string()) << " (C2)";
   for (int64_t rank : getPlacement())
     if (rank < 0 || rank >= static_cast<int64_t>(getRanks()))
       return emitOpError() << "places a stage on rank " << rank << " of " << getRanks() << " (C2)";

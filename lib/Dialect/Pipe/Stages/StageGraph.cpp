@@ -324,7 +324,7 @@ StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &ra
 }
 
 llvm::MapVector<Operation *, int64_t> cleave::pipe::findUnits(const StageGraph &graph, ArrayRef<int32_t> stageOf,
-                                                             int64_t numStages) {
+                                                              int64_t numStages) {
   if (graph.backwardNs.empty())
     return {};
   DenseMap<Operation *, int64_t> stages;

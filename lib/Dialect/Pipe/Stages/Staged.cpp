@@ -67,7 +67,7 @@ bool Staged::isReadBy(int32_t stage, Value value) {
   });
 }
 
-SmallVector<Value> Staged::getMessage(int32_t from, int32_t to) {
+SmallVector<Value> Staged::getMessage(int32_t from, int32_t to, int32_t microbatch) {
   bool isForward = from < to;
   SmallVector<Value> values;
   // A stage between, on the rank, has had its message before; and one behind `from` that of the forward.
@@ -75,7 +75,7 @@ SmallVector<Value> Staged::getMessage(int32_t from, int32_t to) {
     for (int32_t stage = 0; stage < table.numStages; ++stage) {
       bool isEarlier =
           isForward ? from < stage && stage < to : (to < stage && stage < from) || (ofForward && stage > from);
-      if (isEarlier && getRank(stage) == getRank(to) && isReadBy(stage, value))
+      if (isEarlier && table.getRank(stage, microbatch) == table.getRank(to, microbatch) && isReadBy(stage, value))
         return true;
     }
     return false;

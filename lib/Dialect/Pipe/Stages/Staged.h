@@ -35,7 +35,11 @@ struct Staged {
     return loop.getDeal().hasOneMore(microbatch) || rest.empty() ? calls[unit] : rest[unit];
   }
   int32_t getMaker(mlir::Operation *call) const;
-  int32_t getRank(int32_t stage) const { return table.getRank(stage, 0); }
+  /// Where a stage is at home: has its states, and what is made of all microbatches. Others of its ranks are those of other ways.
+  int32_t getRank(int32_t stage) const { return table.replicas.front().placement[stage]; }
+  bool isOn(int32_t rank, int32_t stage) const {
+    return llvm::any_of(table.replicas, [&](const schedule::Replica &way) { return way.placement[stage] == rank; });
+  }
   int32_t getRank(mlir::Value made) const { return getRank(stageOf.lookup(made.getDefiningOp())); }
   /// The stage whose rank has a result of the function.
   int32_t getResultStage(mlir::Value returned);
@@ -45,7 +49,7 @@ struct Staged {
   int32_t getStageOf(int32_t rank) const;
   /// What stage `from` hands to stage `to` for each microbatch: what that reads, and its rank has not got by an earlier message. To a later
   /// stage goes what the forward makes, for all units that read it; to an earlier one also what the backward makes.
-  llvm::SmallVector<mlir::Value> getMessage(int32_t from, int32_t to);
+  llvm::SmallVector<mlir::Value> getMessage(int32_t from, int32_t to, int32_t microbatch);
   int64_t getChannel(int32_t from, int32_t to) const;
   /// The value that the body yields for a result of the loop.
   mlir::Value getYielded(mlir::OpResult result) {

@@ -132,14 +132,17 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
     return makeError("schedule \"{0}\" needs gradients, as a step of training has them ('cleave train', or --train); "
                      "forward-only schedules are: {1}",
                      name, listSchedules(false));
+  if (trains && StringRef(table->name).starts_with("pipedream"))
+    return makeError("schedule \"{0}\" changes weights without a flush, which takes several steps in a call: with one "
+                     "step it is 1f1b",
+                     name);
   if (table->isForwardOnly && trains)
     return makeError("schedule \"{0}\" has no gradients: a step of training takes {1}", name, listSchedules(true));
   if (table->numRanks != shape.ranks || table->numMicrobatches != shape.microbatches)
     return makeError("schedule '{0}' is of {1} ranks and {2} microbatches, the model of {3} and {4}", name,
                      table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
-  if (table->replicas.size() != 1)
-    return makeError("schedule '{0}' runs two ways through the ranks, each with all parameters: programs have one way",
-                     name);
+  if (table->replicas.size() != 1 && !trains)
+    return makeError("schedule '{0}' runs two ways through the ranks", name);
   if (llvm::Error error = schedule::numberRanks(*table, request))
     return std::move(error);
   return table;
@@ -195,24 +198,44 @@ static std::optional<schedule::Action> parse(StringRef text) {
 //===----------------------------------------------------------------------===//
 
 ScheduleOp cleave::pipe::writeTable(OpBuilder &builder, Location loc, StringRef name, const schedule::Schedule &table) {
-  assert(table.replicas.size() == 1 && "the op has one replica");
-  SmallVector<int64_t> placement(table.replicas.front().placement.begin(), table.replicas.front().placement.end());
-  SmallVector<int64_t> channels;
+  SmallVector<int64_t> placement, ways(table.replicas.size() > 1 ? table.numMicrobatches : 0), channels;
+  for (auto [way, replica] : llvm::enumerate(table.replicas)) {
+    llvm::append_range(placement, replica.placement);
+    for (int32_t microbatch : replica.microbatches)
+      if (!ways.empty())
+        ways[microbatch] = static_cast<int64_t>(way);
+  }
   for (const schedule::Channel &channel : table.channels)
     channels.append({channel.from, channel.to});
   auto op = ScheduleOp::create(builder, loc, name, static_cast<int64_t>(table.numRanks),
                                static_cast<int64_t>(table.numStages), static_cast<int64_t>(table.numMicrobatches),
-                               placement, channels);
+                               placement, ways, channels);
   OpBuilder inner = OpBuilder::atBlockEnd(&op.getBody().emplaceBlock());
   for (auto [rank, program] : llvm::enumerate(table.programs))
     RankOp::create(inner, loc, static_cast<int64_t>(rank), llvm::join(llvm::map_range(program, format), ","));
   return op;
 }
 
+/// The ways of an op that has several.
+static void readWays(ScheduleOp op, schedule::Schedule &table) {
+  table.replicas.clear();
+  size_t count = static_cast<size_t>(*llvm::max_element(op.getWays())) + 1, stages = op.getStages();
+  for (size_t way = 0; way < count; ++way) {
+    auto own = op.getPlacement().slice(way * stages, stages);
+    table.replicas.push_back({std::vector<int32_t>(own.begin(), own.end()), {}});
+  }
+  for (auto [microbatch, way] : llvm::enumerate(op.getWays()))
+    table.replicas[way].microbatches.push_back(static_cast<int32_t>(microbatch));
+  table.indexReplicas();
+}
+
 FailureOr<schedule::Schedule> cleave::pipe::readTable(ScheduleOp op) {
+  std::vector<int32_t> placement(op.getPlacement().begin(), op.getPlacement().begin() + op.getStages());
   schedule::Schedule table =
-      schedule::makeSchedule(op.getSymName(), std::vector<int32_t>(op.getPlacement().begin(), op.getPlacement().end()),
-                             static_cast<int32_t>(op.getRanks()), static_cast<int32_t>(op.getMicrobatches()));
+      schedule::makeSchedule(op.getSymName(), std::move(placement), static_cast<int32_t>(op.getRanks()),
+                             static_cast<int32_t>(op.getMicrobatches()));
+  if (!op.getWays().empty())
+    readWays(op, table);
   table.isForwardOnly = true;
   auto isBackward = [](const schedule::Action &action) {
     return schedule::isCompute(action.kind) && action.kind != schedule::ActionKind::F;

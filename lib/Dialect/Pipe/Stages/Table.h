@@ -38,7 +38,6 @@ llvm::Expected<schedule::Schedule> makeTable(llvm::StringRef name, schedule::Sha
 /// The error for a word that is none.
 mlir::InFlightDiagnostic emitNoPlacement(mlir::ModuleOp module, llvm::StringRef word);
 
-/// Precondition: the schedule has one replica.
 ScheduleOp writeTable(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
                       const schedule::Schedule &table);
 /// Fails after an error at the row that is none.

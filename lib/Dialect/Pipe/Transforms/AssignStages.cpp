@@ -155,7 +155,8 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 /// The same for programs that read reports, in their words (docs/report.md).
 static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph &graph,
                                          const schedule::StageSplit &split, ArrayRef<int32_t> placement,
-                                         const DeviceRates &rates, ArrayRef<StageGradients> gradients) {
+                                         const DeviceRates &rates, ArrayRef<StageGradients> gradients,
+                                         int64_t memoryLimit) {
   Builder builder(context);
   auto number = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
@@ -174,13 +175,17 @@ static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph 
     if (!gradients.empty()) {
       entry.push_back(number("input_grad_ns", std::llround(gradients[index].inputGradNs)));
       entry.push_back(number("weight_grad_ns", std::llround(gradients[index].weightGradNs)));
+      entry.push_back(number("kept_bytes", std::llround(gradients[index].keptBytes)));
+      entry.push_back(number("kept_by_input_grad_bytes", std::llround(gradients[index].inputGradBytes)));
     }
     stages.push_back(entry.getDictionary(context));
   }
-  return builder.getDictionaryAttr({builder.getNamedAttr("stages", builder.getArrayAttr(stages)),
-                                    number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs),
-                                    real("message_ns", rates.getMessageNs()),
-                                    real("link_bytes_per_ns", rates.link.bytesPerNs)});
+  NamedAttrList all({builder.getNamedAttr("stages", builder.getArrayAttr(stages)),
+                     number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs),
+                     real("message_ns", rates.getMessageNs()), real("link_bytes_per_ns", rates.link.bytesPerNs)});
+  if (memoryLimit != 0)
+    all.push_back(number("memory_limit", memoryLimit));
+  return all.getDictionary(context);
 }
 
 /// Nothing is written before the whole answer is known.
@@ -220,9 +225,11 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
   }
   numOps += graph.ops.size();
   numAssigned += answer->stages.size();
-  getOperation()->setAttr(PipeDialect::kBoundariesAttr, describeBoundaries(&getContext(), graph, *answer, placement,
-                                                                           rates, units.hasGradients() ? sumStep(graph, answer->stageOf, units.countStages())
-                                                                  : std::vector<StageGradients>()));
+  getOperation()->setAttr(PipeDialect::kBoundariesAttr,
+                          describeBoundaries(&getContext(), graph, *answer, placement, rates,
+                                             units.hasGradients() ? sumStep(graph, answer->stageOf, units.countStages())
+                                                                  : std::vector<StageGradients>(),
+                                             splitter->options.memoryLimit));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no split is faster than " << answer->boundNs << " ns";

@@ -50,15 +50,17 @@ private:
   LogicalResult compute(int32_t unit, int32_t microbatch);
   LogicalResult pass(const schedule::Action &action);
   void keepResults(Operation *call, int32_t microbatch);
+  void add(Value &sum, spmd::ReductionKind kind, Value addend);
   void combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend);
   FailureOr<Value> getInner(Value value, int32_t microbatch);
   Value getOuter(Value value);
   Value getPart(unsigned input, int32_t microbatch);
   void joinResults();
-  void exchange(int32_t from, int32_t to, ArrayRef<Value> values);
+  void exchange(int32_t sender, int32_t receiver, int64_t channel, ArrayRef<Value> values);
+  void gatherWays();
   void shareStates();
   void shareInvariants();
-  void shareInvariant(Operation *call, int32_t reader);
+  void shareInvariant(Operation *call);
   void runAfter();
   void receive(Operation *behind);
   void finish(Operation *ret);
@@ -72,11 +74,16 @@ private:
   llvm::DenseMap<Value, Value> outer;
   llvm::DenseMap<std::pair<Value, int32_t>, Value> inner;
   llvm::DenseMap<std::pair<unsigned, int32_t>, Value> parts;
-  /// Per result of the loop: its parts by microbatch, or what is combined so far.
+  /// Per result of the loop: its parts by microbatch, or what is equal in all of these.
   std::vector<SmallVector<Value>> gathered;
-  /// Per result that is combined: addends that wait for those of earlier microbatches, and the microbatch whose turn it is.
-  std::vector<DenseMap<int32_t, Value>> waiting;
-  std::vector<int32_t> turn;
+  /// What is combined over microbatches: so far; addends that may wait for those of earlier ones; whose turn it is, of those of the way.
+  struct Sum {
+    Value value;
+    DenseMap<int32_t, Value> early;
+    size_t turn = 0;
+  };
+  /// By result of the loop and way.
+  std::map<std::pair<unsigned, size_t>, Sum> sums;
   /// Values behind the loop that ranks have of others; the same on all ranks.
   DenseSet<std::pair<int32_t, Value>> arrived;
 };
@@ -139,18 +146,24 @@ FailureOr<Value> RankMaker::getInner(Value value, int32_t microbatch) {
 // Actions
 //===----------------------------------------------------------------------===//
 
-void RankMaker::combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend) {
-  SmallVector<Value> &sum = gathered[result];
-  DenseMap<int32_t, Value> &early = waiting[result];
-  for (early[microbatch] = addend; Value next = early.lookup(turn[result]); ++turn[result]) {
-    early.erase(turn[result]);
-    if (sum.empty()) {
-      sum.push_back(next);
-      continue;
-    }
-    sum.front() = nn::Composer(builder, loc).combine(kind, sum.front(), next);
-    sum.front().getDefiningOp()->setDiscardableAttr(spmd::kCombinesAttr, builder.getUnitAttr());
+void RankMaker::add(Value &sum, spmd::ReductionKind kind, Value addend) {
+  if (!sum) {
+    sum = addend;
+    return;
   }
+  sum = nn::Composer(builder, loc).combine(kind, sum, addend);
+  sum.getDefiningOp()->setDiscardableAttr(spmd::kCombinesAttr, builder.getUnitAttr());
+}
+
+void RankMaker::combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend) {
+  size_t way = 0;
+  while (!llvm::is_contained(staged.table.replicas[way].microbatches, microbatch))
+    ++way;
+  ArrayRef<int32_t> order = staged.table.replicas[way].microbatches;
+  Sum &own = sums[{result, way}];
+  own.early[microbatch] = addend;
+  for (; own.turn < order.size() && own.early.lookup(order[own.turn]); ++own.turn)
+    add(own.value, kind, own.early.lookup(order[own.turn]));
 }
 
 /// The call of a unit may make several results of the loop, and none. Parts of results wait for the others.
@@ -218,10 +231,10 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
 LogicalResult RankMaker::pass(const schedule::Action &action) {
   bool sends = schedule::isSend(action.kind);
   int32_t from = sends ? action.stage : action.other, to = sends ? action.other : action.stage;
-  SmallVector<Value> values = staged.getMessage(from, to);
+  SmallVector<Value> values = staged.getMessage(from, to, action.microbatch);
   if (values.empty())
     return success();
-  int64_t channel = staged.getChannel(from, to), peer = staged.getRank(sends ? to : from);
+  int64_t channel = staged.getChannel(from, to), peer = staged.table.getRank(sends ? to : from, action.microbatch);
   if (!sends) {
     auto types = llvm::map_to_vector(values, [&](Value value) {
       func::CallOp call = staged.getCall(staged.unitOf.lookup(value.getDefiningOp()), action.microbatch);
@@ -247,10 +260,8 @@ LogicalResult RankMaker::pass(const schedule::Action &action) {
 // Before the row
 //===----------------------------------------------------------------------===//
 
-/// Values outside of the loop, from a stage's rank to another one's.
-void RankMaker::exchange(int32_t from, int32_t to, ArrayRef<Value> values) {
-  int32_t sender = staged.getRank(from), receiver = staged.getRank(to);
-  int64_t channel = staged.getChannel(from, to);
+/// Values outside of the loop, from one rank to another one.
+void RankMaker::exchange(int32_t sender, int32_t receiver, int64_t channel, ArrayRef<Value> values) {
   if (rank == sender) {
     auto own = llvm::map_to_vector(values, [&](Value value) { return getOuter(value); });
     SendOp::create(builder, loc, own, static_cast<int64_t>(receiver), channel, int64_t(-1));
@@ -272,31 +283,35 @@ void RankMaker::shareStates() {
       continue;
     DenseSet<int32_t> seen{*owner};
     for (int32_t reader : found->second)
-      if (int32_t to = staged.getRank(reader); seen.insert(to).second)
-        messages[{*owner, to}].push_back(argument);
+      for (const schedule::Replica &way : staged.table.replicas)
+        if (int32_t to = way.placement[reader]; seen.insert(to).second)
+          messages[{*owner, to}].push_back(argument);
   }
   for (const auto &[ranks, values] : messages)
-    exchange(staged.getStageOf(ranks.first), staged.getStageOf(ranks.second), values);
+    exchange(ranks.first, ranks.second,
+             staged.getChannel(staged.getStageOf(ranks.first), staged.getStageOf(ranks.second)), values);
 }
 
-/// What the rank of `reader` reads of a call goes there in one message, if another rank makes it and no earlier stage there
-/// has asked.
-void RankMaker::shareInvariant(Operation *call, int32_t reader) {
-  int32_t maker = staged.getMaker(call), from = staged.getRank(maker), to = staged.getRank(reader);
-  if (from == to || (rank != from && rank != to))
-    return;
-  SmallVector<Value> values;
-  for (Value result : call->getResults()) {
-    auto found = staged.readers.find(result);
-    if (found == staged.readers.end())
-      continue;
-    auto first = llvm::find_if(found->second, [&](int32_t stage) { return staged.getRank(stage) == to; });
-    if (first != found->second.end() && *first == reader)
-      values.push_back(result);
-  }
-  if (values.empty())
-    return;
-  exchange(maker, reader, values);
+/// What other ranks read of a call goes there in one message to each.
+void RankMaker::shareInvariant(Operation *call) {
+  int32_t maker = staged.getMaker(call), from = staged.getRank(maker);
+  DenseSet<int32_t> seen{from};
+  for (int32_t reader = 0; reader < staged.table.numStages; ++reader)
+    for (const schedule::Replica &way : staged.table.replicas) {
+      int32_t to = way.placement[reader];
+      SmallVector<Value> values;
+      bool isReader = false;
+      for (Value result : call->getResults()) {
+        auto found = staged.readers.find(result);
+        if (found == staged.readers.end() ||
+            llvm::none_of(found->second, [&](int32_t stage) { return staged.isOn(to, stage); }))
+          continue;
+        values.push_back(result);
+        isReader |= found->second.count(reader) != 0;
+      }
+      if (isReader && seen.insert(to).second)
+        exchange(from, to, staged.getChannel(maker, reader), values);
+    }
 }
 
 /// In one order on all ranks, that of the calls, so that none wait for each other.
@@ -304,9 +319,8 @@ void RankMaker::shareInvariants() {
   for (Operation &op : staged.func.getBody().front()) {
     if (&op == staged.loop)
       return;
-    for (int32_t stage = 0; isa<func::CallOp>(op) && stage < staged.table.numStages; ++stage)
-      if (staged.getMaker(&op) >= 0)
-        shareInvariant(&op, stage);
+    if (isa<func::CallOp>(op) && staged.getMaker(&op) >= 0)
+      shareInvariant(&op);
   }
 }
 
@@ -314,13 +328,67 @@ void RankMaker::shareInvariants() {
 // Behind the row
 //===----------------------------------------------------------------------===//
 
-/// Results of the loop that this rank's stages make.
-void RankMaker::joinResults() {
-  for (OpResult result : staged.loop->getResults()) {
-    SmallVector<Value> &own = gathered[result.getResultNumber()];
-    if (own.empty())
+/// What other ways than the first make of a result goes home, in one message from each rank: sums, in the order of the ways, and parts.
+void RankMaker::gatherWays() {
+  std::map<std::pair<int32_t, int32_t>, SmallVector<std::pair<unsigned, size_t>>> messages;
+  for (OpResult result : staged.loop->getResults())
+    for (size_t way = 1; way < staged.table.replicas.size(); ++way) {
+      int32_t stage = staged.getResultStage(result), from = staged.table.replicas[way].placement[stage];
+      if (!cast<PieceAttr>(staged.loop.getGives()[result.getResultNumber()]).isReplicated())
+        messages[{from, staged.getRank(stage)}].push_back({result.getResultNumber(), way});
+    }
+  for (const auto &[ranks, results] : messages) {
+    auto [from, to] = ranks;
+    if (from == to || (rank != from && rank != to))
       continue;
-    auto give = cast<PieceAttr>(staged.loop.getGives()[result.getResultNumber()]);
+    SmallVector<Value> own;
+    SmallVector<Type> types;
+    SmallVector<std::pair<unsigned, int32_t>> places;
+    for (auto [index, way] : results) {
+      bool isSplit = cast<PieceAttr>(staged.loop.getGives()[index]).isSplit();
+      for (int32_t microbatch : staged.table.replicas[way].microbatches) {
+        own.push_back(rank != from ? Value() : isSplit ? gathered[index][microbatch] : sums[{index, way}].value);
+        types.push_back(staged.loop.getBodyOf(microbatch).getTerminator()->getOperand(index).getType());
+        places.push_back({index, microbatch});
+        if (!isSplit)
+          break;
+      }
+    }
+    int64_t channel = staged.getChannel(staged.getStageOf(from), staged.getStageOf(to));
+    if (rank == from) {
+      SendOp::create(builder, loc, own, static_cast<int64_t>(to), channel, int64_t(-1));
+      continue;
+    }
+    auto recv = RecvOp::create(builder, loc, types, static_cast<int64_t>(from), channel, int64_t(-1));
+    for (auto [place, value] : llvm::zip_equal(places, recv.getResults())) {
+      auto give = cast<PieceAttr>(staged.loop.getGives()[place.first]);
+      if (give.isSplit())
+        gathered[place.first][place.second] = value;
+      else
+        add(sums[{place.first, 0}].value, *give.getKind(), value);
+    }
+  }
+}
+
+/// Results of the loop whose home is here. Of one rank that has several ways of a stage, sums are added in the order of these.
+void RankMaker::joinResults() {
+  gatherWays();
+  for (OpResult result : staged.loop->getResults()) {
+    unsigned index = result.getResultNumber();
+    auto give = cast<PieceAttr>(staged.loop.getGives()[index]);
+    int32_t stage = staged.getResultStage(result);
+    if (staged.getRank(stage) != rank)
+      continue;
+    if (std::optional<spmd::ReductionKind> kind = give.getKind()) {
+      Value &sum = sums[{index, 0}].value;
+      for (size_t way = 1; way < staged.table.replicas.size(); ++way)
+        if (staged.table.replicas[way].placement[stage] == rank)
+          add(sum, *kind, sums[{index, way}].value);
+      outer[result] = sum;
+      continue;
+    }
+    SmallVector<Value> &own = gathered[index];
+    assert(!own.empty() && "every microbatch makes it");
     outer[result] =
         give.isSplit()
             ? Value(JoinOp::create(builder, loc, result.getType(), own, builder.getI64IntegerAttr(give.getDim()),
@@ -346,7 +414,7 @@ void RankMaker::receive(Operation *behind) {
     values.push_back(operand);
   }
   for (const auto &[from, message] : messages)
-    exchange(message.first, home, message.second);
+    exchange(from, to, staged.getChannel(message.first, home), message.second);
 }
 
 /// On all ranks in one order, so that none wait for each other.
@@ -417,8 +485,6 @@ LogicalResult RankMaker::run() {
   for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments()))
     outer[old] = argument;
   gathered.resize(staged.loop.getNumResults());
-  waiting.resize(staged.loop.getNumResults());
-  turn.resize(staged.loop.getNumResults());
   shareStates();
   shareInvariants();
   for (const schedule::Action &action : staged.table.programs[rank])

@@ -14,6 +14,7 @@
 #include "cleave/Schedule/Bounds.h"
 #include "cleave/Schedule/Check.h"
 #include "cleave/Schedule/Messages.h"
+#include "cleave/Schedule/Search.h"
 #include "llvm/ADT/Statistic.h"
 
 namespace cleave::pipe {
@@ -41,46 +42,77 @@ private:
 };
 } // namespace
 
-/// What the schedule takes with the times of stages that `pipe.boundaries` has, and what no order of them is below, for reports: added to
-/// these.
-static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
+/// The stages of `pipe.boundaries`, where it has as many as the table; else null.
+static ArrayAttr findStages(ModuleOp module, const schedule::Schedule &table) {
   auto boundaries = module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr);
   auto stages = boundaries ? boundaries.getAs<ArrayAttr>("stages") : ArrayAttr();
-  if (!stages || stages.size() != static_cast<size_t>(table.numStages))
-    return success();
-  // As when stages were chosen: what is said of them then is what the schedule is made of.
+  return stages && stages.size() == static_cast<size_t>(table.numStages) ? stages : ArrayAttr();
+}
+
+static int64_t readNumber(DictionaryAttr from, StringRef key) {
+  auto number = from.getAs<IntegerAttr>(key);
+  return number ? number.getInt() : 0;
+}
+
+/// A limit is one of a device: what its stages' parameters leave of it.
+static void setLimits(DictionaryAttr boundaries, ArrayAttr stages, const schedule::Schedule &table,
+                      schedule::Costs &costs) {
+  int64_t limit = readNumber(boundaries, "memory_limit");
+  if (limit == 0 || table.isForwardOnly)
+    return;
+  costs.memoryLimit.assign(table.numRanks, static_cast<double>(limit));
+  for (const schedule::Replica &replica : table.replicas)
+    for (auto [rank, entry] : llvm::zip_equal(replica.placement, stages.getAsRange<DictionaryAttr>()))
+      costs.memoryLimit[rank] -= static_cast<double>(readNumber(entry, "parameters_bytes"));
+}
+
+/// As when stages were chosen: what is said of them then is what the schedule is made of. Channels of `table` get their bytes and latency.
+static schedule::Costs readCosts(ModuleOp module, ArrayAttr stages, schedule::Schedule &table) {
+  auto boundaries = module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr);
   DeviceRates rates;
   auto readRate = [&](StringRef key, double otherwise) {
     auto number = boundaries.getAs<FloatAttr>(key);
     return number ? number.getValueAsDouble() : otherwise;
   };
-  schedule::Schedule timed = table;
   schedule::Costs costs = schedule::Costs::uniform(table.numStages, 1);
   costs.bandwidth = readRate("link_bytes_per_ns", rates.link.bytesPerNs);
-  auto read = [](DictionaryAttr from, StringRef key) {
-    auto number = from.getAs<IntegerAttr>(key);
-    return number ? number.getInt() : 0;
-  };
-  for (auto [stage, entry] : llvm::enumerate(stages.getAsRange<DictionaryAttr>())) {
+  for (int32_t stage = 0; stage < table.numStages; ++stage) {
+    auto entry = cast<DictionaryAttr>(stages[stage]);
+    auto read = [&](StringRef key) { return static_cast<double>(readNumber(entry, key)); };
     // `ns` is the time of all that a microbatch takes there.
-    costs.inputGrad[stage] = static_cast<double>(read(entry, "input_grad_ns"));
-    costs.weightGrad[stage] = static_cast<double>(read(entry, "weight_grad_ns"));
-    costs.forward[stage] = static_cast<double>(read(entry, "ns")) - costs.inputGrad[stage] - costs.weightGrad[stage];
+    costs.inputGrad[stage] = read("input_grad_ns");
+    costs.weightGrad[stage] = read("weight_grad_ns");
+    costs.forward[stage] = read("ns") - costs.inputGrad[stage] - costs.weightGrad[stage];
+    costs.memoryForward[stage] = read("kept_bytes");
+    costs.memoryInputGrad[stage] = read("kept_by_input_grad_bytes");
+    costs.memoryWeightGrad[stage] = -costs.memoryForward[stage] - costs.memoryInputGrad[stage];
     auto sends = entry.getAs<ArrayAttr>("sends");
     if (!sends)
       continue;
     for (DictionaryAttr send : sends.getAsRange<DictionaryAttr>())
-      for (schedule::Channel &channel : timed.channels)
-        if (channel.from == static_cast<int32_t>(stage) && channel.to == read(send, "to"))
-          channel.bytes += read(send, "bytes");
+      for (schedule::Channel &channel : table.channels)
+        if (channel.from == stage && channel.to == readNumber(send, "to"))
+          channel.bytes += readNumber(send, "bytes");
   }
-  for (schedule::Channel &channel : timed.channels)
+  for (schedule::Channel &channel : table.channels)
     channel.latency = readRate("message_ns", rates.getMessageNs());
+  setLimits(boundaries, stages, table, costs);
+  return costs;
+}
+
+/// What the schedule takes with the times of stages that `pipe.boundaries` has, and what no order of them is below, for reports: added to
+/// these.
+static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
+  ArrayAttr stages = findStages(module, table);
+  if (!stages)
+    return success();
+  schedule::Schedule timed = table;
+  schedule::Costs costs = readCosts(module, stages, timed);
   llvm::Expected<schedule::Simulation> simulation = schedule::simulate(timed, costs);
   if (!simulation)
     return mlir::emitError(module.getLoc()) << llvm::toString(simulation.takeError());
   Builder builder(module.getContext());
-  NamedAttrList summary, all(boundaries);
+  NamedAttrList summary, all(module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr));
   summary.set("schedule", builder.getStringAttr(table.name));
   summary.set("ranks", builder.getI64IntegerAttr(table.numRanks));
   summary.set("makespan_ns", builder.getF64FloatAttr(simulation->makespan));
@@ -89,6 +121,23 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
   all.set("schedule", summary.getDictionary(module.getContext()));
   module->setAttr(PipeDialect::kBoundariesAttr, all.getDictionary(module.getContext()));
   return success();
+}
+
+/// The order that `auto` finds for stages that stand where `table` has them. Without costs it stays as it is.
+static llvm::Error searchOrder(ModuleOp module, schedule::Schedule &table) {
+  ArrayAttr stages = findStages(module, table);
+  if (!stages || table.replicas.size() != 1)
+    return llvm::Error::success();
+  schedule::SearchCandidate candidate{table, {}};
+  candidate.costs = readCosts(module, stages, candidate.schedule);
+  schedule::SearchOptions options;
+  options.effort = schedule::Effort::Quick;
+  llvm::Expected<schedule::SearchResult> found = schedule::search(candidate, options);
+  if (!found)
+    return found.takeError();
+  table.name = "auto";
+  table.programs = std::move(found->schedule.programs);
+  return llvm::Error::success();
 }
 
 /// A message of a table may name a channel that the model has no values for: those go, and what the model needs comes in.
@@ -121,6 +170,9 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
                                           << " stages on " << numRanks << " ranks, the model " << stages;
   schedule::removeMessages(*table);
   table->channels = findChannels(loop);
+  if (name == "auto" && units.hasGradients())
+    if (llvm::Error error = searchOrder(module, *table))
+      return mlir::emitError(func.getLoc()) << llvm::toString(std::move(error));
   if (llvm::Error error = schedule::addMessages(*table))
     return mlir::emitError(func.getLoc()) << llvm::toString(std::move(error));
   schedule::CheckResult checked =
