@@ -127,6 +127,15 @@ bool Compilation::load(bool collectAllErrors) {
   return state->options.devices == 0 || takeFoundPlan();
 }
 
+/// A step in stages is one in microbatches. How many is not asked where the plan says how large they are.
+static std::shared_ptr<const spmd::Plan> getTrainingPlan(const std::shared_ptr<const spmd::Plan> &plan) {
+  if (!plan->pipeline)
+    return plan;
+  auto own = std::make_shared<spmd::Plan>(*plan);
+  own->train->microbatches = plan->pipeline->microbatches.value_or(2);
+  return own;
+}
+
 /// From here on the model is the step: what is asked, run and compared is that.
 bool Compilation::startTraining() {
   const spmd::Plan *plan = state->plan.get();
@@ -139,7 +148,7 @@ bool Compilation::startTraining() {
     return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);
   if (plan->train->microbatches > 1)
     state->splitSteps();
-  state->handed.training = state->plan;
+  state->handed.training = getTrainingPlan(state->plan);
   state->handed.keepsGradients = state->options.keepsGradients;
   if (!advance(Phase::Canonical))
     return false;

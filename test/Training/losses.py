@@ -40,8 +40,8 @@ def zero(stage, axis="data"):
     return {"zero": f"{{axis: {axis}, stage: {stage}}}"}
 
 
-def case(of, mesh="one: 1", rules=(), uneven=False, **train):
-    return dict(of, mesh=mesh, rules=rules, uneven=uneven, train=train)
+def case(of, mesh="one: 1", rules=(), uneven=False, stages="", **train):
+    return dict(of, mesh=mesh, rules=rules, uneven=uneven, stages=stages, train=train)
 
 
 CASES = {
@@ -52,6 +52,12 @@ CASES = {
     "gpt2, tensor parallel": case(GPT2, "model: 2", MEGATRON), "gpt2, tensor and sequence parallel": case(GPT2, "model: 4", MEGATRON + SEQUENCE),
     "gpt2, data and tensor parallel, ZeRO-1": case(GPT2, "data: 2, model: 2", BATCH + MEGATRON, **zero(1)),
     "gpt2, three ranks share four samples": case(GPT2, "data: 3", BATCH, uneven=True),
+    "gpt2, two stages": case(GPT2, "stage: 2", stages="microbatches: 4"), "gpt2, two ways": case(GPT2, "stage: 2", stages="microbatches: 4, schedule: dualpipe"),
+    "gpt2, four stages on two ranks, ZeRO-1": case(GPT2, "data: 2, stage: 2", BATCH, stages="microbatches: 2, chunks: 2", **zero(1)),
+    "gpt2, data, tensor parallel and stages, ZeRO-3": case(GPT2, "data: 2, model: 2, stage: 4", BATCH + MEGATRON, stages="microbatches: 2, schedule: zb-h1", **zero(3)),
+    "gpt2, made again in stages": case(GPT2, "stage: 2", stages="microbatches: 4", recompute="blocks"),
+    "llama, stages": case(LLAMA, "data: 2, stage: 2", [("{input_ids,attention_mask,labels}", "[data, _]")], stages="microbatches: 2, schedule: auto"),
+    "resnet, stages": case(RESNET, "stage: 3", stages="microbatches: 4, schedule: eager-1f1b"),
     "llama": case(LLAMA), "llama, context parallel": case(LLAMA, "seq: 4", [("{input_ids,attention_mask,labels}", "[_, seq]")]),
     "llama, data parallel": case(LLAMA, "data: 4", [("{input_ids,attention_mask,labels}", "[data, _]")]),
     "experts": case(MOE), "experts, expert parallel": case(MOE, "expert: 4", [("\"moe.w{1,2}\"", "[expert, _, _]")]),
@@ -61,7 +67,7 @@ CASES = {
 
 def save_plan(path, of, output, kind):
     lines = [f"mesh: {{{of['mesh']}}}", *(["dims: {" + ", ".join(f"{name}: {size}" for name, size in of["dims"].items()) + "}"] if of["dims"] else [])]
-    lines += ["uneven: true"] * of["uneven"] + ["shard:"] * bool(of["rules"])
+    lines += ["uneven: true"] * of["uneven"] + [f"pipeline: {{axis: stage, {of['stages']}}}"] * bool(of["stages"]) + ["shard:"] * bool(of["rules"])
     lines += [f"  - {{{name if name.startswith('node') else 'tensor: ' + (name if name.startswith(chr(34)) else chr(34) + name + chr(34))}, dims: {dims}}}" for name, dims in of["rules"]]
     train = {"loss": f"{{kind: {kind}, of: \"{output}\"}}", "optimizer": "{kind: adamw, epsilon: 1e-4}", "rate": "1e-3", **of["train"]}
     with open(path, "w") as file:

@@ -45,8 +45,10 @@ FlatSymbolRefAttr CommandBuilder::getBuffer(BufferKind kind, unsigned number) {
   FlatSymbolRefAttr &buffer = buffers[{unsigned(kind), number}];
   if (!buffer) {
     std::string name = (prefix + stringifyBufferKind(kind)).str();
+    // A state is one for all entries, of which ranks of a pipeline may have different inputs before it.
+    int64_t known = kind == BufferKind::State ? pipe::getArgIndex(func, number).value_or(number) : number;
     if (kind == BufferKind::Input || kind == BufferKind::Output || kind == BufferKind::State)
-      name += "_" + std::to_string(number);
+      name += "_" + std::to_string(known);
     auto op = BufferOp::create(outside, func.getLoc(), name, kind, /*bytes=*/0, kAlignment,
                                /*bound=*/IntegerAttr(), /*sym_visibility=*/StringAttr());
     symbols.insert(op); // which makes the name unique

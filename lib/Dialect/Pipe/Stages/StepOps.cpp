@@ -80,11 +80,21 @@ SmallVector<Operation *> StepOps::getForward(Operation *op) const {
   return found;
 }
 
+/// Of ops of a node, those that read what `op` reads, or make it: of a product and its bias in two stages each has its own gradient.
+static bool isAkin(Operation *op, Operation *forward) {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return operand.getDefiningOp() == forward ||
+           (!nn::isData(operand.getDefiningOp()) && llvm::is_contained(forward->getOperands(), operand));
+  });
+}
+
 /// The backward comes to stages in falling order: an op is in none above one whose backward it reads.
 int64_t StepOps::findStage(Operation *op, const ForwardStages &forward, const ForwardStages &stages) const {
   std::optional<int64_t> named, read, seen;
-  for (Operation *of : getForward(op))
-    if (auto known = forward.find(of); known != forward.end())
+  SmallVector<Operation *> node = getForward(op);
+  bool hasAkin = llvm::any_of(node, [&](Operation *of) { return isAkin(op, of); });
+  for (Operation *of : node)
+    if (auto known = forward.find(of); known != forward.end() && (!hasAkin || isAkin(op, of)))
       named = std::max(named.value_or(0), known->second);
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();
