@@ -14,6 +14,9 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   const CompileOptions &compile = options.compile;
   const ScheduleCommand &schedule = options.schedule;
   files.addInput("the model", compile.model);
+  for (const char *name : {"training_model.onnx", "optimizer_model.onnx", "checkpoint"})
+    if (!compile.artifacts.empty())
+      files.addInput("--artifacts", compile.artifacts + "/" + name);
   files.addInput("--plan", compile.sharding.plan);
   files.addInput("--cluster", compile.cluster);
   files.addInput("--inputs", compile.inputs);

@@ -81,7 +81,8 @@ static bool writeTrained(Session &session, llvm::ArrayRef<onnx::Adapter> adapter
   const Options &options = session.getOptions();
   if (!options.trained.empty()) {
     llvm::Expected<onnx::TrainedWeights> written =
-        onnx::exportTrained(options.compile.model, options.train.save, options.trained, adapters);
+        onnx::exportTrained(options.compile.model, options.train.save, options.trained, adapters,
+                            options.compile.artifacts);
     if (!written)
       return session.Compilation::fail(written.takeError());
     if (!options.quiet)
