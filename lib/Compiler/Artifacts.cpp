@@ -24,6 +24,7 @@ static std::string makePattern(StringRef name) {
   return spmd::NamePattern::isLiteral(name) ? name.str() : "re:" + llvm::Regex::escape(name);
 }
 
+/// Names differ, formulas do not (Dialect/Nn/Training/Optimizers.cpp).
 static spmd::PlanOptimizer convert(const onnx::OrtOptimizer &read) {
   using Kind = spmd::PlanOptimizer::Kind;
   spmd::PlanOptimizer optimizer;
@@ -61,6 +62,7 @@ static void fill(const onnx::Artifacts &artifacts, const std::string &folder, sp
   if (train.optimizer.place.line) {
     tell("the optimizer", train.optimizer.place);
   } else {
+    // That there is one has been seen.
     train.optimizer = convert(*artifacts.optimizer);
     train.optimizer.place = place;
     // Clipping is a node beside that one.
@@ -75,6 +77,7 @@ static void fill(const onnx::Artifacts &artifacts, const std::string &folder, sp
     train.only.push_back({makePattern(name), {folder + "/training_model.onnx", 1, 1}});
 }
 
+/// Before anything of the plan is handed on: who asks it later finds a section `train` like any other.
 bool Compilation::State::takeArtifacts() {
   const std::string &folder = options.artifacts;
   std::string model = getArtifactsModel(folder);
@@ -93,6 +96,7 @@ bool Compilation::State::takeArtifacts() {
     emitWarning(loc) << note;
   if (artifacts->checkpoint.hasMoments)
     emitRemark(loc) << "the checkpoint has moments of an optimizer that has begun: they begin anew, as zeros";
+  // The plan may be shared with others, who read what was written.
   auto filled = plan ? std::make_shared<spmd::Plan>(*plan) : std::make_shared<spmd::Plan>();
   if (!filled->train)
     filled->train.emplace().place = {model, 1, 1};

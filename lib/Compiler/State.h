@@ -146,8 +146,8 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   bool hasOnnx = false;
   std::shared_ptr<const onnx::Artifacts> artifacts; ///< null: there are none
-  bool hasOwnStep = false; ///< the ONNX file says how it is trained, and nobody else does
-  std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
+  bool hasOwnStep = false;                          ///< the ONNX file says how it is trained, and nobody else does
+  std::shared_ptr<const spmd::Plan> plan;           ///< null: nothing is asked for
   ShardState handed;
   /// Of all that is decided of the model.
   std::shared_ptr<spmd::SearchMemory> memory;

@@ -80,9 +80,8 @@ static bool checkExports(Session &session, llvm::ArrayRef<onnx::Adapter> adapter
 static bool writeTrained(Session &session, llvm::ArrayRef<onnx::Adapter> adapters) {
   const Options &options = session.getOptions();
   if (!options.trained.empty()) {
-    llvm::Expected<onnx::TrainedWeights> written =
-        onnx::exportTrained(options.compile.model, options.train.save, options.trained, adapters,
-                            options.compile.artifacts);
+    llvm::Expected<onnx::TrainedWeights> written = onnx::exportTrained(
+        options.compile.model, options.train.save, options.trained, adapters, options.compile.artifacts);
     if (!written)
       return session.Compilation::fail(written.takeError());
     if (!options.quiet)

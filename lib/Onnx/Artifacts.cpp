@@ -3,6 +3,9 @@
 // Of the graphs with gradients two things are read: nodes InPlaceAccumulatorV2, each of which adds the gradient of a trained weight W to
 // the buffer `W_grad.accumulation.buffer`, and whether anything differs from the model that evaluates (dropout, batch norms).
 //
+// What onnxruntime's gradients compute is not looked at: their ops are its own, fused for its kernels, and no form that could be sharded.
+// Numbers of the optimizer are attributes of its node; its rate is an input, which whoever trains with onnxruntime sets at each step.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Onnx/Artifacts.h"
 
@@ -12,6 +15,8 @@
 #include "llvm/Support/Path.h"
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 using namespace cleave;
 using namespace cleave::onnx;
@@ -27,6 +32,7 @@ static std::string getFile(StringRef folder, StringRef name) {
 
 std::string cleave::onnx::getEvalModel(StringRef folder) { return getFile(folder, "eval_model.onnx"); }
 
+/// Who names another folder learns what should be in it.
 static Expected<std::unique_ptr<ModelFile>> readPart(StringRef folder, StringRef name) {
   std::string path = getFile(folder, name);
   if (!sys::fs::exists(path))
@@ -51,11 +57,16 @@ static int64_t getInteger(const NodeProto &node, StringRef name, int64_t without
   return attribute ? attribute->i : without;
 }
 
-/// A float of the file as the number that was meant: 0.9 and not 0.89999998.
+/// A float of the file as the number that was meant, the shortest that is this float: 0.9 and not 0.89999998.
 static double toDecimal(double value) {
-  double decimal = 0;
-  bool isBad = StringRef(formatv("{0:g}", value).str()).getAsDouble(decimal);
-  return isBad || float(decimal) != float(value) ? value : decimal;
+  for (int digits = 1; digits <= 9; ++digits) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    double decimal = std::strtod(text, nullptr);
+    if (float(decimal) == float(value))
+      return decimal;
+  }
+  return value;
 }
 
 static std::string describe(const NodeProto &node) {
@@ -80,6 +91,7 @@ static Error readAdamW(const NodeProto &node, OrtOptimizer &optimizer) {
   return makeError("{0}: its numbers are none of an optimizer", describe(node));
 }
 
+/// One optimizer, and one node that clips in front of it, in any order.
 static Expected<OrtOptimizer> readOptimizer(const GraphProto &graph) {
   OrtOptimizer optimizer;
   const NodeProto *found = nullptr;
@@ -115,6 +127,7 @@ static bool isOfTraining(const NodeProto &node) {
   return node.opType.contains("Dropout") || node.opType == "BatchNormInternal";
 }
 
+/// The buffer is asked, and not the gradient: that may be called otherwise where several nodes add to it.
 static Error readTrained(const GraphProto &graph, Artifacts &artifacts) {
   for (const NodeProto &node : graph.node) {
     if (node.opType != "InPlaceAccumulatorV2" || node.domain != kMicrosoft)
@@ -129,7 +142,8 @@ static Error readTrained(const GraphProto &graph, Artifacts &artifacts) {
   }
   if (artifacts.trained.empty())
     return makeError("trains nothing: it has no node InPlaceAccumulatorV2");
-  const auto *other = find_if(graph.node, isOfTraining) == graph.node.end() ? nullptr : &*find_if(graph.node, isOfTraining);
+  const auto *other =
+      find_if(graph.node, isOfTraining) == graph.node.end() ? nullptr : &*find_if(graph.node, isOfTraining);
   if (other)
     artifacts.notes.push_back(
         formatv("{0} and its like are as in eval_model.onnx, where nothing is dropped and norms take running "
@@ -138,6 +152,7 @@ static Error readTrained(const GraphProto &graph, Artifacts &artifacts) {
   return Error::success();
 }
 
+/// Weights come first, since what is trained is looked up in them.
 Expected<Artifacts> cleave::onnx::readArtifacts(StringRef folder) {
   Artifacts artifacts;
   std::string checkpoint = getFile(folder, "checkpoint"), optimizer = getFile(folder, "optimizer_model.onnx");

@@ -58,7 +58,8 @@ bool ModelReader::read(StringRef bytes, TrainingInfoProto &info) {
   return wire.fields(bytes, [&](const WireField &field) {
     switch (field.number) {
     case 1:
-      return wire.message(field, "initialization", -1, [&](StringRef graph) { return read(graph, info.initialization); });
+      return wire.message(field, "initialization", -1,
+                          [&](StringRef graph) { return read(graph, info.initialization); });
     case 2:
       return wire.message(field, "algorithm", -1, [&](StringRef graph) { return read(graph, info.algorithm); });
     case 3:

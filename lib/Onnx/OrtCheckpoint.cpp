@@ -3,6 +3,9 @@
 // The verifier of FlatBuffers bounds every offset, so that tables can be walked. What they say is checked one by one: the file may come from
 // anywhere.
 //
+//   "ODTC" ─▶ Checkpoint ─▶ module_state ─▶ requires_grad_params, frozen_params ─▶ name, dims, data_type, raw_data
+//                      └──▶ optimizer_groups ─▶ step, initial_learning_rate
+//
 //===----------------------------------------------------------------------===//
 #include "OrtCheckpoint_generated.h"
 
@@ -27,6 +30,7 @@ static std::optional<uint64_t> countBytes(ArrayRef<int64_t> shape, int64_t bits)
   return bytes;
 }
 
+/// The bytes stay where they are: models are larger than what a compiler should hold.
 static Error addWeight(const file::OrtTensor &tensor, const std::shared_ptr<const MappedFile> &source,
                        StringMap<TensorData> &weights) {
   StringRef name = getText(tensor.name());
@@ -39,7 +43,8 @@ static Error addWeight(const file::OrtTensor &tensor, const std::shared_ptr<cons
   std::optional<int64_t> bits = getElementBits(data.dataType);
   // Elements that share bytes are no weights of a training.
   if (!bits || *bits % 8 != 0)
-    return makeError("weight {0} has {1} elements, which are not supported", quote(name), getDataTypeName(data.dataType));
+    return makeError("weight {0} has {1} elements, which are not supported", quote(name),
+                     getDataTypeName(data.dataType));
   std::optional<uint64_t> wanted = countBytes(data.shape, *bits);
   uint64_t given = tensor.raw_data() ? tensor.raw_data()->size() : 0;
   if (!wanted || *wanted != given)
@@ -53,6 +58,7 @@ static Error addWeight(const file::OrtTensor &tensor, const std::shared_ptr<cons
 }
 
 Expected<OrtCheckpoint> cleave::onnx::readOrtCheckpoint(std::shared_ptr<const MappedFile> source) {
+  // A mapping begins at a page, and so tables are aligned as the verifier wants them.
   StringRef bytes = source->getBytes();
   const auto *data = reinterpret_cast<const uint8_t *>(bytes.data());
   constexpr size_t least = 8;
@@ -69,9 +75,11 @@ Expected<OrtCheckpoint> cleave::onnx::readOrtCheckpoint(std::shared_ptr<const Ma
   if (!module)
     return makeError("has no weights");
   if (module->is_nominal_state())
-    return makeError("is nominal, and has the names of weights alone; generate_artifacts writes 'checkpoint' beside it");
+    return makeError(
+        "is nominal, and has the names of weights alone; generate_artifacts writes 'checkpoint' beside it");
   if (module->has_external_data())
     return makeError("has its elements in another file, which is not supported");
+  // What is trained and what is frozen is read of training_model.onnx: a checkpoint may have been saved with other settings.
   OrtCheckpoint checkpoint;
   for (const auto *list : {module->requires_grad_params(), module->frozen_params()})
     for (unsigned i = 0; list && i < list->size(); ++i)

@@ -26,6 +26,7 @@ static std::string describe(size_t info, StringRef field) {
   return formatv("training_info[{0}].{1}", info, field).str();
 }
 
+/// Sparse ones, too: a weight may be stored so.
 static void addNames(const GraphProto &graph, SmallVectorImpl<StringRef> &initializers) {
   for (const TensorProto &tensor : graph.initializer)
     initializers.push_back(tensor.name);
@@ -46,10 +47,10 @@ static Error checkBindings(ArrayRef<StringStringEntryProto> bindings, StringRef 
                            ArrayRef<StringRef> outputs, StringRef whose, StringSet<> &seen) {
   for (const StringStringEntryProto &binding : bindings) {
     if (!is_contained(initializers, binding.key))
-      return makeError("{0}: {1} is no initializer of the model or of its algorithm{2}", where, quote(binding.key),
+      return makeError("{0}: {1} is not an initializer of the model or of its algorithm{2}", where, quote(binding.key),
                        suggestNames(binding.key, initializers));
     if (!is_contained(outputs, binding.value))
-      return makeError("{0}: {1} becomes {2}, which is no output of {3}{4}", where, quote(binding.key),
+      return makeError("{0}: {1} becomes {2}, which is not an output of {3}{4}", where, quote(binding.key),
                        quote(binding.value), whose, suggestNames(binding.value, outputs));
     if (!seen.insert(binding.key).second)
       return makeError("{0}: {1} is bound twice", where, quote(binding.key));
@@ -62,6 +63,7 @@ template <typename T> static void append(std::vector<T> &to, std::vector<T> &fro
   from.clear();
 }
 
+/// The algorithm's lists go behind the model's, and are not needed where they were.
 static void join(GraphProto &graph, GraphProto &algorithm) {
   append(graph.input, algorithm.input);
   append(graph.initializer, algorithm.initializer);
@@ -91,8 +93,8 @@ Expected<TrainingStep> cleave::onnx::joinTraining(ModelProto &model) {
       return makeError("{0} has the input {1}, and should have none", describe(number, "initialization"),
                        quote(info.initialization.input.front().name));
     StringSet<> begun;
-    if (Error error = checkBindings(info.initializationBinding, describe(number, "initialization_binding"), initializers,
-                                    getOutputs({&info.initialization}), "the initialization", begun))
+    if (Error error = checkBindings(info.initializationBinding, describe(number, "initialization_binding"),
+                                    initializers, getOutputs({&info.initialization}), "the initialization", begun))
       return std::move(error);
     if (Error error = checkBindings(info.updateBinding, describe(number, "update_binding"), initializers,
                                     getOutputs({&model.graph, &info.algorithm}), "the algorithm or the model", updated))

@@ -58,6 +58,7 @@ static void addCanonical(OpPassManager &manager, const ShardOptions &options, Sh
 static void addDifferentiated(OpPassManager &manager, const ShardOptions &, ShardState &state) {
   if (!state.hasStep())
     return;
+  // A model that says itself how it is trained has its gradients and updates since it was imported: here its form is checked.
   if (state.isOwnStep) {
     if (state.evaluates)
       manager.addPass(nn::createNnKeepLoss());

@@ -421,6 +421,7 @@ LogicalResult cleave::spmd::parseTrain(StringRef text, StringRef file, PlanTrain
   return root && succeeded(readTrain(reader, root, train)) ? reader.close() : failure();
 }
 
+/// Once all is read, and not as it is: who reads the plan may have the rest.
 LogicalResult cleave::spmd::checkTrainWhole(const Plan &plan, PlanError &error) {
   if (!plan.train || plan.train->isPartial)
     return success();

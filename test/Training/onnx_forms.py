@@ -24,13 +24,13 @@ sys.path.insert(1, os.path.join(harness.ROOT, "test", "Runtime"))
 from train import check, problem, read_safetensors  # noqa: E402
 
 ARTIFACTS = os.path.join(harness.ROOT, "test", "Training", "Artifacts")
-BATCH, STEPS = 6, 6
+BATCH, STEPS = 48, 6
 # Sums of f32 in another order, some steps on. A loss of onnxruntime is f32, too, and its gradients add up otherwise.
 NEAR, PEER = 3e-6, 1e-5
 
-MODEL = """f (float[6, 4] x) => (float[6, 2] y) { h = MatMul(x, W1) a = Tanh(h) m = MatMul(a, W2) y = Add(m, b) }"""
+MODEL = """f (float[48, 4] x) => (float[48, 2] y) { h = MatMul(x, W1) a = Tanh(h) m = MatMul(a, W2) y = Add(m, b) }"""
 # The loss is the mean of squares, and its gradients are written out.
-BACKWARD = """d = Sub(y, t) two = Constant<value = float {0.16666667}>() dy = Mul(d, two) at = Transpose(a) gW2 = MatMul(at, dy) zero = Constant<value = int64[1] {0}>() gb = ReduceSum<keepdims = 0>(dy, zero)
+BACKWARD = """d = Sub(y, t) two = Constant<value = float {0.020833334}>() dy = Mul(d, two) at = Transpose(a) gW2 = MatMul(at, dy) zero = Constant<value = int64[1] {0}>() gb = ReduceSum<keepdims = 0>(dy, zero)
   w2t = Transpose(W2) da = MatMul(dy, w2t) aa = Mul(a, a) one = Constant<value = float {1.0}>() da1 = Sub(one, aa) dh = Mul(da, da1) xt = Transpose(x) gW1 = MatMul(xt, dh)"""
 LOSS = "d0 = Sub(y, t) sq = Mul(d0, d0) loss = ReduceMean<keepdims = 0>(sq)"
 GRADIENT = "gW1, gW2, gb = ai.onnx.preview.training.Gradient<xs = [\"W1\", \"W2\", \"b\"], zs = [\"x\"], y = \"loss\">(W1, W2, b, x)"
@@ -69,7 +69,7 @@ def make(case):
     own = {"R": np.float32(0.2), "T": np.int64(5 if begins else 0), **moments}
     graph = parse(MODEL)
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())
-    inputs = ", ".join(["float[6, 2] t", *(f"float {name}" for name in fed)])
+    inputs = ", ".join(["float[48, 2] t", *(f"float {name}" for name in fed)])
     kinds = {**{name: value for name, value in values.items()}, **own}
     shape = lambda value: f"[{', '.join(map(str, value.shape))}]" if value.shape else ""
     outputs = ", ".join(f"{'int64' if name == 'T' else 'float'}{shape(np.asarray(kinds[name]))} {name}n" for name in states)
@@ -160,6 +160,11 @@ class Folder:
             return [json.loads(line)["loss"] for line in file if "loss" in json.loads(line)]
 
 
+def is_quiet(told):
+    """But for what is said of small models, which are split little."""
+    return all("each rank computes" in line for line in told.strip().splitlines())
+
+
 def check_near(got, want, tolerance, what):
     got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
     check(got.shape == want.shape, f"{what} is {got.shape}, expected {want.shape}")
@@ -186,7 +191,7 @@ def trained(build, case, mesh):
         plan = folder.plan(MESHES[mesh])
         data = ["--data", "d.npz", "--order", "given", "--log", "l.jsonl", "--quiet"]
         told = folder.call("train", "m.onnx", *plan, *data, "--steps", str(STEPS), "--save", "s.safetensors", "--export", "tuned.onnx", "--eval-data", "d.npz")
-        check(told == "", f"said {told}")
+        check(is_quiet(told), f"said {told}")
         check_near(folder.losses(), want, NEAR, "the loss")
         saved = read_safetensors(folder.at("s.safetensors"))[0]
         check(set(saved) == set(states), f"saved {sorted(saved)}, expected {sorted(states)}")
@@ -255,7 +260,7 @@ def artifacts(build, case, mesh):
         plan = folder.plan(rows + (f"train: {{{more}}}\n" if more else ""))
         done = folder.call("train", "--artifacts", folder_of, *plan, "--dim", "batch=4", "--data", "d.npz", "--order", "given", "--steps", str(len(known["losses"])), "--log", "l.jsonl",
                            "--save", "s.safetensors", "--export", "tuned.onnx", "--quiet")
-        check(done == "", f"said {done}")
+        check(is_quiet(done), f"said {done}")
         losses = folder.losses()
         off = np.abs(np.array(losses) / known["losses"] - 1)
         check(off.max() <= PEER, f"losses are off by {off.max():.2g}: {losses}, onnxruntime has {known['losses']}")

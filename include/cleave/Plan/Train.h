@@ -65,8 +65,8 @@ struct PlanOptimizer {
     return kind == Kind::Adam || kind == Kind::AdamW || kind == Kind::Lamb || kind == Kind::HfAdamW;
   }
 };
-inline constexpr const char *kOptimizerWords[] = {"sgd",     "momentum", "nesterov", "adam",
-                                                  "adamw",   "adagrad",  "lamb",     "hf_adamw"};
+inline constexpr const char *kOptimizerWords[] = {"sgd",   "momentum", "nesterov", "adam",
+                                                  "adamw", "adagrad",  "lamb",     "hf_adamw"};
 
 /// The rate of step n, from 0 on: `peak (n + 1) / warmup` before `warmup`, then as its kind says, down to `floor` at step `steps`.
 struct PlanRate {

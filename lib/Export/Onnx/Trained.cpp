@@ -163,6 +163,7 @@ bool Replacer::addGiven(WireMessage &out) {
     auto found = given.find(input.name);
     if (found == given.end())
       continue;
+    // Frozen weights are in no checkpoint of a training: they stay as they were given.
     const TensorData &weight = found->second;
     TensorProto tensor;
     tensor.name = input.name;
@@ -210,8 +211,7 @@ bool Replacer::addTraining(StringRef info, const TrainingInfoProto &read, WireMe
       return true;
     }
     WireMessage graph;
-    if (!wire.message(field, "algorithm", -1,
-                      [&](StringRef inner) { return addGraph(inner, read.algorithm, graph); }))
+    if (!wire.message(field, "algorithm", -1, [&](StringRef inner) { return addGraph(inner, read.algorithm, graph); }))
       return false;
     out.message(2, std::move(graph));
     return true;
@@ -265,7 +265,8 @@ llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, Stri
   llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(model);
   if (!read)
     return addContext((model + ": ").str(), read.takeError());
-  llvm::Expected<Artifacts> given = artifacts.empty() ? llvm::Expected<Artifacts>(Artifacts()) : readArtifacts(artifacts);
+  llvm::Expected<Artifacts> given =
+      artifacts.empty() ? llvm::Expected<Artifacts>(Artifacts()) : readArtifacts(artifacts);
   if (!given)
     return given.takeError();
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(checkpoint);

@@ -22,8 +22,7 @@ struct TrainedWeights {
 /// byte by byte, but for inputs that are weights of `artifacts` (a folder, Onnx/Artifacts.h; empty: none), which become initializers. To a weight that has `adapters` their products are added. Elements that lie in files beside the model go to `out`.data. Errors: a file cannot be read or written, a shape or
 /// an element type is another one, no initializer has a tensor.
 llvm::Expected<TrainedWeights> exportTrained(llvm::StringRef model, llvm::StringRef checkpoint, llvm::StringRef out,
-                                             llvm::ArrayRef<Adapter> adapters = {},
-                                             llvm::StringRef artifacts = {});
+                                             llvm::ArrayRef<Adapter> adapters = {}, llvm::StringRef artifacts = {});
 
 } // namespace cleave::onnx
 

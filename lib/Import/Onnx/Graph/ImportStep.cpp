@@ -8,6 +8,10 @@
 //
 // Weights may also be given: of a checkpoint, in the place of inputs (onnxruntime's artifacts), or of a graph `initialization`.
 //
+// A state is no constant, however small: a count of steps that was folded would stay where it is. So states are arguments before any node
+// is imported, and what a Gradient is taken by is an argument, too. Batches come first, in the order of the model, since whoever trains
+// gives them by their names and sees them so in messages.
+//
 //===----------------------------------------------------------------------===//
 #include "../PackedTensor.h"
 #include "GraphImporter.h"
@@ -43,8 +47,9 @@ static std::string formatShape(int32_t dataType, ArrayRef<int64_t> shape) {
 LogicalResult GraphImporter::checkWeight(StringRef name, const TensorData &data, int32_t dataType,
                                          ArrayRef<Dimension> shape) {
   bool isAlike = data.dataType == dataType && data.shape.size() == shape.size() &&
-                 llvm::all_of_zip(shape, data.shape,
-                                  [](const Dimension &dim, int64_t extent) { return !dim.value || *dim.value == extent; });
+                 llvm::all_of_zip(shape, data.shape, [](const Dimension &dim, int64_t extent) {
+                   return !dim.value || *dim.value == extent;
+                 });
   if (isAlike)
     return success();
   auto dims = llvm::map_range(shape, [](const Dimension &dim) {
@@ -109,7 +114,8 @@ LogicalResult GraphImporter::makeState(const TrainingStep::State &state, Scope &
   bool isParameter = state.isOfModel && isa<FloatType>(elementType);
   NamedAttrList attrs;
   attrs.append(spmd::kNameAttr, name);
-  attrs.append(spmd::kRoleAttr, builder.getStringAttr(isParameter ? StringRef(spmd::kParameterRole) : StringRef("optimizer")));
+  attrs.append(spmd::kRoleAttr,
+               builder.getStringAttr(isParameter ? StringRef(spmd::kParameterRole) : StringRef("optimizer")));
   attrs.append(nn::kBeginsAttr, FlatSymbolRefAttr::get(symbol));
   unsigned index = func.getNumArguments();
   if (failed(func.insertArgument(index, type, attrs.getDictionary(context), NameLoc::get(name))))
@@ -119,6 +125,7 @@ LogicalResult GraphImporter::makeState(const TrainingStep::State &state, Scope &
   return success();
 }
 
+/// Behind all inputs, whose numbers stay those that the model gives them.
 LogicalResult GraphImporter::makeStates(Scope &scope) {
   if (!options.step)
     return success();
@@ -144,6 +151,7 @@ Value GraphImporter::getOutput(StringRef name, Scope &scope) {
   return {};
 }
 
+/// Of any rank: exporters keep dims of what they reduce.
 static bool isNumber(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   return type.getNumElements() == 1 && isa<FloatType>(type.getElementType());
@@ -194,6 +202,7 @@ void GraphImporter::addGradients(StringRef loss, Scope &scope, llvm::function_re
   }
 }
 
+/// The loss, what else the algorithm tells, and then the next values of states. What the model infers is of no use to a step, and is left out.
 LogicalResult GraphImporter::makeStepResults(Scope &scope) {
   SmallVector<Value> outputs, values;
   SmallVector<Attribute> attributes;
@@ -225,7 +234,8 @@ LogicalResult GraphImporter::makeStepResults(Scope &scope) {
   if (options.keepsGradients)
     addGradients(loss->first, scope, [&](Value value, StringRef name) { add(value, "grad(" + name + ")"); });
   for (const TrainingStep::State &state : options.step->states) {
-    size_t number = llvm::find_if(declared, [&](const auto &output) { return output.name == state.next; }) - declared.begin();
+    size_t number =
+        llvm::find_if(declared, [&](const auto &output) { return output.name == state.next; }) - declared.begin();
     Type had = scope.bindings[state.name].bound.value.getType();
     if (outputs[number].getType() != had) {
       std::string types;

@@ -27,6 +27,7 @@ static const int32_t *findDataType(const ModelFile &model, StringRef name) {
   return nullptr;
 }
 
+/// In memory: numbers that are drawn stand in no file, and go into the program as constants do.
 static TensorData keep(const Tensor &tensor, int32_t dataType) {
   TensorData data;
   data.dataType = dataType;
@@ -59,6 +60,7 @@ static FailureOr<llvm::StringMap<Tensor>> run(MLIRContext *context, const ModelF
 LogicalResult cleave::onnx::initialize(MLIRContext *context, const ModelFile &model, ImportOptions &options) {
   std::map<size_t, llvm::StringMap<Tensor>> done;
   for (const TrainingStep::Beginning &beginning : options.step->beginnings) {
+    // A graph gives the beginnings of many.
     auto found = done.find(beginning.info);
     if (found == done.end()) {
       FailureOr<llvm::StringMap<Tensor>> outputs =
@@ -72,8 +74,8 @@ LogicalResult cleave::onnx::initialize(MLIRContext *context, const ModelFile &mo
     const int32_t *dataType = findDataType(model, beginning.name);
     if (!dataType || convertElementType(context, *dataType) != tensor.getElementType())
       return emitError(NameLoc::get(StringAttr::get(context, model.file->getPath())),
-                       printable("training_info[" + Twine(beginning.info) + "].initialization_binding: " +
-                                 "'" + beginning.name + "' has " + getDataTypeName(dataType ? *dataType : UNDEFINED) +
+                       printable("training_info[" + Twine(beginning.info) + "].initialization_binding: " + "'" +
+                                 beginning.name + "' has " + getDataTypeName(dataType ? *dataType : UNDEFINED) +
                                  " elements, but begins as '" + beginning.output + "', which has others"));
     options.weights[beginning.name] = keep(tensor, *dataType);
   }
