@@ -94,20 +94,6 @@ void Compilation::State::addDims(onnx::ImportOptions &import) {
     }
 }
 
-void Compilation::State::splitSteps() {
-  auto split = std::make_shared<spmd::Plan>(*plan);
-  spmd::PlanPipeline &pipeline = split->pipeline.emplace();
-  pipeline.axis = "stage";
-  while (split->findAxis(pipeline.axis))
-    pipeline.axis += "_";
-  pipeline.microbatches = plan->train->microbatches;
-  pipeline.place = pipeline.axisPlace = plan->train->microbatchesPlace;
-  split->mesh.insert(split->mesh.begin(), {pipeline.axis, 1, pipeline.axisPlace});
-  handed.pipeline = plan = split;
-  if (handed.plan)
-    handed.plan = plan;
-}
-
 /// What was checked as it is written is checked again.
 bool Compilation::State::resizePipeline() {
   auto [ranks, microbatches, chunks] = options.pipeline;

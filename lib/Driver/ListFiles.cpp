@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Options.h"
+#include "cleave/Export/Onnx/Adapters.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace cleave;
@@ -44,6 +45,8 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addOutput("--log", options.train.log);
   files.addOutput("--export", options.trained);
   files.addOutput("--export-adapters", options.adapters);
+  if (!options.adapters.empty())
+    files.addOutput("--export-adapters", onnx::getAdapterConfig(options.adapters));
   files.addOutput("--report", options.report);
   files.addOutput("--certificate", options.certificate);
   files.addOutput("--table", schedule.table);

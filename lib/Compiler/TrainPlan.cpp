@@ -1,7 +1,9 @@
-//===- Artifacts.cpp - what onnxruntime trains with, as a plan ------------===//
+//===- TrainPlan.cpp - what a plan of a training is filled in with --------===//
 //
-// A folder of artifacts says of a step what `train` of a plan says: a loss (an output of its model), an optimizer, and what is trained. A
+// A folder of onnxruntime's artifacts says of a step what `train` of a plan says: a loss (an output of its model), an optimizer, and what is trained. A
 // plan may say some of it, or all, which then counts; what it says besides (rates, ZeRO, microbatches) it says of this step as of any.
+//
+// Microbatches of a step are a pipeline of one stage.
 //
 //===----------------------------------------------------------------------===//
 #include "State.h"
@@ -23,6 +25,33 @@ std::string cleave::getArtifactsModel(const std::string &folder) { return onnx::
 static std::string makePattern(StringRef name) {
   return spmd::NamePattern::isLiteral(name) ? name.str() : "re:" + llvm::Regex::escape(name);
 }
+
+//===----------------------------------------------------------------------===//
+// Microbatches
+//===----------------------------------------------------------------------===//
+
+void Compilation::State::splitSteps() {
+  auto split = std::make_shared<spmd::Plan>(*plan);
+  spmd::PlanPipeline &pipeline = split->pipeline.emplace();
+  pipeline.axis = "stage";
+  while (split->findAxis(pipeline.axis))
+    pipeline.axis += "_";
+  pipeline.microbatches = plan->train->microbatches;
+  pipeline.place = pipeline.axisPlace = plan->train->microbatchesPlace;
+  // How many labels count is known before the first microbatch where each has them all.
+  llvm::StringSet<> seen;
+  for (const spmd::PlanLoss &loss : plan->train->losses)
+    if (plan->train->losses.size() > 1 && loss.ignored && !loss.next && seen.insert(loss.labels.text).second)
+      pipeline.batch.push_back({{makePattern(loss.labels.text), loss.labels.place}, spmd::PlanPipeline::kNoBatch});
+  split->mesh.insert(split->mesh.begin(), {pipeline.axis, 1, pipeline.axisPlace});
+  handed.pipeline = plan = split;
+  if (handed.plan)
+    handed.plan = plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Artifacts
+//===----------------------------------------------------------------------===//
 
 /// Names differ, formulas do not (Dialect/Nn/Training/Optimizers.cpp).
 static spmd::PlanOptimizer convert(const onnx::OrtOptimizer &read) {
