@@ -277,7 +277,28 @@ def artifacts(build, case, mesh):
         check(np.isfinite(loss), "the exported model has no loss")
 
 
-ALL = {**{f"training_info {case} {mesh}": (trained, case, mesh) for case in CASES for mesh in MESHES}, "training_info compiled": (compiled, "data"), "training_info overridden": (overridden,),
+def begun(build):
+    """A checkpoint that onnxruntime has saved with its optimizer's states: weights and rate count, moments do not. What differs in training is said."""
+    source = os.path.join(ARTIFACTS, "mlp")
+    known = dict(np.load(os.path.join(source, "steps.npz")))
+    with Folder(build) as folder:
+        shutil.copytree(source, folder.at("a"))
+        shutil.copy(os.path.join(source, "trained_checkpoint"), folder.at("a/checkpoint"))
+        training = onnx.load(folder.at("a/training_model.onnx"))
+        training.graph.node.append(helper.make_node("BitmaskDropout", ["h2"], ["d", "m"], name="drop", domain="com.microsoft"))
+        onnx.save(training, folder.at("a/training_model.onnx"))
+        told = folder.call("run", "--artifacts", "a", "--dim", "batch=4", "--verbose", "--outputs", "o.npz")
+        for words in ("remark: the checkpoint has moments of an optimizer that has begun: they begin anew", "warning: node 'drop' (BitmaskDropout) and its like are as in eval_model.onnx"):
+            check(words in told, f"nothing is said of it: {told[-600:]}")
+        check_near(np.load(folder.at("o.npz"))["rate"], 1e-3, 1e-7, "the rate that it began with")
+        np.savez(folder.at("d.npz"), x=known["x"], labels=known["labels"])
+        folder.call("train", "--artifacts", "a", "--dim", "batch=4", "--train={rate: 0}", "--data", "d.npz", "--steps", "1", "--save", "s.safetensors", "--quiet")
+        saved = read_safetensors(folder.at("s.safetensors"))[0]
+        for name in ("fc1.weight", "fc2.weight"):
+            check(np.array_equal(saved[name], known["w:" + name]), f"{name} does not begin as onnxruntime has left it")
+
+
+ALL = {"artifacts begun": (begun,), **{f"training_info {case} {mesh}": (trained, case, mesh) for case in CASES for mesh in MESHES}, "training_info compiled": (compiled, "data"), "training_info overridden": (overridden,),
        **{f"artifacts {case} {mesh}": (artifacts, case, mesh) for case in ("mlp", "cnn", "attention") for mesh in EXTRAS}}
 
 

@@ -3,7 +3,8 @@
     make.py
 
 Run by a Python that has onnxruntime-training-cpu 1.19.2, onnx 1.16 and numpy 1 (bench/training_peer.py says what else it wants). Each folder
-holds what generate_artifacts writes, and `steps.npz`: samples in the order of ten steps, the loss of each, and trained weights behind the last.
+holds what generate_artifacts writes, and `steps.npz`: samples in the order of ten steps, the loss of each, and trained weights behind the last;
+`mlp` also the checkpoint that was saved then, with the optimizer's states.
 """
 import os
 import sys
@@ -93,6 +94,8 @@ def make(name, build, trained, loss, optimizer, rate, draw, label):
         losses.append(float(np.ravel(got[0] if isinstance(got, (tuple, list)) else got)[0]))
         steps.step()
         module.lazy_reset_grad()
+    if name == "mlp":
+        CheckpointState.save_checkpoint(state, at("trained_checkpoint"), include_optimizer_state=True)
     tuned = {"w:" + each: state.parameters[each].data for each in trained}
     import onnx
     names = [each.name for each in onnx.load(at("eval_model.onnx")).graph.input][:2]
