@@ -4,7 +4,9 @@
 // located error, and never more memory than the budget. External data is left alone: it would depend on the disk.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Onnx/Artifacts.h"
 #include "cleave/Onnx/TensorData.h"
+#include "cleave/Onnx/TrainingGraph.h"
 
 using namespace llvm;
 using namespace cleave;
@@ -46,6 +48,9 @@ static void readGraph(TensorReader &reader, const GraphProto &graph) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string bytes(reinterpret_cast<const char *>(data), size);
+  // Of onnxruntime's checkpoints the same holds; their identifier says which of both the bytes may be.
+  if (Expected<OrtCheckpoint> checkpoint = readOrtCheckpoint(MappedFile::fromMemory("checkpoint", bytes)); !checkpoint)
+    consumeError(checkpoint.takeError());
   ReadLimits limits;
   limits.maxMemory = 64 << 20;
   Expected<std::unique_ptr<ModelFile>> file = readModel(MappedFile::fromMemory("fuzz.onnx", std::move(bytes)), limits);
@@ -58,5 +63,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   readGraph(reader, (*file)->model.graph);
   for (const FunctionProto &function : (*file)->model.functions)
     readNodes(reader, function.node);
+  if (!(*file)->model.trainingInfo.empty())
+    if (Expected<TrainingStep> step = joinTraining((*file)->model); !step)
+      consumeError(step.takeError());
   return 0;
 }

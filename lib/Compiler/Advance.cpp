@@ -54,7 +54,7 @@ llvm::Error Compilation::State::dump(Phase phase) {
     return makeError("cannot create {0}: {1}", quote(folder), code.message());
   SmallString<128> path(folder);
   int number = static_cast<int>(phase);
-  if (phase > Phase::Differentiated && !handed.training)
+  if (phase > Phase::Differentiated && !handed.hasStep())
     --number;
   if (phase > Phase::PerRank && !isPipelined())
     number -= static_cast<int>(getPipelinePhases().size());
@@ -199,7 +199,7 @@ bool Compilation::advance(Phase last) {
   if (isOfPipeline(last) && !isPipelined)
     return fail(makeError("{0} has no pipeline, and cannot become {1}: 'pipeline' in a plan asks for one",
                           options.model, toString(last)));
-  if (last == Phase::Differentiated && !state->handed.training && done != last)
+  if (last == Phase::Differentiated && !state->handed.hasStep() && done != last)
     return fail(makeError("{0} is not trained, and cannot become {1}: --train, with a plan that has a section 'train'",
                           options.model, toString(last)),
                 Blame::Options);
@@ -219,7 +219,7 @@ bool Compilation::advance(Phase last) {
   for (const PipelinePhase &step :
        llvm::concat<const PipelinePhase>(getShardPhases(), getPipelinePhases(), getLowerPhases())) {
     if (!State::isAhead(step.phase, done) || step.phase > last || (isOfPipeline(step.phase) && !isPipelined) ||
-        (step.phase == Phase::Differentiated && !state->handed.training))
+        (step.phase == Phase::Differentiated && !state->handed.hasStep()))
       continue;
     bool isVerified = (step.phase == last && !state->isVerifiedLater) || !options.dumpPhases.empty();
     if (!state->runPhase(step, isVerified))

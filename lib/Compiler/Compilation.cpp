@@ -140,15 +140,24 @@ static std::shared_ptr<const spmd::Plan> getTrainingPlan(const std::shared_ptr<c
 bool Compilation::startTraining() {
   const spmd::Plan *plan = state->plan.get();
   const std::string &model = state->options.model;
-  if (!plan || !plan->train)
+  bool isOwn = state->hasOwnStep;
+  if (!isOwn && (!plan || !plan->train))
     return fail(
         makeError("{0}: --train needs a plan with a section 'train', or --train='{{loss: .., optimizer: ..}'", model),
         Blame::Options);
+  // A loss that is a mean, and gradients of it, are not sums over parts of the batch.
+  if (isOwn && plan && plan->pipeline)
+    return fail(makeError("{0}: the step of training_info is not cut into microbatches; the plan's 'train' makes one "
+                          "that is",
+                          model),
+                Blame::Options);
   if (getPhase() > Phase::Canonical)
     return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);
-  if (plan->train->microbatches > 1)
+  if (!isOwn && plan->train->microbatches > 1)
     state->splitSteps();
-  state->handed.training = getTrainingPlan(state->plan);
+  if (!isOwn)
+    state->handed.training = getTrainingPlan(state->plan);
+  state->handed.isOwnStep = isOwn;
   state->handed.keepsGradients = state->options.keepsGradients;
   if (!advance(Phase::Canonical))
     return false;

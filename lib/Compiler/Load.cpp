@@ -94,20 +94,6 @@ void Compilation::State::addDims(onnx::ImportOptions &import) {
     }
 }
 
-void Compilation::State::splitSteps() {
-  auto split = std::make_shared<spmd::Plan>(*plan);
-  spmd::PlanPipeline &pipeline = split->pipeline.emplace();
-  pipeline.axis = "stage";
-  while (split->findAxis(pipeline.axis))
-    pipeline.axis += "_";
-  pipeline.microbatches = plan->train->microbatches;
-  pipeline.place = pipeline.axisPlace = plan->train->microbatchesPlace;
-  split->mesh.insert(split->mesh.begin(), {pipeline.axis, 1, pipeline.axisPlace});
-  handed.pipeline = plan = split;
-  if (handed.plan)
-    handed.plan = plan;
-}
-
 /// What was checked as it is written is checked again.
 bool Compilation::State::resizePipeline() {
   auto [ranks, microbatches, chunks] = options.pipeline;
@@ -239,6 +225,25 @@ void Compilation::State::warnOfDims(onnx::ModelFile &model, const onnx::ImportOp
   }
 }
 
+/// A model may say itself how it is trained, which counts where no plan does: its graph is then that of the step.
+bool Compilation::State::takeTraining(onnx::ModelFile &model, onnx::ImportOptions &import) {
+  hasOwnStep = options.train && !model.model.trainingInfo.empty() && !(plan && plan->train);
+  Location loc = NameLoc::get(StringAttr::get(context.get(), model.file->getPath()));
+  if (!hasOwnStep) {
+    if (options.train && !model.model.trainingInfo.empty())
+      emitRemark(loc) << "training_info is left out: 'train' of the plan says how the model is trained";
+    return true;
+  }
+  llvm::Expected<onnx::TrainingStep> step = onnx::joinTraining(model.model);
+  if (!step) {
+    emitError(loc) << llvm::toString(step.takeError());
+    return false;
+  }
+  import.step = std::move(*step);
+  import.keepsGradients = options.keepsGradients;
+  return true;
+}
+
 /// All that a user may know of an input goes in before import: nothing after it is symbolic.
 OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors) {
   onnx::ImportOptions import;
@@ -248,6 +253,8 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
   if (!model || !takeDevicePlan(*model))
     return nullptr;
   externalFiles = onnx::listExternalFiles(*model);
+  if (!takeTraining(*model, import))
+    return nullptr;
   addDims(import);
   for (const auto &[name, shape] : options.shapes) {
     import.shapes[name].assign(shape.begin(), shape.end());
@@ -277,7 +284,9 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
   }
   if (plan)
     keepNamed(*plan, model->model.graph, import.kept);
-  import.keepsWeights = options.train;
+  import.keepsWeights = options.train && !import.step;
+  if (artifacts)
+    import.weights = artifacts->checkpoint.weights;
   import.keepsDropout =
       options.train && plan && plan->train && plan->train->dropout.kind != spmd::PlanDropout::Kind::Off;
   bool isOpen = false;
@@ -401,7 +410,8 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
                                           free,
                                           uneven,
                                           options.cluster,
-                                          options.trainText});
+                                          options.trainText,
+                                          !options.artifacts.empty()});
   };
   FailureOr<spmd::PlanRef> read = readPlan();
   if (succeeded(read) && !(*read && (*read)->cluster) && !options.gpu.empty()) {
@@ -411,6 +421,8 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
   if (failed(read))
     return nullptr;
   plan = *read;
+  if (!options.artifacts.empty() && !takeArtifacts())
+    return nullptr;
   // What the command line says of attention goes before what the plan says.
   if (plan && options.sharding.attention == spmd::AttentionMethod::Auto)
     options.sharding.attention = plan->attention;

@@ -8,6 +8,7 @@
 #include "cleave/Compiler/Outline.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Import/Onnx/Import.h"
+#include "cleave/Onnx/Artifacts.h"
 #include "cleave/Pipelines/Report.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -33,6 +34,10 @@ struct Compilation::State {
   mlir::OwningOpRef<mlir::ModuleOp> load(bool collectAllErrors);
   mlir::OwningOpRef<mlir::ModuleOp> importOnnx(std::shared_ptr<const MappedFile> file, bool collectAllErrors);
   bool takeDevicePlan(const onnx::ModelFile &model);
+  /// Reads a folder of artifacts, and fills in with it what the plan does not say. False after an error.
+  bool takeArtifacts();
+  /// Reads `training_info`, where it is what is asked for. False after an error.
+  bool takeTraining(onnx::ModelFile &model, onnx::ImportOptions &import);
   /// Gives the plan of a step in microbatches a pipeline of one stage.
   void splitSteps();
   /// Gives the plan's pipeline the sizes of options. False after an error.
@@ -141,7 +146,9 @@ struct Compilation::State {
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   bool hasOnnx = false;
-  std::shared_ptr<const spmd::Plan> plan; ///< null: nothing is asked for
+  std::shared_ptr<const onnx::Artifacts> artifacts; ///< null: there are none
+  bool hasOwnStep = false;                          ///< the ONNX file says how it is trained, and nobody else does
+  std::shared_ptr<const spmd::Plan> plan;           ///< null: nothing is asked for
   ShardState handed;
   /// Of all that is decided of the model.
   std::shared_ptr<spmd::SearchMemory> memory;

@@ -61,7 +61,10 @@ public:
     options.compile.variants = options.dims.getVariants();
     options.compile.dims = options.compile.variants.front();
     options.compile.variants.erase(options.compile.variants.begin());
-    options.compile.train |= !options.compile.trainText.empty() || options.command == "train";
+    bool hasArtifacts = !options.compile.artifacts.empty();
+    options.compile.train |= !options.compile.trainText.empty() || options.command == "train" || hasArtifacts;
+    if (hasArtifacts && options.compile.model.empty())
+      options.compile.model = getArtifactsModel(options.compile.artifacts);
     options.check |= given.count(OPT_check_eq) > 0;
     // What is wrong with a gradient hardly shows in the weight that it changes. A training has a step of its own for it.
     options.compile.keepsGradients = options.check && options.command == "run";

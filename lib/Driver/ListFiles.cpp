@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Options.h"
+#include "cleave/Export/Onnx/Adapters.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace cleave;
@@ -14,6 +15,9 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   const CompileOptions &compile = options.compile;
   const ScheduleCommand &schedule = options.schedule;
   files.addInput("the model", compile.model);
+  for (const char *name : {"training_model.onnx", "optimizer_model.onnx", "checkpoint"})
+    if (!compile.artifacts.empty())
+      files.addInput("--artifacts", compile.artifacts + "/" + name);
   files.addInput("--plan", compile.sharding.plan);
   files.addInput("--cluster", compile.cluster);
   files.addInput("--inputs", compile.inputs);
@@ -41,6 +45,8 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addOutput("--log", options.train.log);
   files.addOutput("--export", options.trained);
   files.addOutput("--export-adapters", options.adapters);
+  if (!options.adapters.empty())
+    files.addOutput("--export-adapters", onnx::getAdapterConfig(options.adapters));
   files.addOutput("--report", options.report);
   files.addOutput("--certificate", options.certificate);
   files.addOutput("--table", schedule.table);

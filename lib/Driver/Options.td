@@ -100,6 +100,8 @@ def train : Switch<"train", "compile.train", !listconcat(kPlanning, [Schedule]),
 // With --check, the options whose argument may be left out.
 let Flags = [HelpHidden] in
 def train_eq : Joined<["--"], "train=", !listconcat(kPlanning, [Schedule])>, Fills<"compile.trainText">;
+defm artifacts : Value<"artifacts", "DIR", "compile.artifacts", kPlanning,
+                       "a folder of onnxruntime's generate_artifacts in the place of MODEL: its step, so far as no plan's 'train' says another one">;
 def must_fit : Switch<"must-fit", "compile.mustFit", kSharding,
                       "makes it an error where a rank takes more memory than a device of the cluster has">;
 defm stages : Value<"stages", "1..8", "plan.stages", [Plan], "numbers of stages that are looked at; 1 leaves pipelines out">;

@@ -80,8 +80,8 @@ static bool checkExports(Session &session, llvm::ArrayRef<onnx::Adapter> adapter
 static bool writeTrained(Session &session, llvm::ArrayRef<onnx::Adapter> adapters) {
   const Options &options = session.getOptions();
   if (!options.trained.empty()) {
-    llvm::Expected<onnx::TrainedWeights> written =
-        onnx::exportTrained(options.compile.model, options.train.save, options.trained, adapters);
+    llvm::Expected<onnx::TrainedWeights> written = onnx::exportTrained(
+        options.compile.model, options.train.save, options.trained, adapters, options.compile.artifacts);
     if (!written)
       return session.Compilation::fail(written.takeError());
     if (!options.quiet)
@@ -92,6 +92,13 @@ static bool writeTrained(Session &session, llvm::ArrayRef<onnx::Adapter> adapter
   llvm::Expected<size_t> count = onnx::exportAdapters(adapters, options.train.save, options.adapters);
   if (!count)
     return session.Compilation::fail(count.takeError());
+  if (!onnx::areModules(adapters)) {
+    Diagnostic warning;
+    warning.severity = Diagnostic::Severity::Warning;
+    warning.file = options.adapters;
+    warning.message = "adapters of parts of a fused weight are not modules of PEFT: no adapter_config.json is written";
+    session.report(warning);
+  }
   if (!options.quiet)
     llvm::outs() << llvm::formatv("{0} has {1} adapters\n", options.adapters, *count);
   return true;

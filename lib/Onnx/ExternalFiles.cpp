@@ -48,6 +48,10 @@ public:
 std::vector<std::string> cleave::onnx::listExternalFiles(const ModelFile &model) {
   Collector collector;
   collector.add(model.model.graph);
+  for (const TrainingInfoProto &info : model.model.trainingInfo) {
+    collector.add(info.initialization);
+    collector.add(info.algorithm);
+  }
   for (const FunctionProto &function : model.model.functions)
     collector.addAll(function.node);
   std::vector<std::string> files;

@@ -41,13 +41,31 @@ bool ModelReader::read(StringRef bytes, ModelProto &model) {
     case 14:
       return append(field, "metadata_props", model.metadataProps);
     case 20:
-      return model.hasTrainingInfo = true;
+      return append(field, "training_info", model.trainingInfo);
     case 25:
       return append(field, "functions", model.functions);
     case 26:
       return append(field, "configuration", model.configuration);
     case 6: // doc_string
       return wire.ignore();
+    default:
+      return wire.skip(field);
+    }
+  });
+}
+
+bool ModelReader::read(StringRef bytes, TrainingInfoProto &info) {
+  return wire.fields(bytes, [&](const WireField &field) {
+    switch (field.number) {
+    case 1:
+      return wire.message(field, "initialization", -1,
+                          [&](StringRef graph) { return read(graph, info.initialization); });
+    case 2:
+      return wire.message(field, "algorithm", -1, [&](StringRef graph) { return read(graph, info.algorithm); });
+    case 3:
+      return append(field, "initialization_binding", info.initializationBinding);
+    case 4:
+      return append(field, "update_binding", info.updateBinding);
     default:
       return wire.skip(field);
     }

@@ -22,6 +22,7 @@ public:
   bool sawGraph() const { return hasGraph; }
 
 private:
+  bool read(llvm::StringRef bytes, TrainingInfoProto &info);
   bool read(llvm::StringRef bytes, GraphProto &graph);
   bool read(llvm::StringRef bytes, NodeProto &node);
   bool read(llvm::StringRef bytes, AttributeProto &attribute);

@@ -65,8 +65,14 @@ static void addCanonical(OpPassManager &manager, const ShardOptions &options, Sh
 /// From a model to a step that trains it: a loss, its gradients, the next weights. Nothing is recomposed here: what belongs together has been
 /// put together before it was differentiated. What a plan says of gradients and states is placed now that there are some.
 static void addDifferentiated(OpPassManager &manager, const ShardOptions &, ShardState &state) {
-  if (!state.training)
+  if (!state.hasStep())
     return;
+  // A model that says itself how it is trained has its gradients and updates since it was imported: here its form is checked.
+  if (state.isOwnStep) {
+    if (state.evaluates)
+      manager.addPass(nn::createNnKeepLoss());
+    return addFormGate(manager, Phase::Differentiated);
+  }
   manager.addPass(nn::createNnRestoreNodes());
   manager.addPass(nn::createNnAddAdapters(state.training));
   manager.addPass(nn::createNnOutlineStep(state.training, state.evaluates));

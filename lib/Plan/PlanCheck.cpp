@@ -432,7 +432,9 @@ LogicalResult cleave::spmd::readPlan(const PlanSource &source, Plan &plan, PlanE
   }
   if (!source.train.empty() && failed(parseTrain(source.train, "--train", plan.train.emplace(), error)))
     return failure();
-  return plan.mesh.empty() ? success() : checkPlan(plan, error);
+  if (plan.train)
+    plan.train->isPartial = source.fillsTrain;
+  return plan.mesh.empty() ? checkTrainWhole(plan, error) : checkPlan(plan, error);
 }
 
 static int64_t countShards(ArrayRef<SplitAxis> axes) {

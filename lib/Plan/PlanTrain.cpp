@@ -154,6 +154,9 @@ LogicalResult TrainReader::readLoss(yaml::Node *node) {
 // The optimizer
 //===----------------------------------------------------------------------===//
 
+/// As torch and transformers have them.
+static double getUsualDecay(PlanOptimizer::Kind kind) { return kind == PlanOptimizer::Kind::AdamW ? 0.01 : 0; }
+
 LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
   using Kind = PlanOptimizer::Kind;
   PlanOptimizer &optimizer = train.optimizer;
@@ -161,7 +164,7 @@ LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
   if (isa_and_present<yaml::ScalarNode>(node)) {
     if (failed(readKind(node, kOptimizerWords, optimizer.kind)))
       return failure();
-    optimizer.decay = optimizer.kind == Kind::AdamW ? 0.01 : 0;
+    optimizer.decay = getUsualDecay(optimizer.kind);
     return success();
   }
   std::optional<double> decay;
@@ -179,6 +182,8 @@ LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
       return readNumber(value, optimizer.epsilon, 0);
     if (key == "decay")
       return readNumber(value, decay.emplace(), 0);
+    if (key == "correct_bias")
+      return reader.readFlag(value, optimizer.correctsBias);
     size_t count = 0;
     if (failed(reader.readSequence(value, "two numbers, such as [0.9, 0.999]", [&](yaml::Node *one) -> LogicalResult {
           if (count == 2)
@@ -189,19 +194,19 @@ LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
     return count == 2 ? success() : reader.fail(value, "expected two numbers, such as [0.9, 0.999]");
   };
   if (failed(reader.readMapping(node, "an optimizer, such as {kind: adamw, decay: 0.01}",
-                                {"kind", "beta", "betas", "epsilon", "decay"}, readEntry)))
+                                {"kind", "beta", "betas", "epsilon", "decay", "correct_bias"}, readEntry)))
     return failure();
   if (!hasKind)
     return reader.fail(node, "an optimizer needs a 'kind'");
   Kind kind = optimizer.kind;
   bool isOne = kind == Kind::Momentum || kind == Kind::Nesterov;
-  bool isTwo = kind == Kind::Adam || kind == Kind::AdamW || kind == Kind::Lamb;
+  bool isTwo = optimizer.hasTwoMoments();
   // A number that has no effect would mislead.
   for (StringRef key : said)
-    if ((key == "beta" && !isOne) || (key == "betas" && !isTwo) ||
+    if ((key == "beta" && !isOne) || ((key == "betas" || key == "correct_bias") && !isTwo) ||
         (key == "epsilon" && !isTwo && kind != Kind::Adagrad))
       return reader.fail(node, "'" + key + "' is not a number of '" + kOptimizerWords[int(kind)] + "'");
-  optimizer.decay = decay.value_or(kind == Kind::AdamW ? 0.01 : 0);
+  optimizer.decay = decay.value_or(getUsualDecay(kind));
   return success();
 }
 
@@ -396,12 +401,6 @@ LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, Plan
            "clip", "zero", "lora", "microbatches", "accumulate", "recompute", "memory_limit", "keep", "again"},
           [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
-  if (train.losses.empty())
-    return reader.fail(node, "'train' needs a loss: 'loss: {kind: cross_entropy, of: OUTPUT}', or 'loss: {output: "
-                             "NAME}' where the model has one");
-  if (!train.optimizer.place.line)
-    return reader.fail(node, Twine("'train' needs an optimizer: ") + join(ArrayRef(kOptimizerWords).drop_back(), ", ") +
-                                 " or " + std::end(kOptimizerWords)[-1]);
   if (train.memory.limit && train.memory.policy != PlanMemory::Policy::Auto)
     return reader.fail(node, "'memory_limit' is what 'recompute: auto' decides by");
   if (!train.freeze.empty() && !train.only.empty())
@@ -422,8 +421,26 @@ LogicalResult cleave::spmd::parseTrain(StringRef text, StringRef file, PlanTrain
   return root && succeeded(readTrain(reader, root, train)) ? reader.close() : failure();
 }
 
+/// Once all is read, and not as it is: who reads the plan may have the rest.
+LogicalResult cleave::spmd::checkTrainWhole(const Plan &plan, PlanError &error) {
+  if (!plan.train || plan.train->isPartial)
+    return success();
+  error.place = plan.train->place;
+  if (plan.train->losses.empty())
+    return error.message = "'train' needs a loss: 'loss: {kind: cross_entropy, of: OUTPUT}', or 'loss: {output: NAME}' "
+                           "where the model has one",
+           failure();
+  if (plan.train->optimizer.place.line)
+    return success();
+  error.message = "'train' needs an optimizer: " + join(ArrayRef(kOptimizerWords).drop_back(), ", ") + " or " +
+                  std::end(kOptimizerWords)[-1];
+  return failure();
+}
+
 /// Axes of `zero` are those of the mesh, each once, and not the pipeline's.
 LogicalResult cleave::spmd::checkTrain(const Plan &plan, PlanError &error) {
+  if (failed(checkTrainWhole(plan, error)))
+    return failure();
   if (!plan.train)
     return success();
   SmallVector<StringRef> seen;

@@ -9,6 +9,9 @@ namespace cleave::spmd {
 /// Reads the section `train`.
 llvm::LogicalResult readTrain(YamlReader &reader, llvm::yaml::Node *node, PlanTrain &train);
 
+/// It has a loss and an optimizer, unless others fill it in.
+llvm::LogicalResult checkTrainWhole(const Plan &plan, PlanError &error);
+
 /// What the section says of the mesh, once all of the plan is read.
 llvm::LogicalResult checkTrain(const Plan &plan, PlanError &error);
 

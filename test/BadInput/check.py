@@ -19,6 +19,7 @@ import cases_files
 import cases_model
 import cases_plan
 import cases_schedule
+import cases_training
 import harness
 from case import Case
 
@@ -89,7 +90,7 @@ def main():
     build, names, _ = harness.arguments()
     if is_sanitized(build):
         bytes_allowed = None
-    cases = [case for module in (cases_model, cases_command, cases_data, cases_files, cases_plan, cases_schedule) for case in module.cases()
+    cases = [case for module in (cases_model, cases_command, cases_data, cases_files, cases_plan, cases_schedule, cases_training) for case in module.cases()
              if not (case.is_about_limit and bytes_allowed is None)]
     by_name = {case.name: case for case in cases}
     assert len(by_name) == len(cases), "two cases have one name"

@@ -170,6 +170,10 @@ LOSSES = {
     "smoothed": ("{kind: cross_entropy, of: y, smoothing: 0.1}", cross_entropy(smoothing=0.1)),
     "next": ("{kind: cross_entropy, of: y, labels: {next: ids}}", next_tokens),
     "output": ("{output: y}", lambda y, t: y),
+    "two ignored": ("[{kind: cross_entropy, of: y, ignore: 2}, {kind: cross_entropy, of: y, ignore: 1, weight: 0.5}, {kind: cross_entropy, of: y}]",
+                    lambda y, t: cross_entropy(2)(y, t) + 0.5 * cross_entropy(1)(y, t) + cross_entropy()(y, t)),
+    "two next": ("[{kind: cross_entropy, of: y, labels: {next: ids}}, {kind: cross_entropy, of: y, labels: {next: ids}, smoothing: 0.1, weight: 0.5}]",
+                 lambda y, ids: next_tokens(y, ids) + 0.5 * cross_entropy(smoothing=0.1)(y[:, :-1], ids[:, 1:])),
     "two": ("[{kind: mse, of: y, weight: 0.25}, {kind: l1, of: y}]", lambda y, t: 0.25 * np.mean((y - t)**2) + np.mean(np.abs(y - t))),
 }
 
@@ -201,6 +205,18 @@ def adamw(w, g, s, n, r, d):
     return w * (1 - r * d) - r * u, s
 
 
+def hf_adamw(w, g, s, n, r, d):
+    """transformers.AdamW: epsilon is not corrected, and the decay is of the next weight."""
+    _, s = moments(g, s, n)
+    w = w - r * np.sqrt(1 - 0.99**n) / (1 - 0.9**n) * s["m"] / (np.sqrt(s["v"]) + 1e-6)
+    return w - r * d * w, s
+
+
+def uncorrected(w, g, s, n, r, d):
+    _, s = moments(g, s, n)
+    return w * (1 - r * d) - r * s["m"] / (np.sqrt(s["v"]) + 1e-6), s
+
+
 def adagrad(w, g, s, n, r, d):
     g = g + d * w
     v = s["v"] + g * g
@@ -218,6 +234,7 @@ OPTIMIZERS = {
     "sgd": ("kind: sgd", sgd, ""), "momentum": ("kind: momentum, beta: 0.8", momentum, "m"),
     "nesterov": ("kind: nesterov, beta: 0.8", lambda *x: momentum(*x, nesterov=True), "m"), "adam": (f"kind: adam, {BETAS}", adam, "mv"),
     "adamw": (f"kind: adamw, {BETAS}", adamw, "mv"), "adagrad": ("kind: adagrad, epsilon: 1e-6", adagrad, "v"), "lamb": (f"kind: lamb, {BETAS}", lamb, "mv"),
+    "hf_adamw": (f"kind: hf_adamw, {BETAS}", hf_adamw, "mv"), "uncorrected adamw": (f"kind: adamw, {BETAS}, correct_bias: false", uncorrected, "mv"),
 }
 
 
@@ -282,7 +299,7 @@ class Case:
         """Loss, weights, states after the step; the scale goes on, and `weights` are masters where parameters are narrow."""
         model, loss = self.model, LOSSES[self.loss][1]
         inputs = model["inputs"] | {"step": n}
-        labels = model["inputs"].get("ids") if self.loss == "next" else model["labels"]
+        labels = model["inputs"].get("ids") if self.loss.endswith("next") else model["labels"]
         total = lambda w: float(loss(model["of"](w, inputs), labels))
         trained = self.trained()
         read = {name: self.narrow(array) if name in trained else array for name, array in weights.items()}
@@ -448,6 +465,9 @@ KEYS |= {
     "microbatches": dict(model=regression, loss="mse", optimizer="adamw", microbatches=4),
     "microbatches of two losses": dict(model=regression, loss="two", optimizer="adamw", microbatches=2),
     "microbatches, labels that do not count": dict(model=classifier, loss="ignored", optimizer="adam", microbatches=4, clip=0.1),
+    "microbatches of three losses, labels that do not count": dict(model=classifier, loss="two ignored", optimizer="adam", microbatches=4, atol=1e-7),  # three terms cancel in some gradients, and so do digits of differences
+    "microbatches of three losses, data parallel": dict(model=classifier, loss="two ignored", optimizer="adam", mesh="data: 2", rules=[("ids", "[data]"), ("labels", "[data]")], microbatches=4),
+    "microbatches of two losses, next tokens": dict(model=tied, loss="two next", optimizer="adam", microbatches=2),
     "microbatches, next tokens": dict(model=tied, loss="next", optimizer="adam", microbatches=2),
     "microbatches, a convolution": dict(model=image, loss="classes", optimizer="momentum", microbatches=4),
     "microbatches, a loss that the model gives": dict(model=given, loss="output", microbatches=8),

@@ -196,7 +196,22 @@ def noisy(build, mesh):
         folder.call("cleave", "train", "m.onnx", "--plan", plan, "--data", "data.npz", "--steps", "1", "--check=differences", "--quiet")
 
 
-CASES = {**{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
+def configured(build):
+    """What PEFT reads beside adapters of whole weights: keys of its LoraConfig (PEFT 0.7 and later), and the modules that it looks up."""
+    with Folder(build) as folder:
+        os.mkdir(folder.at("peft"))
+        plan = folder.plan("one", "lora: {tensors: [w, head], rank: 2, alpha: 3}")
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, *DATA, "--export-adapters", "peft/adapter_model.safetensors")
+        with open(folder.at("peft/adapter_config.json")) as file:
+            config = json.load(file)
+        check(config["peft_type"] == "LORA" and config["r"] == 2 and config["lora_alpha"] == 3 and config["bias"] == "none" and not config["fan_in_fan_out"], str(config))
+        found = {name.removeprefix("base_model.model.").rpartition(".lora_")[0] for name in read_safetensors(folder.at("peft/adapter_model.safetensors"))[0]}
+        check(set(config["target_modules"]) == found == {"w", "head"}, f"modules {config['target_modules']}, adapters of {found}")
+        told = folder.call("cleave", "train", "m.onnx", "--plan", folder.plan("one", "lora: {tensors: fused, rank: 2}"), *DATA, "--export-adapters", "a.safetensors")
+        check("not modules of PEFT" in told and not os.path.exists(folder.at("adapter_config.json")), told)
+
+
+CASES = {"configured": (configured,), **{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
          **{f"noisy {mesh}": (noisy, mesh) for mesh in ("one", "data")}}
 
 

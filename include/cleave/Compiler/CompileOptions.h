@@ -59,6 +59,9 @@ struct CompileOptions {
   /// A step of training is made of the model, as the plan's `train` says, or this text in its place, `{loss: .., optimizer: ..}`.
   bool train = false;
   std::string trainText;
+  /// A folder of what onnxruntime trains with (Onnx/Artifacts.h): the model, its weights, and what `train` of a plan does not say of loss,
+  /// optimizer and what is trained. Implies `train`; `model` is empty then, or `getArtifactsModel`.
+  std::string artifacts;
   /// Gradients are outputs of the step.
   bool keepsGradients = false;
   /// The program of a step has an entry `eval` beside, which gives the loss and changes nothing.
@@ -88,6 +91,9 @@ struct CompileOptions {
   /// A folder that gets a file per phase; empty: none.
   std::string dumpPhases;
 };
+
+/// The model in a folder of onnxruntime's artifacts.
+std::string getArtifactsModel(const std::string &folder);
 
 } // namespace cleave
 

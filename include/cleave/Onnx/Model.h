@@ -8,7 +8,7 @@
 // checked against another one.
 //
 // Left out on purpose: doc_string, and metadata_props of anything but the model and, of nodes, where these stand in the exporter's model. Refused while reading: nothing that is
-// well-formed; training info leaves a trace (`hasTrainingInfo`), of which import warns.
+// well-formed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_ONNX_MODEL_H
@@ -195,6 +195,13 @@ struct FunctionProto {
   std::vector<ValueInfoProto> valueInfo;
 };
 
+/// A step of a training algorithm, and what it begins with; see TrainingGraph.h.
+struct TrainingInfoProto {
+  GraphProto initialization, algorithm;
+  /// Each names an initializer (key), and the output that it becomes (value).
+  std::vector<StringStringEntryProto> initializationBinding, updateBinding;
+};
+
 struct ModelProto {
   int64_t irVersion = 0;
   std::vector<OperatorSetIdProto> opsetImport;
@@ -204,7 +211,7 @@ struct ModelProto {
   std::vector<StringStringEntryProto> metadataProps;
   std::vector<FunctionProto> functions;
   std::vector<DeviceConfigurationProto> configuration;
-  bool hasTrainingInfo = false;
+  std::vector<TrainingInfoProto> trainingInfo;
 
   /// The imported version of an operator set ("" and "ai.onnx" are the same one); nothing if it is not imported.
   std::optional<int64_t> getOpset(llvm::StringRef domain) const;

@@ -58,12 +58,16 @@ struct ShardState {
   std::shared_ptr<const spmd::Plan> pipeline;
   /// With a step of training, which `train` of this plan describes; null: the model as it is.
   std::shared_ptr<const spmd::Plan> training;
+  /// The model is a step of training by itself (`training_info`): nothing is made of it.
+  bool isOwnStep = false;
   /// Gradients are results of the step.
   bool keepsGradients = false;
   /// Of the step there is the loss alone, which changes nothing.
   bool evaluates = false;
   /// The module has a function per rank of a pipeline.
   bool isPipelined = false;
+
+  bool hasStep() const { return training || isOwnStep; }
 };
 
 /// One phase of a pipeline: adds its passes and its gate.

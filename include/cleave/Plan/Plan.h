@@ -109,6 +109,7 @@ struct PlanSource {
   bool uneven = false;            ///< all rules are, and free axes
   std::string cluster = {};       ///< a name or a file: replaces the file's
   std::string train = {};         ///< a section `train`: replaces the file's
+  bool fillsTrain = false;        ///< what such a section lacks is filled in (`PlanTrain::isPartial`)
 
   bool isEmpty() const {
     return file.empty() && mesh.empty() && shard.empty() && state.empty() && cluster.empty() && train.empty() &&

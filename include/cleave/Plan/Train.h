@@ -51,14 +51,22 @@ inline constexpr const char *kLossWords[] = {"cross_entropy", "nll", "bce", "mse
 
 /// How a parameter follows from its gradient; formulas are those of PyTorch (docs/training.md).
 struct PlanOptimizer {
-  enum class Kind { Sgd, Momentum, Nesterov, Adam, AdamW, Adagrad, Lamb };
+  /// The last is AdamW as Hugging Face's transformers have it, and onnxruntime.
+  enum class Kind { Sgd, Momentum, Nesterov, Adam, AdamW, Adagrad, Lamb, HfAdamW };
   Kind kind = Kind::AdamW;
   /// Of momentum, and of the two moments of Adam.
   double beta = 0.9, betas[2] = {0.9, 0.999};
   double epsilon = 1e-8, decay = 0;
+  /// The two moments, which begin as zeros, are divided by what their first steps lack.
+  bool correctsBias = true;
   PlanPlace place;
+
+  bool hasTwoMoments() const {
+    return kind == Kind::Adam || kind == Kind::AdamW || kind == Kind::Lamb || kind == Kind::HfAdamW;
+  }
 };
-inline constexpr const char *kOptimizerWords[] = {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "lamb"};
+inline constexpr const char *kOptimizerWords[] = {"sgd",   "momentum", "nesterov", "adam",
+                                                  "adamw", "adagrad",  "lamb",     "hf_adamw"};
 
 /// The rate of step n, from 0 on: `peak (n + 1) / warmup` before `warmup`, then as its kind says, down to `floor` at step `steps`.
 struct PlanRate {
@@ -176,6 +184,8 @@ struct PlanTrain {
   PlanAccumulate accumulate = PlanAccumulate::Auto;
   PlanPlace microbatchesPlace;
   std::optional<PlanLora> lora;
+  /// Loss and optimizer may be missing: a model says them that is trained (onnxruntime's artifacts).
+  bool isPartial = false;
   PlanPlace place;
 };
 

@@ -21,6 +21,8 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -209,7 +211,52 @@ static Factor toMatrix(const Factor &factor, const Adapter &adapter, bool isFirs
   return matrix;
 }
 
-/// All adapters of a plan have one rank and factor, which PEFT keeps in a file of its own; here the metadata says them.
+std::string cleave::onnx::getAdapterConfig(StringRef out) {
+  llvm::SmallString<128> path(llvm::sys::path::parent_path(out));
+  llvm::sys::path::append(path, "adapter_config.json");
+  return path.str().str();
+}
+
+bool cleave::onnx::areModules(ArrayRef<Adapter> adapters) {
+  return llvm::all_of(adapters, [](const Adapter &each) { return each.starts.empty(); });
+}
+
+/// The module that an adapter is beside, as PEFT calls it.
+static StringRef getModule(const Adapter &adapter) {
+  StringRef module = adapter.name;
+  module.consume_back(".weight");
+  return module;
+}
+
+/// The keys of PEFT's LoraConfig that say what the file beside holds; all others keep its defaults. A module is one of the list where its name
+/// is that, or ends in it behind a dot.
+static llvm::Error writeConfig(ArrayRef<Adapter> adapters, StringRef rank, StringRef alpha, StringRef path) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os, 2);
+  json.object([&] {
+    json.attribute("peft_type", "LORA");
+    json.attribute("task_type", nullptr);
+    json.attribute("base_model_name_or_path", nullptr);
+    json.attribute("inference_mode", true);
+    json.attributeBegin("r");
+    json.rawValue(rank);
+    json.attributeEnd();
+    json.attributeBegin("lora_alpha");
+    json.rawValue(alpha);
+    json.attributeEnd();
+    json.attribute("lora_dropout", 0.0);
+    json.attribute("bias", "none");
+    json.attribute("fan_in_fan_out", false);
+    json.attributeArray("target_modules", [&] {
+      for (const Adapter &adapter : adapters)
+        json.value(getModule(adapter));
+    });
+  });
+  return writeTextAtomically(path, text + "\n");
+}
+
+/// All adapters of a plan have one rank and factor, which PEFT reads in a file beside; the metadata says them, too.
 llvm::Expected<size_t> cleave::onnx::exportAdapters(ArrayRef<Adapter> adapters, StringRef checkpoint, StringRef out) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(checkpoint);
   if (!file)
@@ -228,9 +275,7 @@ llvm::Expected<size_t> cleave::onnx::exportAdapters(ArrayRef<Adapter> adapters, 
       if (!factor)
         return addContext((checkpoint + ": ").str(), factor.takeError());
       Factor matrix = toMatrix(*factor, adapter, isFirst);
-      StringRef module = adapter.name;
-      module.consume_back(".weight");
-      std::string name = ("base_model.model." + module + end + ".weight").str();
+      std::string name = ("base_model.model." + getModule(adapter) + end + ".weight").str();
       int64_t rank = factor->getSize(adapter.getRank());
       made.metadata["r"] = std::to_string(rank);
       made.metadata["lora_alpha"] = llvm::formatv("{0}", adapter.factor * double(rank)).str();
@@ -244,5 +289,7 @@ llvm::Expected<size_t> cleave::onnx::exportAdapters(ArrayRef<Adapter> adapters, 
       os << elements[tensor.name];
     return llvm::Error::success();
   });
+  if (!error && areModules(adapters))
+    error = writeConfig(adapters, made.metadata["r"], made.metadata["lora_alpha"], getAdapterConfig(out));
   return error ? llvm::Expected<size_t>(std::move(error)) : adapters.size();
 }

@@ -35,6 +35,31 @@ std::optional<Element> cleave::onnx::findFloat(int32_t dataType) {
   }
 }
 
+std::optional<Element> cleave::onnx::findInteger(int32_t dataType) {
+  switch (dataType) {
+  case BOOL:
+    return Element::I1;
+  case INT8:
+    return Element::I8;
+  case INT16:
+    return Element::I16;
+  case INT32:
+    return Element::I32;
+  case INT64:
+    return Element::I64;
+  case UINT8:
+    return Element::UI8;
+  case UINT16:
+    return Element::UI16;
+  case UINT32:
+    return Element::UI32;
+  case UINT64:
+    return Element::UI64;
+  default:
+    return std::nullopt;
+  }
+}
+
 /// Of a float.
 static const llvm::fltSemantics &getSemantics(Element element) {
   switch (element) {

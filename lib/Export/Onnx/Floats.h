@@ -12,6 +12,9 @@ namespace cleave::onnx {
 /// The element type of programs that an ONNX type is; nothing of those that are not trained.
 std::optional<program::Element> findFloat(int32_t dataType);
 
+/// The same of integers that a step counts in; nothing of all else.
+std::optional<program::Element> findInteger(int32_t dataType);
+
 /// One float after the other, each rounded once, to even.
 std::string castFloats(llvm::StringRef bytes, program::Element from, program::Element to);
 std::vector<double> toDoubles(llvm::StringRef bytes, program::Element from);

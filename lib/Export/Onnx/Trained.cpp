@@ -16,6 +16,7 @@
 #include "Floats.h"
 
 #include "cleave/Arrays/Safetensors.h"
+#include "cleave/Onnx/Artifacts.h"
 #include "cleave/Onnx/TensorData.h"
 #include "cleave/Onnx/WireReader.h"
 #include "cleave/Onnx/WireWriter.h"
@@ -39,8 +40,8 @@ namespace {
 class Replacer {
 public:
   Replacer(ModelFile &model, const arrays::Safetensors &contents, StringRef bytes, StringRef data,
-           llvm::ArrayRef<Adapter> adapters)
-      : model(model), contents(contents), bytes(bytes), data(data), adapters(adapters), tensors(model),
+           llvm::ArrayRef<Adapter> adapters, const llvm::StringMap<TensorData> &given)
+      : model(model), contents(contents), bytes(bytes), data(data), adapters(adapters), given(given), tensors(model),
         wire(model.file->getBytes(), ReadLimits()) {}
 
   /// The new model; what is to lie beside it is in `getBeside`.
@@ -49,9 +50,14 @@ public:
   TrainedWeights takeWeights();
 
 private:
-  bool addGraph(StringRef graph, WireMessage &out);
+  bool addGraph(StringRef graph, const GraphProto &known, WireMessage &out);
+  bool addGiven(WireMessage &out);
+  bool addTraining(StringRef info, const TrainingInfoProto &read, WireMessage &out);
   bool addInitializer(StringRef tensor, const TensorProto &read, WireMessage &out);
   llvm::Expected<std::optional<std::string>> findTrained(const TensorProto &tensor);
+  bool isGivenInput(const WireField &field, llvm::ArrayRef<ValueInfoProto> &inputs) const {
+    return field.number == 11 && given.contains(inputs.consume_front().name);
+  }
   llvm::Expected<std::optional<std::string>> fold(const TensorProto &tensor);
   void addBeside(std::string elements, WireMessage &out);
   bool fail(llvm::Error error) {
@@ -64,12 +70,12 @@ private:
   StringRef bytes; ///< of the checkpoint
   StringRef data;  ///< what the file beside the new model is called
   llvm::ArrayRef<Adapter> adapters;
+  const llvm::StringMap<TensorData> &given; ///< inputs that are weights
   TensorReader tensors;
   WireReader wire;
   TrainedWeights weights;
   std::vector<std::string> beside;
   uint64_t besideBytes = 0;
-  size_t next = 0; ///< initializer
   llvm::Error failed = llvm::Error::success();
 };
 } // namespace
@@ -97,14 +103,15 @@ llvm::Expected<std::optional<std::string>> Replacer::findTrained(const TensorPro
   if (!found)
     return fold(tensor);
   std::optional<Element> element = findFloat(tensor.dataType);
-  if (!element || found->element > Element::F64 || found->shape != tensor.dims) {
+  bool isAlike = element ? found->element <= Element::F64 : found->element == findInteger(tensor.dataType);
+  if (!isAlike || found->shape != tensor.dims) {
     std::string shape = format(program::Type{Element::F32, tensor.dims, {}});
     return makeError("{0} is {1}, the model has {2}{3}", quote(tensor.name),
                      format(program::Type{found->element, found->shape, {}}), getDataTypeName(tensor.dataType),
                      StringRef(shape).drop_front(3));
   }
   weights.replaced.push_back(tensor.name.str());
-  return castFloats(bytes.substr(found->offset, found->bytes), found->element, *element);
+  return castFloats(bytes.substr(found->offset, found->bytes), found->element, element.value_or(found->element));
 }
 
 /// Where external elements lie is said in strings.
@@ -150,15 +157,45 @@ bool Replacer::addInitializer(StringRef tensor, const TensorProto &read, WireMes
   return isGood;
 }
 
-/// Initializers come in the order in which they have been read: `next` is the one that the field is.
-bool Replacer::addGraph(StringRef graph, WireMessage &out) {
+/// Inputs that are weights, as initializers, in the order of the model.
+bool Replacer::addGiven(WireMessage &out) {
+  for (const ValueInfoProto &input : model.model.graph.input) {
+    auto found = given.find(input.name);
+    if (found == given.end())
+      continue;
+    // Frozen weights are in no checkpoint of a training: they stay as they were given.
+    const TensorData &weight = found->second;
+    TensorProto tensor;
+    tensor.name = input.name;
+    tensor.dims = weight.shape;
+    tensor.dataType = weight.dataType;
+    WireMessage message;
+    for (int64_t dim : tensor.dims)
+      message.integer(1, dim);
+    message.integer(2, tensor.dataType);
+    message.text(8, tensor.name);
+    llvm::Expected<std::optional<std::string>> trained = findTrained(tensor);
+    if (!trained)
+      return fail(trained.takeError());
+    message.text(9, *trained ? StringRef(**trained) : StringRef(weight.bytes.data(), weight.bytes.size()));
+    out.message(5, std::move(message));
+  }
+  return true;
+}
+
+/// Initializers and inputs come in the order in which they have been read.
+bool Replacer::addGraph(StringRef graph, const GraphProto &known, WireMessage &out) {
+  llvm::ArrayRef<TensorProto> initializers = known.initializer;
+  llvm::ArrayRef<ValueInfoProto> inputs = known.input;
   return wire.fields(graph, [&](const WireField &field) {
+    if (isGivenInput(field, inputs))
+      return true;
     if (field.number != 5) {
       out.copy(field);
       return true;
     }
     WireMessage tensor;
-    const TensorProto &read = model.model.graph.initializer[next++];
+    const TensorProto &read = initializers.consume_front();
     if (!wire.message(field, "initializer", -1, [&](StringRef inner) { return addInitializer(inner, read, tensor); }))
       return false;
     out.message(5, std::move(tensor));
@@ -166,18 +203,39 @@ bool Replacer::addGraph(StringRef graph, WireMessage &out) {
   });
 }
 
-/// Pieces of the new file are pieces of the old one where nothing has changed: a model of gigabytes is written without being held.
-llvm::Expected<WireMessage> Replacer::run() {
-  WireMessage out;
-  bool isGood = wire.fields(model.file->getBytes(), [&](const WireField &field) {
-    if (field.number != 7) {
+/// What an algorithm keeps (moments, counts) are initializers of its own.
+bool Replacer::addTraining(StringRef info, const TrainingInfoProto &read, WireMessage &out) {
+  return wire.fields(info, [&](const WireField &field) {
+    if (field.number != 2) {
       out.copy(field);
       return true;
     }
     WireMessage graph;
-    if (!wire.message(field, "graph", -1, [&](StringRef inner) { return addGraph(inner, graph); }))
+    if (!wire.message(field, "algorithm", -1, [&](StringRef inner) { return addGraph(inner, read.algorithm, graph); }))
       return false;
-    out.message(7, std::move(graph));
+    out.message(2, std::move(graph));
+    return true;
+  });
+}
+
+/// Pieces of the new file are pieces of the old one where nothing has changed: a model of gigabytes is written without being held.
+llvm::Expected<WireMessage> Replacer::run() {
+  WireMessage out;
+  llvm::ArrayRef<TrainingInfoProto> infos = model.model.trainingInfo;
+  bool isGood = wire.fields(model.file->getBytes(), [&](const WireField &field) {
+    if (field.number != 7 && field.number != 20) {
+      out.copy(field);
+      return true;
+    }
+    WireMessage changed;
+    bool isGraph = field.number == 7;
+    const TrainingInfoProto *info = isGraph ? nullptr : &infos.consume_front();
+    if (!wire.message(field, isGraph ? "graph" : "training_info", -1, [&](StringRef inner) {
+          return isGraph ? addGraph(inner, model.model.graph, changed) && addGiven(changed)
+                         : addTraining(inner, *info, changed);
+        }))
+      return false;
+    out.message(field.number, std::move(changed));
     return true;
   });
   if (failed)
@@ -203,10 +261,14 @@ TrainedWeights Replacer::takeWeights() {
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, StringRef checkpoint, StringRef out,
-                                                           llvm::ArrayRef<Adapter> adapters) {
+                                                           llvm::ArrayRef<Adapter> adapters, StringRef artifacts) {
   llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(model);
   if (!read)
     return addContext((model + ": ").str(), read.takeError());
+  llvm::Expected<Artifacts> given =
+      artifacts.empty() ? llvm::Expected<Artifacts>(Artifacts()) : readArtifacts(artifacts);
+  if (!given)
+    return given.takeError();
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(checkpoint);
   if (!file)
     return file.takeError();
@@ -214,7 +276,8 @@ llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, Stri
   if (!contents)
     return contents.takeError();
   std::string data = (out + ".data").str();
-  Replacer replacer(**read, *contents, (*file)->getBytes(), llvm::sys::path::filename(data), adapters);
+  Replacer replacer(**read, *contents, (*file)->getBytes(), llvm::sys::path::filename(data), adapters,
+                    given->checkpoint.weights);
   llvm::Expected<WireMessage> message = replacer.run();
   if (!message)
     return addContext((checkpoint + ": ").str(), message.takeError());

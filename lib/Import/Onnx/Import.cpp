@@ -7,6 +7,7 @@
 #include "cleave/Import/Onnx/Import.h"
 
 #include "Graph/GraphImporter.h"
+#include "Graph/Initialize.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -25,15 +26,22 @@ std::unique_ptr<ModelFile> cleave::onnx::readModel(MLIRContext *context, std::sh
 
 OwningOpRef<ModuleOp> cleave::onnx::importOnnx(MLIRContext *context, ModelFile &model, const ImportOptions &options) {
   context->loadDialect<nn::NnDialect, func::FuncDialect>();
-  GraphImporter importer(context, model, options);
-  if (model.model.hasTrainingInfo)
-    emitWarning(NameLoc::get(StringAttr::get(context, model.file->getPath())))
-        << "training_info is left out: its graphs do not run, and what they would update stays as it is; the model's "
-           "own graph is "
-           "what is computed";
+  Location loc = NameLoc::get(StringAttr::get(context, model.file->getPath()));
+  bool isLeftOut = !model.model.trainingInfo.empty() && !options.step;
+  // What is trained otherwise has been told so.
+  if (isLeftOut && !options.keepsWeights)
+    emitWarning(loc) << "training_info is left out: its graphs do not run, and what they would update stays as it is; "
+                        "the model's own graph is what is computed, and its step with --train";
+  ImportOptions filled;
+  if (options.step && !options.step->beginnings.empty()) {
+    filled = options;
+    if (failed(initialize(context, model, filled)))
+      return nullptr;
+  }
+  GraphImporter importer(context, model, filled.step ? filled : options);
   OwningOpRef<ModuleOp> module = importer.import();
   for (const std::string &note : model.notes)
-    emitRemark(NameLoc::get(StringAttr::get(context, model.file->getPath())), note);
+    emitRemark(loc, note);
   return module;
 }
 

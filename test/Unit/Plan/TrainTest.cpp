@@ -87,7 +87,8 @@ TEST(Train, NamesThePlaceOfEveryError) {
   expect("optimizer: sgd", "8",
          "'train' needs a loss: 'loss: {kind: cross_entropy, of: OUTPUT}', or 'loss: {output: NAME}' where the model "
          "has one");
-  expect("loss: {output: y}", "8", "'train' needs an optimizer: sgd, momentum, nesterov, adam, adamw, adagrad or lamb");
+  expect("loss: {output: y}", "8",
+         "'train' needs an optimizer: sgd, momentum, nesterov, adam, adamw, adagrad, lamb or hf_adamw");
   expect("loss: {kind: mse}, optimizer: sgd", "15",
          "a loss needs 'kind' and 'of', or 'output' where the model gives one");
   expect("loss: {kind: mes, of: y}, optimizer: sgd", "22", "expected cross_entropy, nll, bce, mse or l1, got 'mes'");

@@ -40,9 +40,14 @@ llvm::Error addAdapter(const Adapter &adapter, const arrays::Safetensors &conten
                        llvm::ArrayRef<int64_t> shape, std::vector<double> &elements);
 
 /// Writes the factors of the checkpoint (safetensors) at `checkpoint` to `out`, as PEFT calls and shapes them: of a weight `h.0.fc.weight`
-/// the matrices `base_model.model.h.0.fc.lora_A.weight`, [rank, summed], and `..lora_B.weight`, [other, rank], in f32. Gives their number.
+/// the matrices `base_model.model.h.0.fc.lora_A.weight`, [rank, summed], and `..lora_B.weight`, [other, rank], in f32; and what PEFT wants to
+/// know of them to `getAdapterConfig(out)`, if `areModules`. Gives their number.
 llvm::Expected<size_t> exportAdapters(llvm::ArrayRef<Adapter> adapters, llvm::StringRef checkpoint,
                                       llvm::StringRef out);
+/// None is of a part of a fused weight, for which PEFT has no name.
+bool areModules(llvm::ArrayRef<Adapter> adapters);
+/// `adapter_config.json` beside such a file, where PEFT looks for it.
+std::string getAdapterConfig(llvm::StringRef out);
 
 } // namespace cleave::onnx
 

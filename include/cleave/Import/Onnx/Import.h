@@ -8,7 +8,8 @@
 #ifndef CLEAVE_IMPORT_ONNX_IMPORT_H
 #define CLEAVE_IMPORT_ONNX_IMPORT_H
 
-#include "cleave/Onnx/Model.h"
+#include "cleave/Onnx/TensorData.h"
+#include "cleave/Onnx/TrainingGraph.h"
 #include "cleave/Reference/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -39,6 +40,12 @@ struct ImportOptions {
   bool keepsWeights = false;
   /// What Dropout nodes pass over is said of their results (Dialect/Nn/IR/Random.h); otherwise they are the identity.
   bool keepsDropout = false;
+  /// Elements of initializers, in place of those of the file, and of inputs, which are weights by that; never constants, however small.
+  llvm::StringMap<TensorData> weights;
+  /// The graph is a step of training (`joinTraining`): its states are arguments, and what they become results. What it begins with is computed.
+  std::optional<TrainingStep> step;
+  /// Gradients of its loss by its parameters are results of such a step, too.
+  bool keepsGradients = false;
   /// Elements that constant folding may produce, over the whole model.
   int64_t foldBudget = int64_t(1) << 24;
   /// Notes for an error that sizes of symbolic dims are missing.

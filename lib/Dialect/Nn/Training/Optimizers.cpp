@@ -9,6 +9,9 @@
 //   nesterov   w - r (g + b m)                                w - r u;  adamw: w (1 - r d) - r u
 //   adagrad    v = v + g^2      w - r g / (sqrt(v) + e)
 //   lamb       w - r |w| / |u + d w| (u + d w)
+//   hf_adamw   x - r d x, with x = w - r sqrt(1 - b2^n) / (1 - b1^n) m / (sqrt(v) + e)
+//
+// The last one is transformers.AdamW of Hugging Face (2.9 to 4.x), which onnxruntime's AdamWOptimizer computes in its mode 1.
 //
 //===----------------------------------------------------------------------===//
 #include "Optimizers.h"
@@ -48,6 +51,7 @@ ArrayRef<StringRef> cleave::nn::getStateWords(const spmd::PlanOptimizer &optimiz
   case OptimizerKind::Adam:
   case OptimizerKind::AdamW:
   case OptimizerKind::Lamb:
+  case OptimizerKind::HfAdamW:
     return both;
   }
   return {};
@@ -65,12 +69,17 @@ static Value composeAdam(Composer &f, const spmd::PlanOptimizer &optimizer, Valu
   Type type = Composer::elementType(gradient);
   Value n = f.cast(count, f.f64());
   auto correction = [&](double beta) { return f.sub(1, f.pow(f.scalar(f.f64(), beta), n)); };
-  // In f64: 1 - 0.999 has four digits left in f32.
-  Value first = f.cast(correction(beta1), type), second = f.cast(f.sqrt(correction(beta2)), type);
   moments[0] = blend(f, beta1, moments[0], 1 - beta1, gradient);
   moments[1] = blend(f, beta2, moments[1], 1 - beta2, f.square(gradient));
-  Value deviation = f.add(f.div(f.sqrt(moments[1]), second), optimizer.epsilon);
-  return f.div(f.div(moments[0], first), deviation);
+  if (!optimizer.correctsBias)
+    return f.div(moments[0], f.add(f.sqrt(moments[1]), optimizer.epsilon));
+  // In f64: 1 - 0.999 has four digits left in f32.
+  Value first = correction(beta1), second = f.sqrt(correction(beta2));
+  // Epsilon is not corrected, and so weighs less in the first steps.
+  if (optimizer.kind == OptimizerKind::HfAdamW)
+    return f.mul(f.div(moments[0], f.add(f.sqrt(moments[1]), optimizer.epsilon)), f.cast(f.div(second, first), type));
+  Value deviation = f.add(f.div(f.sqrt(moments[1]), f.cast(second, type)), optimizer.epsilon);
+  return f.div(f.div(moments[0], f.cast(first, type)), deviation);
 }
 
 static Value getLength(Composer &f, Value value) { return f.sqrt(f.sumAll(f.square(value))); }
@@ -87,7 +96,8 @@ Value cleave::nn::composeUpdate(Composer &f, const spmd::PlanOptimizer &optimize
                                 double rateFactor) {
   Value rate = rateFactor == 1 ? numbers.rate : f.mul(numbers.rate, rateFactor);
   auto toType = [&](Value number) { return f.cast(number, Composer::elementType(weight)); };
-  bool isApart = optimizer.kind == OptimizerKind::AdamW || optimizer.kind == OptimizerKind::Lamb;
+  bool isLate = optimizer.kind == OptimizerKind::HfAdamW;
+  bool isApart = optimizer.kind == OptimizerKind::AdamW || optimizer.kind == OptimizerKind::Lamb || isLate;
   if (decay != 0 && !isApart)
     gradient = f.add(gradient, f.mul(weight, decay));
   Value step = gradient;
@@ -104,6 +114,7 @@ Value cleave::nn::composeUpdate(Composer &f, const spmd::PlanOptimizer &optimize
     step = f.div(gradient, f.add(f.sqrt(states[0]), optimizer.epsilon));
     break;
   case OptimizerKind::Adam:
+  case OptimizerKind::HfAdamW:
     step = composeAdam(f, optimizer, numbers.count, gradient, states);
     break;
   case OptimizerKind::AdamW:
@@ -118,5 +129,6 @@ Value cleave::nn::composeUpdate(Composer &f, const spmd::PlanOptimizer &optimize
     step = scaleByLength(f, weight, step);
     break;
   }
-  return f.sub(weight, f.mul(step, toType(rate)));
+  Value next = f.sub(weight, f.mul(step, toType(rate)));
+  return isLate && decay != 0 ? f.mul(next, toType(f.sub(1, f.mul(rate, decay)))) : next;
 }

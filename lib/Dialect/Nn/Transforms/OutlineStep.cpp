@@ -147,7 +147,23 @@ ComposedLoss StepOutliner::addLoss(const spmd::PlanLoss &given) {
   if (loss.next)
     loss.ignored = loss.ignored.value_or(-100); // as everybody writes it
   Value compared = loss.next ? takeNext(loss, value) : findLabels(loss, value);
-  return compared ? composeLoss(f, loss, value, compared, train.microbatches > 1) : ComposedLoss();
+  if (!compared)
+    return {};
+  // One loss is divided behind the last microbatch, by what has counted in all of them. The terms of a list each have a number of their own,
+  // which their gradients need at once: it is that of labels which are whole in each microbatch (Compilation::State::splitSteps), or known.
+  bool isList = train.losses.size() > 1, isInParts = train.microbatches > 1;
+  ComposedLoss composed = composeLoss(f, loss, value, compared, isInParts && (!isList || loss.next));
+  if (!isList || !composed.factor)
+    return composed;
+  if (given.ignored) {
+    emitError(loss.place) << "of tokens that are compared with the next one, those that count are counted in all "
+                             "microbatches, by which a "
+                             "term of several losses is not divided: no 'ignore' here, or no 'microbatches'";
+    return {};
+  }
+  // No token is the one that the last position is compared with.
+  double size = double(Composer::shape(compared).back());
+  return {f.mul(composed.value, size / std::max(size - 1, 1.0)), {}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,11 +328,7 @@ LogicalResult StepOutliner::run() {
     if (!term.value)
       return failure();
     sum = sum ? f.add(sum, term.value) : term.value;
-    factor = factor ? factor : term.factor;
-    if (factor && train.losses.size() > 1)
-      return emitError(loss.place)
-             << "the positions that count are those of all microbatches, by which a list of losses "
-                "is not divided: one loss, or no 'microbatches'";
+    factor = term.factor; // of one loss alone
   }
   // What the model gives is read no more, and what led to it alone is unused from here on.
   llvm::BitVector all(func.getNumResults(), true);

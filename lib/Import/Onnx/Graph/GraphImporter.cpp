@@ -165,7 +165,7 @@ static bool holdsInfinities(const TensorData &data, FloatType type) {
   return false;
 }
 
-llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name) {
+llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name, bool isWeight) {
   // The bodies of loops are no place for what others use as well.
   OpBuilder::InsertionGuard guard(builder);
   if (builder.getInsertionBlock() != &func.getBody().front())
@@ -177,7 +177,8 @@ llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name) 
   auto type = RankedTensorType::get(data.shape, convertElementType(context, data.dataType));
   // Shapes are computed from wide integers; matrices of narrow ones are weights.
   bool isNarrow = type.getElementTypeBitWidth() <= 8 && !type.getElementType().isInteger(1) && type.getRank() > 1;
-  int64_t limit = isa<IntegerType>(type.getElementType()) && !isNarrow            ? kMaxIntConstant
+  int64_t limit = isWeight                                                        ? -1
+                  : isa<IntegerType>(type.getElementType()) && !isNarrow          ? kMaxIntConstant
                   : options.keepsWeights && isa<FloatType>(type.getElementType()) ? 1
                                                                                   : kMaxConstant;
   nn::NodeInfo info{"", "Initializer", {}, {}};
@@ -286,8 +287,9 @@ Value GraphImporter::findTensor(NodeContext &node, StringRef name) {
 FailureOr<Bound> GraphImporter::getBound(StringRef name, Binding &binding, const CallFrame &frame) {
   if (!binding.bound && binding.isInitializer()) {
     std::string qualified = (frame.prefix + name).str();
-    llvm::Expected<Value> value =
-        binding.initializer ? materialize(*binding.initializer, qualified) : materialize(*binding.sparse, qualified);
+    llvm::Expected<Value> value = binding.given         ? makeValue(*binding.given, qualified, /*isWeight=*/true)
+                                  : binding.initializer ? materialize(*binding.initializer, qualified)
+                                                        : materialize(*binding.sparse, qualified);
     if (!value) {
       error("initializer " + quote(name) + ": " + llvm::toString(value.takeError()));
       binding = Binding{{}, nullptr, nullptr, true};
@@ -390,9 +392,8 @@ static StringRef explainUnsupported(StringRef domain, StringRef opType) {
   if (domain == "com.microsoft" && opType.starts_with("Packed"))
     return ": tokens of samples without padding between them have no batch dim; save the model without packing";
   if (domain == "com.microsoft" && isTrainingOp(opType))
-    return ": it is of a graph that onnxruntime made for training; give the model that this was made of, which may "
-           "have ONNX's own "
-           "Gradient and optimizers (ai.onnx.preview.training)";
+    return ": it is of a graph that onnxruntime made for training; --artifacts takes the folder that it lies in, and "
+           "takes gradients anew; or give the model that it was made of";
   if (domain == "com.microsoft")
     return ": it is onnxruntime's own; save the model without its graph optimizer";
   return llvm::StringSwitch<StringRef>(opType)
@@ -486,7 +487,7 @@ LogicalResult GraphImporter::importNodes(Scope &scope) {
 
 /// Drops what only folded ops used. One backward pass: users stand after what they use.
 void GraphImporter::keepUsed() {
-  llvm::DenseSet<StringAttr> used;
+  llvm::DenseSet<StringAttr> used = beginnings;
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front()))) {
     if (op.use_empty() && op.getNumResults())
       op.erase();
@@ -517,7 +518,8 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
   // Most nodes have one output. A table that grew would be looked through again each time.
   scope.bindings.reserve(graph.node.size() + graph.initializer.size() + graph.input.size());
   noteDifferentiated();
-  if (failed(bindInitializers(graph, scope)) || failed(makeArguments(scope))) {
+  if (failed(bindInitializers(graph, scope)) || failed(takeWeights(scope)) || failed(makeArguments(scope)) ||
+      failed(makeStates(scope))) {
     // Without shapes nothing can be imported, but what is not supported at all is known.
     if (options.collectAllErrors)
       for (const NodeProto &node : graph.node)
@@ -525,7 +527,7 @@ OwningOpRef<ModuleOp> GraphImporter::import() {
     return nullptr;
   }
   bool isFine = succeeded(importNodes(scope));
-  if (!isFine || failed(makeResults(scope)) || hasErrors)
+  if (!isFine || failed(options.step ? makeStepResults(scope) : makeResults(scope)) || hasErrors)
     return nullptr;
   noteUsedInputs();
   checkValueInfo(scope);

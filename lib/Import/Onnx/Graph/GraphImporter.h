@@ -35,8 +35,10 @@ struct Binding {
   const SparseTensorProto *sparse = nullptr;
   /// The node that defines it could not be imported.
   bool isPoisoned = false;
+  /// Goes before the two others.
+  const TensorData *given = nullptr;
 
-  bool isInitializer() const { return initializer || sparse; }
+  bool isInitializer() const { return initializer || sparse || given; }
 };
 
 /// Calls within calls, and bodies within bodies. Each level takes stack, and recursion is not allowed anyway.
@@ -140,6 +142,20 @@ private:
   void noteUsedInputs();
   void checkValueInfo(Scope &scope);
 
+  // Steps of training (ImportStep.cpp).
+  bool isState(llvm::StringRef name) const;
+  /// Whether elements that are given are of the type that the model has.
+  llvm::LogicalResult checkWeight(llvm::StringRef name, const TensorData &data, int32_t dataType,
+                                  llvm::ArrayRef<Dimension> shape);
+  llvm::LogicalResult takeWeights(Scope &scope);
+  llvm::LogicalResult makeState(const TrainingStep::State &state, Scope &scope);
+  llvm::LogicalResult makeStates(Scope &scope);
+  Value getOutput(llvm::StringRef name, Scope &scope);
+  /// The name and the value of what is minimized.
+  std::optional<std::pair<llvm::StringRef, Value>> findLoss(llvm::ArrayRef<Value> outputs);
+  void addGradients(llvm::StringRef loss, Scope &scope, llvm::function_ref<void(Value, llvm::StringRef)> add);
+  llvm::LogicalResult makeStepResults(Scope &scope);
+
   // Graphs.
   llvm::LogicalResult bindInitializers(const GraphProto &graph, Scope &scope);
   llvm::LogicalResult importNodes(Scope &scope);
@@ -185,7 +201,7 @@ private:
   void keepUsed();
   std::optional<reference::Tensor> readParam(llvm::StringRef symbol);
   template <typename Proto> llvm::Expected<Value> materializeAny(const Proto &tensor, llvm::StringRef name);
-  llvm::Expected<Value> makeValue(TensorData data, llvm::StringRef name);
+  llvm::Expected<Value> makeValue(TensorData data, llvm::StringRef name, bool isWeight = false);
 
   mlir::MLIRContext *context;
   ModelFile &file;
@@ -211,6 +227,8 @@ private:
   /// Further names of values, from nodes that pass one on; written into locations in the end.
   llvm::DenseMap<Value, llvm::SmallVector<llvm::StringRef, 1>> names;
   ParameterTable parameters;
+  /// Those that states begin as.
+  llvm::DenseSet<mlir::StringAttr> beginnings;
   llvm::DenseMap<const void *, Value> materialized;
   /// The model's own functions by domain, name and overload.
   llvm::StringMap<const FunctionProto *> functions;

@@ -195,6 +195,8 @@ LogicalResult GraphImporter::makeArguments(Scope &scope) {
     auto it = scope.bindings.find(input.name);
     bool hasDefault = it != scope.bindings.end() && it->second.isInitializer();
     bool isGiven = options.shapes.contains(input.name) || options.arrayShapes.contains(input.name);
+    if (hasDefault && (isState(input.name) || options.weights.contains(input.name)))
+      continue; // nobody gives these
     if (hasDefault && !isGiven) {
       defaults.push_back(input.name);
       continue;
