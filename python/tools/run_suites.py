@@ -126,7 +126,7 @@ def suites(build):
     yield Suite("gradients", [python, "test/Onnx/gradients.py", build], count_closing, 197)
     yield Suite("gradient-placements", [python, "test/Onnx/gradient_placements.py", build], count_closing, 1600, merge="drawn")
     yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 100)
-    yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 88)
+    yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 92)
     yield Suite("training-pipelines", [python, "test/Training/pipelines.py", build], count_closing, 93)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 26, merge="drawn")
     yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 8)

@@ -17,6 +17,8 @@ With W = (p - 1) / p for p ranks and Psi bytes of weights, a rank sends
     tensor and sequence parallel     where tensor parallelism adds up activations they are scattered and gathered: as many bytes
     parameters of bf16               half of it; gradients in f32 (`wire`) as much as without
     norms by the batch               2 W of two vectors a norm more, and nothing backward
+    p stages                         M bytes of activations to the next one and as many gradients to the one before, whatever the number of
+                                     microbatches; the last one tells the others how many steps there were, 8 bytes each
 
 and what a rank keeps of weights and of the optimizer follows from the plan as well.
 """
@@ -76,8 +78,16 @@ def sequence(layers, ranks):
     return {**given, "rules": [("x", "[model, _]"), *given["rules"][1:], *((f"x{i}", "[model, _]") for i in range(layers)), ("labels", "[model, _]")]}
 
 
+def stages(layers, ranks):
+    return {"mesh": f"stage: {ranks}", "rules": [("x", "[_, _]")], "pipeline": f"{{axis: stage, microbatches: {MICROBATCHES}, schedule: zb-h1}}"}
+
+
 def expect(form, layers, ranks, psi):
     """(bytes sent by a rank, bytes of weights of a rank)."""
+    if form == "stages":
+        # A rank between others sends both ways.
+        activations = 4 * count_tokens(form) * WIDTH
+        return activations + 8 if ranks == 2 else 2 * activations, psi / ranks
     share, loss = (ranks - 1) / ranks, 2 * (ranks - 1) / ranks * 4
     activations = 4 * count_tokens(form) * WIDTH
     if form == "tensor":
@@ -112,8 +122,9 @@ FORMS = {
     "zero1 bf16, wire": lambda *size: data(*size, zero=1, precision=WIRE),
     "data bf16 file": data, "data bf16 file, wire": lambda *size: data(*size, precision="{wire: f32}"), "data norms": lambda *size: data(*size, batch_norm="batch"),
     "hybrid": hybrid, "tensor": tensor, "tensor, sequence": sequence,
+    "stages": stages,
 }
-CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form in FORMS for layers, ranks in ((1, 2), (2, 4), (6, 2), (24, 4))}
+CASES = {f"{form}, {layers} layers on {ranks}": (form, layers, ranks) for form in FORMS for layers, ranks in (((2, 2), (6, 2), (8, 4), (24, 4)) if form == "stages" else ((1, 2), (2, 4), (6, 2), (24, 4)))}
 
 
 def problem(build, case, folder):
@@ -124,7 +135,9 @@ def problem(build, case, folder):
     plan = FORMS[form](layers, ranks)
     with open(at(".yaml"), "w") as file:
         file.write(f"mesh: {{{plan['mesh']}}}\nshard:\n" + "".join(f"  - {{tensor: {name}, dims: {dims}}}\n" for name, dims in plan["rules"]))
-        file.write("train:\n  loss: {kind: mse, of: y}\n  optimizer: adamw\n" + "".join(f"  {key}: {value}\n" for key, value in plan.items() if value and key not in ("mesh", "rules")))
+        if "pipeline" in plan:
+            file.write(f"pipeline: {plan['pipeline']}\n")
+        file.write("train:\n  loss: {kind: mse, of: y}\n  optimizer: adamw\n" + "".join(f"  {key}: {value}\n" for key, value in plan.items() if value and key not in ("mesh", "rules", "pipeline")))
     done = harness.cleave(build, "shard", at(".onnx"), "--train", "--plan", at(".yaml"), "-o", at(".mlir"), "--report", at(".json"), "--quiet")
     if done.returncode:
         return f"exit {done.returncode}: {done.stderr[-400:]}"

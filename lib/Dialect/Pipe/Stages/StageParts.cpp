@@ -195,7 +195,7 @@ void PartFinder::placeAfter() {
   }
 }
 
-/// That of an op, or of a whole value that is returned.
+/// That of an op, or of a whole value that is returned: such a one is on the last rank, which tells callers rates and counts.
 AfterParts &PartFinder::getAfter(Operation *op) {
   auto known = homes.find(op);
   auto [stage, level] = known == homes.end() ? std::pair(parts.units.countStages() - 1, int64_t(0)) : known->second;

@@ -13,6 +13,7 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::pipe;
 
+/// What is behind the loop without a word about where is of the last stage: programs without gradients have one such call.
 Staged::Staged(func::FuncOp func, MicrobatchesOp loop, const schedule::Schedule &table)
     : func(func), loop(loop), table(table), calls(getStageCalls(loop.getBody())),
       units(StageUnits::get(func->getParentOfType<ModuleOp>(), static_cast<int64_t>(calls.size()))) {
@@ -53,6 +54,7 @@ std::optional<int32_t> Staged::getOwner(BlockArgument argument) const {
   return found == owners.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// Channels have the numbers of stages, also for what goes between ranks as such.
 int32_t Staged::getStageOf(int32_t rank) const {
   for (int32_t stage = 0; stage < table.numStages; ++stage)
     if (getRank(stage) == rank)
@@ -60,6 +62,7 @@ int32_t Staged::getStageOf(int32_t rank) const {
   return 0;
 }
 
+/// By uses, not by operands: a value has few users, and a unit may read a thousand values.
 bool Staged::isReadBy(int32_t stage, Value value) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     auto known = unitOf.find(user);
@@ -100,6 +103,7 @@ int64_t Staged::getChannel(int32_t from, int32_t to) const {
   return static_cast<int64_t>(table.channels.size()) + from;
 }
 
+/// A result of the loop is where the unit is that makes it; an argument that is handed through, where it is read first.
 int32_t Staged::getResultStage(Value returned) {
   Operation *producer = returned.getDefiningOp();
   if (!producer) {

@@ -32,6 +32,7 @@ static StringRef getNodeName(const spmd::NodeInfo &info) {
   return isNamed ? info.node : info.results.front().front();
 }
 
+/// Forward first, by names; then what names could not know, against the order: who feeds the forward belongs to it.
 StepOps::StepOps(func::FuncOp func, const spmd::Spans &spans) {
   DenseSet<Operation *> again;
   auto reads = [](Operation &op, auto &set) {
@@ -70,6 +71,7 @@ StepOps::StepOps(func::FuncOp func, const spmd::Spans &spans) {
   backward.remove_if([&](Operation *op) { return forward.contains(op); });
 }
 
+/// Several where the node has become several ops, or where equal ops of several nodes are one.
 SmallVector<Operation *> StepOps::getForward(Operation *op) const {
   SmallVector<Operation *> found;
   for (const spmd::NodeInfo &info : spmd::getNodeInfos(op)) {
@@ -110,6 +112,8 @@ int64_t StepOps::findStage(Operation *op, const ForwardStages &forward, const Fo
   return named ? *named : read ? *read : seen.value_or(0);
 }
 
+/// First stages, in program order, then what other stages wait for, against it, then what is left for W. A table may put W anywhere behind its
+/// I, so nothing of W may be read by I, of its own stage or another.
 llvm::MapVector<Operation *, int64_t> StepOps::findUnits(const StageUnits &units, const ForwardStages &forward) const {
   ForwardStages stages;
   for (Operation *op : backward) {

@@ -162,6 +162,7 @@ static int32_t getNeighbor(const schedule::Action &action) {
   return action.stage + (ascends ? 1 : -1);
 }
 
+/// Words about parameters and their gradients are said once, of all microbatches.
 static bool isOfMicrobatch(schedule::ActionKind kind) { return schedule::isCompute(kind) || schedule::isMessage(kind); }
 
 static std::string format(const schedule::Action &action) {

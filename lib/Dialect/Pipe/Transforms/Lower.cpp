@@ -146,6 +146,8 @@ FailureOr<Value> RankMaker::getInner(Value value, int32_t microbatch) {
 // Actions
 //===----------------------------------------------------------------------===//
 
+/// The mark keeps the addition where the addend is made: fused with its first operand's kernel it would hold a microbatch's values until a
+/// later one is there.
 void RankMaker::add(Value &sum, spmd::ReductionKind kind, Value addend) {
   if (!sum) {
     sum = addend;
@@ -155,6 +157,7 @@ void RankMaker::add(Value &sum, spmd::ReductionKind kind, Value addend) {
   sum.getDefiningOp()->setDiscardableAttr(spmd::kCombinesAttr, builder.getUnitAttr());
 }
 
+/// A sum of floats is its order: a table that makes addends out of turn has them wait, and gives the bits of one that does not.
 void RankMaker::combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend) {
   size_t way = 0;
   while (!llvm::is_contained(staged.table.replicas[way].microbatches, microbatch))
