@@ -121,7 +121,8 @@ std::vector<size_t> Bucketer::choose(ArrayRef<Reduction> list) const {
   auto getNs = [&](spmd::CollectiveOpInterface op, int64_t bytes) {
     return times->getCollectiveNs(cost::getKindOfCollective(op), op.getGroupAxes(), bytes, op.getNumPeers());
   };
-  double beginNs = getNs(list.front().op, 0);
+  // Nothing takes no time; the least that is something takes a beginning.
+  double beginNs = getNs(list.front().op, 1);
   std::vector<BucketItem> items;
   for (const Reduction &reduction : list)
     items.push_back(
