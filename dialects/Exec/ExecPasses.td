@@ -435,7 +435,7 @@ def Order : Exec_Pass<"exec-order"> {
   let description = [{
     Where a collective or a message could run while kernels do, because its result is not read at once, all collectives and messages go to
     stream 1. A stream waits for an event of the other one before the first command that touches bytes of a command not known to be done,
-    and no earlier. Collectives of one kind over one list of axes, with no kernel between them and one reader after them, become one.
+    and no earlier. Collectives of one kind over one list of axes, with no kernel between them and one reader or one bucket, become one.
     Nothing else changes: the order of commands and the offsets of tensors stay.
 
     ```mlir

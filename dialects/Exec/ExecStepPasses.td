@@ -69,4 +69,34 @@ def Recompute : Exec_Pass<"exec-recompute"> {
   let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
 }
 
+def BucketReductions : Exec_Pass<"exec-bucket-reductions"> {
+  let summary = "reductions of gradients that travel together";
+  let description = [{
+    Of a step of training, a function with states: all_reduces and reduce_scatters that lead to nothing but what the step gives back, by no
+    product, travel while the backward goes on. Those of one kind, group and element type get a number, `exec.bucket`, which several have in
+    common; they then stand side by side, where the last of them is made. `exec-order` makes one command of each bucket, without a copy.
+    What is sent is the same.
+
+    With `by-time` buckets are those with which all gradients are through first, on the module's cluster (`spmd.cluster`), and of these the
+    fewest (Solver/Buckets.h): a collective takes time to begin, and the first of a bucket waits for its last. Else one is full with
+    `most-bytes`, or an eighth of all if that is less, and the first with `first-bytes`, so that something is under way soon.
+
+    ```mlir
+    %g1 = nn.einsum %x1, %d1 ..                                            // before
+    %r1 = spmd.all_reduce sum %g1 over {"data"} ..
+    %g0 = nn.einsum %x0, %d0 ..
+    %r0 = spmd.all_reduce sum %g0 over {"data"} ..
+
+    %g1 = nn.einsum %x1, %d1 ..                                            // after
+    %g0 = nn.einsum %x0, %d0 ..
+    %r1 = spmd.all_reduce sum %g1 over {"data"} {exec.bucket = 0} ..
+    %r0 = spmd.all_reduce sum %g0 over {"data"} {exec.bucket = 0} ..
+    ```
+  }];
+  let options = [Option<"byTime", "by-time", "bool", "false", "as the module's cluster has all of them through first">,
+                 Option<"firstBytes", "first-bytes", "int64_t", "1048576", "bytes of the first bucket, without by-time">,
+                 Option<"mostBytes", "most-bytes", "int64_t", "26214400", "bytes of each other one">];
+  let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::spmd::SpmdDialect"];
+}
+
 #endif // CLEAVE_EXEC_STEP_PASSES

@@ -161,8 +161,12 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
     bundling.memoryShare = costs.perMemoryByte / begin;
     manager.addPass(spmd::createBundleCollectives(bundling));
   }
-  if (state.training)
+  if (state.training) {
     addRecompute(manager, options, state);
+    exec::BucketReductionsOptions bucketing;
+    bucketing.byTime = options.cluster.has_value();
+    manager.addPass(exec::createBucketReductions(bucketing));
+  }
   addGate(manager, Phase::Optimized);
 }
 

@@ -156,7 +156,7 @@ std::vector<Event> Executor::getEvents() const {
   auto seconds = [&](uint64_t ticks) { return double(int64_t(ticks - state->eventsBegan)) * rate; };
   for (const LocalRank &rank : state->ranks)
     for (const TimedStep &step : rank.times)
-      events.push_back({rank.rank, step.stream, step.command, step.isFinish, seconds(step.begin), seconds(step.end),
+      events.push_back({rank.rank, step.stream, step.command, step.part, seconds(step.begin), seconds(step.end),
                         step.laterRuns, double(step.laterTicks) * rate});
   return events;
 }

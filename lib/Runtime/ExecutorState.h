@@ -12,10 +12,10 @@
 
 namespace cleave::runtime {
 
-/// A command that was done, or waited for, in ticks; of a queue in its marks until all is done.
+/// A command that was done, or a part of it, in ticks; of a queue in its marks until all is done.
 struct TimedStep {
   uint32_t stream, command;
-  bool isFinish;
+  Part part;
   uint64_t begin, end;
   uint64_t laterRuns = 0, laterTicks = 0; ///< of those that are kept in sum alone
 };
@@ -32,6 +32,8 @@ struct LocalRank {
   std::vector<GroupId> groups, pieceGroups;
   /// By variant.
   std::vector<BoundList> lists;
+  /// Meetings that are started and not waited for, oldest first: their first steps. Empty on devices with queues.
+  std::vector<const Step *> open;
   /// Of each loop of the list that runs, how many iterations it has behind it.
   std::vector<int64_t> iterations;
   /// Of lists that have run on a device with a queue: the whole list as one graph, made at its second run.
@@ -172,6 +174,7 @@ private:
   template <bool kKeepsTimes> Status runSteps(LocalRank &rank, const BoundList &list);
   Status runStep(LocalRank &rank, const BoundList &list, const Step &step);
   Status runMeeting(LocalRank &rank, const BoundList &list, const Step &step);
+  Status advance(LocalRank &rank);
   Status runLoop(LocalRank &rank, const BoundList &list, const Step &step, size_t &next);
   Status runList(LocalRank &rank);
   Status replay(LocalRank &rank, uint32_t graph);

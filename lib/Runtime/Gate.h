@@ -20,7 +20,7 @@ namespace cleave::runtime {
 
 class Gate {
 public:
-  static constexpr uint64_t kDepth = 8;
+  static constexpr uint64_t kDepth = 64;
 
   explicit Gate(uint32_t members) : members(members) {}
 

@@ -13,6 +13,9 @@ using namespace cleave::runtime;
 
 /// Operands up to this many bytes are combined by everybody.
 static constexpr uint64_t kSmall = 8192;
+/// Bytes of operands in one message of an operation that can be split anywhere: a multiple of all elements. Small enough for a few of
+/// them to stay in the cache between sockets, sums and results, large enough for their headers not to count.
+static constexpr uint64_t kMessage = uint64_t(1) << 18;
 
 namespace {
 /// A multiple of every alignment that elements have, so that terms can be combined where they came.
@@ -50,100 +53,129 @@ static char *getOutput(const Operation &operation, uint64_t element) {
 
 static const char *getPayload(const Message &message) { return message.data() + sizeof(Header); }
 
-/// A message with room for `elements` of them behind its header.
-static Message makeMessage(const Operation &operation, uint64_t digest, Traffic traffic) {
-  Header header;
-  header.digest = digest;
-  header.count = operation.count;
-  header.traffic = traffic;
-  header.kind = operation.kind;
-  header.type = operation.type;
-  header.reduction = operation.reduction;
-  Message message(sizeof(header) + traffic.elements * getElementBytes(operation.type));
-  std::memcpy(message.data(), &header, sizeof(header));
-  return message;
-}
-
-static Message packElements(const Operation &operation, uint64_t digest, const char *from, uint64_t elements) {
-  Message message = makeMessage(operation, digest, {1, elements});
-  if (elements > 0)
-    std::memcpy(message.data() + sizeof(Header), from, elements * getElementBytes(operation.type));
-  return message;
-}
-
 //===----------------------------------------------------------------------===//
-// Packing
+// How operands are split
 //===----------------------------------------------------------------------===//
-
-static Message packPart(const Operation &operation, uint64_t digest, uint64_t part) {
-  Message message = makeMessage(operation, digest, {1, operation.count});
-  uint64_t bytes = operation.count * getElementBytes(operation.type);
-  copyRows(getInput(operation, part * operation.from.partStride), getRows(operation.from, operation.type),
-           message.data() + sizeof(Header), {bytes, bytes}, bytes);
-  return message;
-}
-
-static Message packPieces(const Operation &operation, uint64_t digest, uint32_t source, uint32_t target) {
-  Message message = makeMessage(operation, digest, getTraffic(operation, source, target));
-  uint64_t size = getElementBytes(operation.type);
-  char *at = message.data() + sizeof(Header);
-  for (uint64_t i = 0; i < operation.numPieces; ++i) {
-    const Piece &piece = operation.pieces[i];
-    if (piece.source != source || piece.target != target)
-      continue;
-    uint64_t row = piece.row * size;
-    copyRows(getInput(operation, piece.sourceOffset), {row, piece.sourceStride * size}, at, {row, row},
-             piece.rows * row);
-    at += piece.rows * row;
-  }
-  return message;
-}
-
-static Message packFor(const Operation &operation, uint64_t digest, uint64_t members, uint32_t index, uint32_t member) {
-  if (operation.kind == OperationKind::Exchange)
-    return packPieces(operation, digest, index, member);
-  if (!hasTensors(operation.kind))
-    return makeMessage(operation, digest, {});
-  if (slices(operation.kind))
-    return packPart(operation, digest, member);
-  Share share = hasSecondRound(operation) ? getShare(operation, members, member) : Share{0, operation.count};
-  return packElements(operation, digest, getInput(operation, share.begin), share.end - share.begin);
-}
-
-std::vector<Message> cleave::runtime::packFirst(const Operation &operation, uint64_t digest, uint64_t members,
-                                                uint32_t index) {
-  std::vector<Message> messages;
-  for (uint32_t member = 0; member < members; ++member)
-    messages.push_back(packFor(operation, digest, members, index, member));
-  return messages;
-}
 
 bool cleave::runtime::hasSecondRound(const Operation &operation) {
   return reduces(operation.kind) && !slices(operation.kind) &&
          operation.count * getElementBytes(operation.type) > kSmall;
 }
 
-std::vector<Message> cleave::runtime::packSecond(const Operation &operation, uint64_t digest, uint64_t members,
-                                                 uint32_t index) {
-  Share share = getShare(operation, members, index);
-  return std::vector<Message>(
-      members, packElements(operation, digest, getOutput(operation, share.begin), share.end - share.begin));
+/// Rows that follow each other are one row.
+static bool isContiguous(const Tiling &tiling) { return tiling.rows == 1 || tiling.rowStride == tiling.row; }
+
+/// Whether what a member sends lies in one piece, as does what it makes: then it can be split anywhere.
+static bool isSplittable(const Operation &operation) {
+  return hasTensors(operation.kind) && operation.kind != OperationKind::Exchange &&
+         (!slices(operation.kind) || isContiguous(operation.from)) &&
+         (!gathers(operation.kind) || isContiguous(operation.to));
+}
+
+/// So many go in one message.
+static uint64_t getMostElements(const Operation &operation) { return kMessage / getElementBytes(operation.type); }
+
+uint64_t cleave::runtime::countMessages(const Operation &operation, uint64_t members) {
+  if (!isSplittable(operation))
+    return 1;
+  uint64_t longest = hasSecondRound(operation) ? (operation.count + members - 1) / members : operation.count;
+  uint64_t most = getMostElements(operation);
+  return std::max<uint64_t>((longest + most - 1) / most, 1);
+}
+
+/// The elements that a letter carries (not of exchanges), counted from the first of a part, or of the operand.
+static Share getElements(const Operation &operation, const Letter &letter) {
+  if (!hasTensors(operation.kind))
+    return {0, 0};
+  Share all = {0, operation.count};
+  if (hasSecondRound(operation))
+    all = getShare(operation, letter.members, letter.round == 0 ? letter.to : letter.from);
+  if (!isSplittable(operation))
+    return all;
+  uint64_t most = getMostElements(operation), begin = std::min(all.begin + letter.number * most, all.end);
+  return {begin, std::min(begin + most, all.end)};
+}
+
+/// What its header says that it carries, and what who gets it expects.
+static Traffic getLetterTraffic(const Operation &operation, const Letter &letter) {
+  if (operation.kind == OperationKind::Exchange)
+    return getTraffic(operation, letter.from, letter.to);
+  Share elements = getElements(operation, letter);
+  return {hasTensors(operation.kind) ? 1u : 0u, elements.end - elements.begin};
+}
+
+/// Where the elements of a letter begin in the memory of its sender, where they lie in one piece.
+static const char *getSent(const Operation &operation, const Letter &letter) {
+  uint64_t begin = getElements(operation, letter).begin;
+  if (letter.round == 1)
+    return getOutput(operation, begin);
+  return getInput(operation, begin + (slices(operation.kind) ? letter.to * operation.from.partStride : 0));
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+static void packPieces(const Operation &operation, const Letter &letter, char *at) {
+  uint64_t size = getElementBytes(operation.type);
+  for (uint64_t i = 0; i < operation.numPieces; ++i) {
+    const Piece &piece = operation.pieces[i];
+    if (piece.source != letter.from || piece.target != letter.to)
+      continue;
+    uint64_t row = piece.row * size;
+    copyRows(getInput(operation, piece.sourceOffset), {row, piece.sourceStride * size}, at, {row, row},
+             piece.rows * row);
+    at += piece.rows * row;
+  }
+}
+
+/// Parts travel packed: rows of a tiling, and pieces, one behind the other.
+void cleave::runtime::pack(const Operation &operation, uint64_t digest, const Letter &letter, Message &message) {
+  Header header;
+  header.digest = digest;
+  header.count = operation.count;
+  header.traffic = getLetterTraffic(operation, letter);
+  header.kind = operation.kind;
+  header.type = operation.type;
+  header.reduction = operation.reduction;
+  uint64_t bytes = header.traffic.elements * getElementBytes(operation.type);
+  message.resize(sizeof(header) + bytes);
+  std::memcpy(message.data(), &header, sizeof(header));
+  char *to = message.data() + sizeof(header);
+  if (operation.kind == OperationKind::Exchange)
+    packPieces(operation, letter, to);
+  else if (slices(operation.kind) && !isSplittable(operation))
+    copyRows(getSent(operation, letter), getRows(operation.from, operation.type), to, {bytes, bytes}, bytes);
+  else if (bytes > 0)
+    std::memcpy(to, getSent(operation, letter), bytes);
 }
 
 //===----------------------------------------------------------------------===//
 // Unpacking
 //===----------------------------------------------------------------------===//
 
-static void combine(const Operation &operation, const std::vector<Message> &messages, char *to, uint64_t elements) {
+/// Terms are combined where they lie, in the order of the group, and the own one where it always was.
+static void combine(const Operation &operation, const Letter &letter, const std::vector<const Message *> &messages) {
+  Letter own = letter;
+  own.from = letter.to;
+  Share elements = getElements(operation, own);
+  Message packed;
+  const char *ownTerm = nullptr;
+  if (isSplittable(operation)) {
+    ownTerm = getSent(operation, own);
+  } else {
+    pack(operation, 0, own, packed);
+    ownTerm = getPayload(packed);
+  }
   std::vector<const char *> sources;
-  for (const Message &message : messages)
-    sources.push_back(getPayload(message));
-  reduce(operation.reduction, operation.type, sources, to, elements);
+  for (uint32_t member = 0; member < messages.size(); ++member)
+    sources.push_back(member == letter.to ? ownTerm : getPayload(*messages[member]));
+  reduce(operation.reduction, operation.type, sources, getOutput(operation, elements.begin),
+         elements.end - elements.begin);
 }
 
-static void unpackPieces(const Operation &operation, const Message &message, uint32_t source, uint32_t target) {
+static void unpackPieces(const Operation &operation, const char *at, uint32_t source, uint32_t target) {
   uint64_t size = getElementBytes(operation.type);
-  const char *at = getPayload(message);
   for (uint64_t i = 0; i < operation.numPieces; ++i) {
     const Piece &piece = operation.pieces[i];
     if (piece.source != source || piece.target != target)
@@ -155,26 +187,40 @@ static void unpackPieces(const Operation &operation, const Message &message, uin
   }
 }
 
-void cleave::runtime::unpackFirst(const Operation &operation, const std::vector<Message> &messages, uint32_t index) {
-  if (reduces(operation.kind)) {
-    Share share = hasSecondRound(operation) ? getShare(operation, messages.size(), index) : Share{0, operation.count};
-    return combine(operation, messages, getOutput(operation, share.begin), share.end - share.begin);
+/// What one member has sent, or this one keeps, to its place in the output.
+static void place(const Operation &operation, const Letter &letter, const char *from) {
+  Share elements = getElements(operation, letter);
+  uint64_t bytes = (elements.end - elements.begin) * getElementBytes(operation.type);
+  if (operation.kind == OperationKind::Exchange)
+    return unpackPieces(operation, from, letter.from, letter.to);
+  if (letter.round == 1 || isSplittable(operation)) {
+    uint64_t part = letter.round == 0 ? letter.from * operation.to.partStride : 0;
+    // In place the own part is where it should be.
+    if (char *to = getOutput(operation, part + elements.begin); bytes > 0 && to != from)
+      std::memcpy(to, from, bytes);
+    return;
   }
-  uint64_t bytes = operation.count * getElementBytes(operation.type);
-  for (uint32_t member = 0; member < messages.size(); ++member)
-    if (operation.kind == OperationKind::Exchange)
-      unpackPieces(operation, messages[member], member, index);
-    else if (gathers(operation.kind))
-      copyRows(getPayload(messages[member]), {bytes, bytes}, getOutput(operation, member * operation.to.partStride),
-               getRows(operation.to, operation.type), bytes);
+  copyRows(from, {bytes, bytes}, getOutput(operation, letter.from * operation.to.partStride),
+           getRows(operation.to, operation.type), bytes);
 }
 
-void cleave::runtime::unpackSecond(const Operation &operation, const std::vector<Message> &messages, uint32_t index) {
-  for (uint32_t member = 0; member < messages.size(); ++member) {
-    Share share = getShare(operation, messages.size(), member);
-    if (member != index && share.end > share.begin)
-      std::memcpy(getOutput(operation, share.begin), getPayload(messages[member]),
-                  (share.end - share.begin) * getElementBytes(operation.type));
+void cleave::runtime::unpack(const Operation &operation, const Letter &letter,
+                             const std::vector<const Message *> &messages) {
+  if (reduces(operation.kind) && letter.round == 0)
+    return combine(operation, letter, messages);
+  if (!hasTensors(operation.kind) && operation.kind != OperationKind::Exchange)
+    return;
+  Letter each = letter;
+  for (each.from = 0; each.from < messages.size(); ++each.from) {
+    if (each.from != letter.to) {
+      place(operation, each, getPayload(*messages[each.from]));
+    } else if (letter.round == 0 && isSplittable(operation)) {
+      place(operation, each, getSent(operation, each));
+    } else if (letter.round == 0) {
+      Message own;
+      pack(operation, 0, each, own);
+      place(operation, each, getPayload(own));
+    }
   }
 }
 
@@ -182,8 +228,8 @@ void cleave::runtime::unpackSecond(const Operation &operation, const std::vector
 // Checking
 //===----------------------------------------------------------------------===//
 
-std::optional<std::string> cleave::runtime::findMismatch(const Operation &operation, uint64_t digest, uint32_t member,
-                                                         uint32_t index, const Message &message) {
+std::optional<std::string> cleave::runtime::findMismatch(const Operation &operation, uint64_t digest,
+                                                         const Letter &letter, const Message &message) {
   Header header;
   if (message.size() < sizeof(header))
     return "sent a message of " + std::to_string(message.size()) + " bytes";
@@ -196,10 +242,10 @@ std::optional<std::string> cleave::runtime::findMismatch(const Operation &operat
     other.count = header.count;
     return "called " + describeOther(other, operation);
   }
-  Traffic expected = getTraffic(operation, member, index);
+  Traffic expected = getLetterTraffic(operation, letter);
   if (operation.kind == OperationKind::Exchange && !(header.traffic == expected))
     return "sends " + format(header.traffic) + ", expected " + format(expected);
-  if (message.size() != sizeof(header) + header.traffic.elements * getElementBytes(operation.type))
+  if (message.size() != sizeof(header) + expected.elements * getElementBytes(operation.type))
     return "sent a message of " + std::to_string(message.size()) + " bytes";
   return std::nullopt;
 }

@@ -16,18 +16,27 @@ using Message = std::vector<char>;
 /// Bytes in front of what a message carries.
 constexpr uint64_t kMessageHeader = 64;
 
-/// One message per member of the group, also to oneself.
-std::vector<Message> packFirst(const Operation &operation, uint64_t digest, uint64_t members, uint32_t index);
-/// Carries the operation out, or its first round. Messages are by member, and have been checked.
-void unpackFirst(const Operation &operation, const std::vector<Message> &messages, uint32_t index);
+/// Which message: of a round, from a member to another one of a group of so many.
+struct Letter {
+  uint32_t members = 0, from = 0, to = 0;
+  unsigned round = 0;
+  uint64_t number = 0;
+};
 
 /// A large all_reduce: members combine one share each, and then send it to all.
 bool hasSecondRound(const Operation &operation);
-std::vector<Message> packSecond(const Operation &operation, uint64_t digest, uint64_t members, uint32_t index);
-void unpackSecond(const Operation &operation, const std::vector<Message> &messages, uint32_t index);
+/// How many messages each member sends to each other one in a round, one behind the other. Long operands go in several: so that the
+/// first ones are combined while the others travel, and no buffer is larger than the cache.
+uint64_t countMessages(const Operation &operation, uint64_t members);
 
-/// What is wrong with what `member` sent to member `index`; nothing if both do the same.
-std::optional<std::string> findMismatch(const Operation &operation, uint64_t digest, uint32_t member, uint32_t index,
+/// Makes `message`, whose memory is used again, of what the letter's sender has: of the second round what it has combined.
+void pack(const Operation &operation, uint64_t digest, const Letter &letter, Message &message);
+/// Carries out what messages of one round and number bring to member `letter.to`. They are by member, and have been checked; there is
+/// none of the member's own.
+void unpack(const Operation &operation, const Letter &letter, const std::vector<const Message *> &messages);
+
+/// What is wrong with a letter that came; nothing if both do the same.
+std::optional<std::string> findMismatch(const Operation &operation, uint64_t digest, const Letter &letter,
                                         const Message &message);
 
 } // namespace cleave::runtime

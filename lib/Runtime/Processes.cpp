@@ -1,10 +1,11 @@
 //===- Processes.cpp - ranks that are processes ---------------------------===//
 //
-// Rounds of messages: sent when an operation starts, waited for when its result is wanted.
+// Rounds of messages: begun when an operation starts, moved on whenever this rank comes by, waited for when the result is wanted.
 //
 //===----------------------------------------------------------------------===//
 #include "Processes.h"
 
+#include <algorithm>
 #include <sched.h>
 #include <thread>
 
@@ -12,79 +13,34 @@ using namespace cleave::runtime;
 
 /// A message on its way may come after its sender's goodbye.
 static constexpr double kGrace = 0.5;
+/// Messages of an operation to one member that are begun and not sent: enough to fill a connection, and no second copy of long operands.
+static constexpr size_t kMostSending = 4;
+/// How often connections are looked at between kernels, which may take less than a look.
+static constexpr int64_t kPause = 20000;
+/// Messages whose memory is kept, and how long they may be.
+static constexpr size_t kMostSpares = 64, kLongestSpare = (size_t(1) << 18) + kMessageHeader;
 
-ProcessCommunicator::Transfer::~Transfer() = default;
+ProcessCommunicator::Sending::~Sending() = default;
+ProcessCommunicator::Receiving::~Receiving() = default;
 
-Status ProcessCommunicator::post(const Pending &pending) {
-  return send(pending, 0,
-              packFirst(pending.operation, pending.digest, pending.group->members.size(), pending.group->index));
+std::unique_ptr<ProcessCommunicator::Receiving> ProcessCommunicator::expect(int peer, Key key) {
+  auto receiving = std::make_unique<Receiving>();
+  receiving->peer = peer;
+  receiving->key = key;
+  return receiving;
 }
 
-/// A second round can only begin when the first one is combined, so it is sent here; the deadline holds for each.
-Status ProcessCommunicator::complete(const Pending &pending) {
-  uint64_t members = pending.group->members.size();
-  std::vector<Message> messages;
-  if (Status status = receive(pending, 0, messages); !status.isOk())
-    return status;
-  unpackFirst(pending.operation, messages, pending.group->index);
-  if (!hasSecondRound(pending.operation))
+Message ProcessCommunicator::takeSpare() {
+  if (spares.empty())
     return {};
-  Status status = send(pending, 1, packSecond(pending.operation, pending.digest, members, pending.group->index));
-  if (status.isOk())
-    status = receive(pending, 1, messages);
-  if (!status.isOk())
-    return status;
-  unpackSecond(pending.operation, messages, pending.group->index);
-  return {};
+  Message message = std::move(spares.back());
+  spares.pop_back();
+  return message;
 }
 
-/// Begins with the next member, so that not all send to the same one at once.
-Status ProcessCommunicator::send(const Pending &pending, unsigned number, std::vector<Message> messages) {
-  Key key = {pending.group->id, pending.number, number};
-  Round &round = rounds[key];
-  uint32_t members = uint32_t(messages.size()), own = pending.group->index;
-  round.resize(members);
-  round[own] = std::make_unique<Transfer>();
-  round[own]->in = std::move(messages[own]);
-  round[own]->isSent = round[own]->isReceived = true;
-  for (uint32_t i = 1; i < members; ++i) {
-    uint32_t member = (own + i) % members;
-    delay();
-    std::string error;
-    round[member] = begin(pending.group->members[member], key, std::move(messages[member]), error);
-    if (!error.empty())
-      return fail(pending, Cause::System, -1, error);
-  }
-  return {};
-}
-
-Status ProcessCommunicator::receive(const Pending &pending, unsigned number, std::vector<Message> &messages) {
-  Key key = {pending.group->id, pending.number, number};
-  Round &round = rounds[key];
-  int64_t began = getNow(), looked = began;
-  for (uint64_t turn = 1;; ++turn) {
-    int missing = -1;
-    if (Status status = advanceAll(pending, round, missing); !status.isOk())
-      return status;
-    if (missing < 0)
-      break;
-    if (watch.getFailure().isRaised())
-      return watch.getFailure().get();
-    if (turn % 64)
-      continue;
-    int64_t now = getNow();
-    rest(now - began);
-    if (now - looked < 10000000)
-      continue;
-    looked = now;
-    if (Status status = checkMissing(pending, pending.group->members[missing], began); !status.isOk())
-      return status;
-  }
-  messages.clear();
-  for (std::unique_ptr<Transfer> &transfer : round)
-    messages.push_back(std::move(transfer->in));
-  rounds.erase(key);
-  return {};
+void ProcessCommunicator::keepSpare(Message message) {
+  if (spares.size() < kMostSpares && message.capacity() <= kLongestSpare)
+    spares.push_back(std::move(message));
 }
 
 std::optional<std::string> ProcessCommunicator::findTooLarge(int peer, uint64_t bytes) const {
@@ -95,6 +51,190 @@ std::optional<std::string> ProcessCommunicator::findTooLarge(int peer, uint64_t 
          " bytes, and none of this program has more than " + std::to_string(most);
 }
 
+//===----------------------------------------------------------------------===//
+// Moving on
+//===----------------------------------------------------------------------===//
+
+/// Sends what needs nothing of others. Of a long operand that is a few messages: the rest is packed when these are through, out of memory that
+/// belongs to the operation until then.
+Status ProcessCommunicator::post(const Pending &pending) {
+  UnderWay &operation = underWay.emplace_back();
+  operation.pending = &pending;
+  operation.messages = countMessages(pending.operation, pending.group->members.size());
+  operation.rounds.resize(hasSecondRound(pending.operation) ? 2 : 1);
+  for (Round &round : operation.rounds)
+    round.lines.resize(pending.group->members.size());
+  return sendSome(operation, 0);
+}
+
+/// Begins with the next member, so that not all send to the same one at once. Of a second round what is combined by now.
+Status ProcessCommunicator::sendSome(UnderWay &operation, size_t round) {
+  const Pending &pending = *operation.pending;
+  uint32_t own = pending.group->index, members = uint32_t(pending.group->members.size());
+  uint64_t ready = round == 0 ? operation.messages : operation.rounds[0].done;
+  for (uint32_t i = 1; i < members; ++i) {
+    uint32_t member = (own + i) % members;
+    Line &line = operation.rounds[round].lines[member];
+    std::string error;
+    for (auto &sending : line.sending)
+      if (!sending->isSent && error.empty())
+        move(*sending, error);
+    while (!line.sending.empty() && line.sending.front()->isSent) {
+      keepSpare(std::move(line.sending.front()->message));
+      line.sending.pop_front();
+    }
+    while (error.empty() && line.begun < ready && line.sending.size() < kMostSending) {
+      delay();
+      Letter letter = operation.getLetter(round, line.begun++);
+      letter.to = member;
+      Message message = takeSpare();
+      pack(pending.operation, pending.digest, letter, message);
+      Key key = {pending.group->id, pending.number, unsigned(round)};
+      line.sending.push_back(send(pending.group->members[member], key, std::move(message), error));
+      if (line.sending.back()->isSent) {
+        keepSpare(std::move(line.sending.back()->message));
+        line.sending.pop_back();
+      }
+    }
+    if (!error.empty())
+      return fail(pending, Cause::System, pending.group->members[member], error);
+  }
+  return {};
+}
+
+/// Unpacks messages once all members' are there, number by number: terms combine in the order of the group, whoever comes first.
+Status ProcessCommunicator::receiveSome(UnderWay &operation, size_t number, bool &hasMoved) {
+  const Pending &pending = *operation.pending;
+  Round &round = operation.rounds[number];
+  std::vector<const Message *> messages(round.lines.size());
+  for (; round.done < operation.messages; ++round.done) {
+    Letter letter = operation.getLetter(number, round.done);
+    bool areThere = true;
+    for (uint32_t member = 0; member < round.lines.size(); ++member) {
+      if (member == letter.to)
+        continue;
+      std::unique_ptr<Receiving> &receiving = round.lines[member].receiving;
+      int peer = pending.group->members[member];
+      if (!receiving)
+        receiving = expect(peer, {pending.group->id, pending.number, unsigned(number)});
+      messages[member] = &receiving->message;
+      if (receiving->isThere)
+        continue;
+      std::string error;
+      move(*receiving, error);
+      if (!error.empty())
+        return fail(pending, Cause::System, peer, error);
+      letter.from = member;
+      areThere &= receiving->isThere;
+      if (!receiving->isThere)
+        continue;
+      if (auto mistake = findMismatch(pending.operation, pending.digest, letter, receiving->message))
+        return fail(pending, Cause::Mismatch, peer, "rank " + std::to_string(peer) + " " + *mistake);
+    }
+    if (!areThere)
+      return {};
+    delay();
+    unpack(pending.operation, letter, messages);
+    for (Line &line : round.lines)
+      if (line.receiving)
+        keepSpare(std::move(std::exchange(line.receiving, nullptr)->message));
+    hasMoved = true;
+  }
+  return {};
+}
+
+/// A member that an operation still needs something of, in its first round if in any: nothing of the second can come before. -1 if none.
+int ProcessCommunicator::findMissing(const UnderWay &operation) {
+  int missing = -1;
+  for (const Round &round : operation.rounds) {
+    for (uint32_t member = 0; member < round.lines.size() && round.done < operation.messages; ++member)
+      if (const Line &line = round.lines[member];
+          member != operation.pending->group->index && !(line.receiving && line.receiving->isThere))
+        missing = int(member);
+    if (missing >= 0)
+      return missing;
+  }
+  for (const Round &round : operation.rounds)
+    for (uint32_t member = 0; member < round.lines.size(); ++member)
+      if (const Line &line = round.lines[member];
+          member != operation.pending->group->index && (!line.sending.empty() || line.begun < operation.messages))
+        missing = int(member);
+  return missing;
+}
+
+/// What one round has combined the next one sends, so as long as something comes there is more to do.
+Status ProcessCommunicator::advanceOne(UnderWay &operation) {
+  for (bool hasMoved = true; hasMoved;) {
+    hasMoved = false;
+    for (size_t round = 0; round < operation.rounds.size(); ++round) {
+      if (Status status = sendSome(operation, round); !status.isOk())
+        return status;
+      if (Status status = receiveSome(operation, round, hasMoved); !status.isOk())
+        return status;
+    }
+  }
+  operation.isDone = findMissing(operation) < 0;
+  return {};
+}
+
+/// All of them, also while one is waited for: another rank may wait for its part of another operation, of this group or of one that it shares
+/// with others, and whoever is in its way would be waited for without end.
+Status ProcessCommunicator::advanceAll() {
+  moveConnections();
+  for (UnderWay &operation : underWay)
+    if (!operation.isDone)
+      if (Status status = advanceOne(operation); !status.isOk())
+        return status;
+  return {};
+}
+
+/// A look costs a few system calls, which kernels of microseconds would feel. What another rank has raised ends this one here already.
+Status ProcessCommunicator::advance() {
+  int64_t now = getNow();
+  if (underWay.empty() || now - advancedAt < kPause)
+    return {};
+  if (watch.getFailure().isRaised())
+    return watch.getFailure().get();
+  Status status = advanceAll();
+  advancedAt = getNow();
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------===//
+
+/// The deadline holds for each round.
+Status ProcessCommunicator::complete(const Pending &pending) {
+  auto own = std::find_if(underWay.begin(), underWay.end(),
+                          [&](const UnderWay &operation) { return operation.pending == &pending; });
+  int64_t began = getNow(), looked = began;
+  bool hasCombined = false;
+  for (uint64_t turn = 1; !own->isDone; ++turn) {
+    if (Status status = advanceAll(); !status.isOk())
+      return status;
+    if (own->isDone)
+      break;
+    if (watch.getFailure().isRaised())
+      return watch.getFailure().get();
+    if (turn % 64)
+      continue;
+    int64_t now = getNow();
+    if (bool combined = own->rounds.front().done == own->messages; combined != hasCombined) {
+      hasCombined = combined;
+      began = now;
+    }
+    rest(now - began);
+    if (now - looked < 10000000)
+      continue;
+    looked = now;
+    if (Status status = checkMissing(pending, pending.group->members[findMissing(*own)], began); !status.isOk())
+      return status;
+  }
+  underWay.erase(own);
+  return {};
+}
+
 /// Who has waited for long lets others have the core.
 void ProcessCommunicator::rest(int64_t nanoseconds) {
   sched_yield();
@@ -102,27 +242,7 @@ void ProcessCommunicator::rest(int64_t nanoseconds) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-/// Moves everything on once. `missing`: a member that the round still needs; -1 if none.
-Status ProcessCommunicator::advanceAll(const Pending &pending, Round &round, int &missing) {
-  for (uint32_t member = 0; member < round.size(); ++member) {
-    Transfer &transfer = *round[member];
-    if (transfer.isSent && transfer.isReceived)
-      continue;
-    bool wasReceived = transfer.isReceived;
-    std::string error;
-    advance(transfer, error);
-    if (!error.empty())
-      return fail(pending, Cause::System, transfer.peer, error);
-    if (transfer.isReceived && !wasReceived)
-      if (Status status = checkMessage(pending, member, transfer.in); !status.isOk())
-        return status;
-    if (!transfer.isSent || !transfer.isReceived)
-      missing = int(member);
-  }
-  return {};
-}
-
-/// Fails if `peer`, whom a round waits for, has left or is late. Who is silent or gone the watch finds out.
+/// Fails if `peer`, whom an operation waits for, has left or is late. Who is silent or gone the watch finds out.
 Status ProcessCommunicator::checkMissing(const Pending &pending, int peer, int64_t began) {
   std::string who = "rank " + std::to_string(peer);
   if (watch.getSecondsSinceLeft(peer) > kGrace)
@@ -130,13 +250,4 @@ Status ProcessCommunicator::checkMissing(const Pending &pending, int peer, int64
   if (double(getNow() - began) * 1e-9 < options.deadline)
     return {};
   return fail(pending, Cause::Timeout, peer, who + " did not come within " + formatSeconds(options.deadline));
-}
-
-Status ProcessCommunicator::checkMessage(const Pending &pending, uint32_t member, const Message &message) {
-  std::optional<std::string> mistake =
-      findMismatch(pending.operation, pending.digest, member, pending.group->index, message);
-  if (!mistake)
-    return {};
-  int peer = pending.group->members[member];
-  return fail(pending, Cause::Mismatch, peer, "rank " + std::to_string(peer) + " " + *mistake);
 }

@@ -7,8 +7,15 @@
 //   large all_reduce   share p of the operand to member p, combined; the share combined to all      2 rounds
 //   the others         what member p needs to member p               1 round
 //
-// A message begins with what its sender is doing, so every operation is checked. Waiting is polling, with an eye on the watch
-// (Watch.h). A subclass carries messages, and knows nothing of what they hold.
+// Long operands go in several messages (Messages.h), a few at a time, so the second round begins while the first one is under way:
+//
+//   to member p     0.0  0.1  0.2  0.3 ..                      round.message
+//   from member p        0.0  0.1  0.2 ..   combined as they come
+//   to member p               1.0  1.1 ..
+//
+// All that is under way moves whenever this rank starts, advances or waits for something. A message begins with what its sender is
+// doing, so every one is checked. Waiting is polling, with an eye on the watch (Watch.h). A subclass carries messages, and knows
+// nothing of what they hold.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_RUNTIME_PROCESSES_H
@@ -17,7 +24,7 @@
 #include "Messages.h"
 #include "Watch.h"
 #include "cleave/Runtime/Communicator.h"
-#include <map>
+#include <deque>
 
 namespace cleave::runtime {
 
@@ -35,27 +42,41 @@ protected:
       return std::tie(group, number, round) < std::tie(other.group, other.number, other.round);
     }
   };
-  /// A message to and one from another rank. They stay where they are until both are through.
-  struct Transfer {
-    virtual ~Transfer();
+  /// A message on its way to another rank. It stays where it is until it is sent.
+  struct Sending {
+    virtual ~Sending();
     int peer = 0;
     Key key = {};
-    Message out, in;
-    bool isSent = false, isReceived = false;
+    Message message;
+    bool isSent = false;
+  };
+  /// The next message of a key from another rank. They come in the order in which they were sent.
+  struct Receiving {
+    virtual ~Receiving();
+    int peer = 0;
+    Key key = {};
+    Message message;
+    bool isThere = false;
   };
 
   ProcessCommunicator(int rank, int size, const Options &options)
       : Communicator(rank, size, options), watch(rank, size, options) {}
 
   void expectMessages(uint64_t bytes) override { largest = bytes; }
+  Status advance() override;
   /// What is wrong with a message of so many bytes from `peer`; nothing where it may be one.
   std::optional<std::string> findTooLarge(int peer, uint64_t bytes) const;
+  /// Memory of a message that was, for one that comes or goes: fresh memory costs more than what is done with it.
+  Message takeSpare();
+  void keepSpare(Message message);
 
-  // What a kind of connection has to do; the rest is the same for all.
-  /// Begins to send `out`, and to receive. Does not wait.
-  virtual std::unique_ptr<Transfer> begin(int peer, Key key, Message out, std::string &error) = 0;
-  /// Moves a transfer on; `error` where that is impossible.
-  virtual void advance(Transfer &transfer, std::string &error) = 0;
+  // What a kind of connection has to do; the rest is the same for all. None of it waits; `error` where something is impossible.
+  /// Moves all connections on, where that is one thing to do for all messages.
+  virtual void moveConnections() {}
+  virtual std::unique_ptr<Sending> send(int peer, Key key, Message message, std::string &error) = 0;
+  virtual std::unique_ptr<Receiving> expect(int peer, Key key);
+  virtual void move(Sending &, std::string &) {}
+  virtual void move(Receiving &receiving, std::string &error) = 0;
   /// Lets others have the core: nothing has moved for `nanoseconds`.
   virtual void rest(int64_t nanoseconds);
 
@@ -72,17 +93,41 @@ protected:
   mutable Watch watch;
 
 private:
-  /// By member; this rank's own has what it sends to itself.
-  using Round = std::vector<std::unique_ptr<Transfer>>;
+  /// Messages of one round with one other member.
+  struct Line {
+    uint64_t begun = 0; ///< that the connection has got
+    std::deque<std::unique_ptr<Sending>> sending;
+    std::unique_ptr<Receiving> receiving;
+  };
+  /// By member; this rank's own line is empty. `done`: so many messages of each member are unpacked.
+  struct Round {
+    std::vector<Line> lines;
+    uint64_t done = 0;
+  };
+  /// An operation between its start and its wait.
+  struct UnderWay {
+    const Pending *pending;
+    uint64_t messages;
+    std::vector<Round> rounds;
+    bool isDone = false;
 
-  Status send(const Pending &pending, unsigned number, std::vector<Message> messages);
-  Status receive(const Pending &pending, unsigned number, std::vector<Message> &messages);
-  Status advanceAll(const Pending &pending, Round &round, int &missing);
+    Letter getLetter(size_t round, uint64_t number) const {
+      uint32_t own = pending->group->index;
+      return {uint32_t(pending->group->members.size()), own, own, unsigned(round), number};
+    }
+  };
+
+  static int findMissing(const UnderWay &operation);
+  Status advanceAll();
+  Status advanceOne(UnderWay &operation);
+  Status sendSome(UnderWay &operation, size_t round);
+  Status receiveSome(UnderWay &operation, size_t round, bool &hasMoved);
   Status checkMissing(const Pending &pending, int peer, int64_t began);
-  Status checkMessage(const Pending &pending, uint32_t member, const Message &message);
 
-  /// Under way.
-  std::map<Key, Round> rounds;
+  /// In the order of their start, of all groups.
+  std::deque<UnderWay> underWay;
+  std::vector<Message> spares;
+  int64_t advancedAt = 0;
   /// Bytes of the largest message that may come.
   uint64_t largest = options.largestMessage;
 };

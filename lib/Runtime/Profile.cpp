@@ -58,19 +58,24 @@ std::vector<RoleTime> cleave::runtime::getRoleTimes(const Executor &executor) {
     RoleTime &time = all[roleOf[event.rank]];
     time.ranks += isHere[event.rank] ? 0 : 1;
     isHere[event.rank] = true;
-    (isAlone(getCommand(executor, event).action) ? time.busy : time.meeting) += event.getSeconds();
+    const program::Action &action = getCommand(executor, event).action;
+    (isAlone(action) ? time.busy : time.meeting) += event.getSeconds();
+    if (event.part == Part::Finish || std::holds_alternative<program::Wait>(action))
+      time.waiting += event.getSeconds();
   }
   for (uint32_t role = 0; role < all.size(); ++role)
     if (RoleTime &time = all[role]; time.ranks)
-      roles.push_back({program.roles[role].name, time.ranks, time.busy / time.ranks, time.meeting / time.ranks});
+      roles.push_back({program.roles[role].name, time.ranks, time.busy / time.ranks, time.meeting / time.ranks,
+                       time.waiting / time.ranks});
   return roles;
 }
 
 std::string cleave::runtime::formatRoleTimes(const std::vector<RoleTime> &roles) {
   std::string text;
   for (const RoleTime &role : roles) {
-    char times[96];
-    std::snprintf(times, sizeof(times), "\"busy_seconds\": %.9f, \"meeting_seconds\": %.9f", role.busy, role.meeting);
+    char times[160];
+    std::snprintf(times, sizeof(times), "\"busy_seconds\": %.9f, \"meeting_seconds\": %.9f, \"waiting_seconds\": %.9f",
+                  role.busy, role.meeting, role.waiting);
     text += program::concat(text.empty() ? "" : ", ", "{\"name\": ", quoteJson(role.name), ", \"ranks\": ", role.ranks,
                             ", ", times, "}");
   }
@@ -84,7 +89,7 @@ Profile cleave::runtime::makeProfile(const Executor &executor) {
   for (const Event &event : executor.getEvents()) {
     const program::Command &command = getCommand(executor, event);
     for (ProfileRow *row : {&kinds[program::getWord(command.action)], &nodes[getNode(executor, command)]}) {
-      row->commands += event.isFinish ? 0 : 1 + event.laterRuns;
+      row->commands += event.part == Part::Whole ? 1 + event.laterRuns : 0;
       row->seconds += event.getSeconds();
     }
     ranks[event.rank] = true;
@@ -128,11 +133,30 @@ static void appendRoles(std::string &text, const std::vector<RoleTime> &roles) {
   }
 }
 
+/// What communication costs a rank on average, where there is any.
+static void appendExposed(std::string &text, const std::vector<RoleTime> &roles) {
+  RoleTime all;
+  for (const RoleTime &role : roles) {
+    all.ranks += role.ranks;
+    all.busy += role.busy * role.ranks;
+    all.meeting += role.meeting * role.ranks;
+    all.waiting += role.waiting * role.ranks;
+  }
+  if (all.meeting <= 0)
+    return;
+  char line[160];
+  std::snprintf(line, sizeof(line),
+                "%12.4f milliseconds of a rank with others, %.4f of them waiting: %.1f%% of its own commands\n",
+                all.meeting / all.ranks * 1e3, all.waiting / all.ranks * 1e3, 100 * all.getExposed());
+  text += line;
+}
+
 std::string cleave::runtime::formatProfile(const Profile &profile, size_t most) {
   std::string text;
   appendRows(text, "kind of command", profile.kinds, profile, most);
   appendRows(text, "node", profile.nodes, profile, most);
   appendRoles(text, profile.roles);
+  appendExposed(text, profile.roles);
   char line[120];
   std::snprintf(line, sizeof(line), "%12.4f milliseconds in all, of %u rank%s together\n", profile.seconds * 1e3,
                 profile.ranks, profile.ranks == 1 ? "" : "s");
@@ -157,9 +181,9 @@ std::string cleave::runtime::quoteJson(std::string_view text) {
   return quoted + "\"";
 }
 
-/// `launch softmax`; a meeting is there twice, when it starts and when it is waited for.
+/// `launch softmax`; a meeting is there when it starts, while it moves on between other commands, and when it is waited for.
 static std::string getTitle(const program::Program &program, const program::Command &command, const Event &event) {
-  std::string title = event.isFinish ? "finish " : "";
+  std::string title = event.part == Part::Finish ? "finish " : event.part == Part::Advance ? "advance " : "";
   title += program::getWord(command.action);
   if (const auto *launch = std::get_if<program::Launch>(&command.action))
     title += " " + program.kernels[launch->kernel].name;

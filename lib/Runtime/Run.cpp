@@ -259,6 +259,7 @@ Status Executor::State::runRank(LocalRank &rank, Call &call) {
 /// The loop that everything is about: per command a look at a flag, an entry in the log, and a call.
 template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, const BoundList &list) {
   rank.times.clear();
+  rank.open.clear();
   rank.readTimes = 0;
   rank.mostTimes = 2 * LocalRank::kMostTimes;
   CrashGuard &guard = rank.guard;
@@ -274,6 +275,9 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
     const Step &step = list.steps[next++];
     if (isStopped.load(std::memory_order_relaxed))
       return rank.communicator->fail(Cause::Aborted, "stopped");
+    if (!rank.open.empty())
+      if (Status status = advance(rank); !status.isOk())
+        return status;
     [[maybe_unused]] uint64_t begin = kKeepsTimes ? tell(step) : 0;
     rank.log->begin(variant, step.command);
     if (step.kind == Step::Kind::Launch) {
@@ -291,7 +295,8 @@ template <bool kKeepsTimes> Status Executor::State::runSteps(LocalRank &rank, co
     if (rank.queue && rank.queue->getFailure())
       return failDevice(rank, rank.queue->getFailure()->message);
     if constexpr (kKeepsTimes) {
-      rank.times.push_back({step.stream, step.command, step.kind == Step::Kind::Finish, begin, tell(step)});
+      rank.times.push_back(
+          {step.stream, step.command, step.kind == Step::Kind::Finish ? Part::Finish : Part::Whole, begin, tell(step)});
       if (step.kind == Step::Kind::EndLoop && rank.times.size() > rank.mostTimes)
         if (Status status = addUpTimes(rank); !status.isOk())
           return status;
@@ -420,6 +425,20 @@ static void copyAll(Device &device, const std::vector<BoundCopy> &copies, uint32
     device.copy(copy.box, copy.source, copy.target, stream);
 }
 
+/// What has been started moves on while this rank is busy with its own: between commands, as nobody has a core to spare for it.
+Status Executor::State::advance(LocalRank &rank) {
+  if (!options.keepsTimes)
+    return rank.communicator->advance();
+  // Of looks that found nothing to do there would be one for each command.
+  static constexpr double kLeast = 2000;
+  uint64_t begin = getTicks();
+  Status status = rank.communicator->advance();
+  uint64_t end = getTicks();
+  if (double(end - begin) * clock.getRate() >= kLeast)
+    rank.times.push_back({rank.open.front()->stream, rank.open.front()->command, Part::Advance, begin, end});
+  return status;
+}
+
 /// One end of a meeting. A queue gets all of it where it starts.
 Status Executor::State::runMeeting(LocalRank &rank, const BoundList &list, const Step &step) {
   // Tickets are the call's own.
@@ -438,8 +457,13 @@ Status Executor::State::runMeeting(LocalRank &rank, const BoundList &list, const
     if (!status.isOk())
       return status;
   }
-  if (!starts)
-    copyAll(*rank.device, meeting.unpacks, step.stream);
+  if (starts) {
+    rank.open.push_back(&step);
+    return {};
+  }
+  rank.open.erase(
+      std::find_if(rank.open.begin(), rank.open.end(), [&](const Step *other) { return other->index == step.index; }));
+  copyAll(*rank.device, meeting.unpacks, step.stream);
   return {};
 }
 

@@ -60,8 +60,15 @@ void ThreadGroup::post(uint32_t index, uint64_t number, uint64_t digest, const O
     for (uint32_t member = 0; member < ranks.size(); ++member)
       post.sent[member] = getTraffic(operation, index, member);
   uint64_t bytes = getInputExtent(operation, ranks.size()) * getElementBytes(operation.type);
-  if (bytes > 0 && isSmall(operation))
-    std::memcpy(members[index].slots[number % Gate::kDepth], operation.input, bytes);
+  if (bytes == 0 || !isSmall(operation))
+    return;
+  // Nobody reads the slot any more when its number comes round again, so it may be another one.
+  Slot &slot = members[index].slots[number % Gate::kDepth];
+  if (slot.bytes < bytes) {
+    slot.lines = std::make_unique<SlotLine[]>((bytes + sizeof(SlotLine) - 1) / sizeof(SlotLine));
+    slot.bytes = bytes;
+  }
+  std::memcpy(slot.lines.get(), operation.input, bytes);
 }
 
 std::optional<std::pair<uint32_t, std::string>> ThreadGroup::findMismatch(uint32_t index, uint64_t number) {
@@ -100,7 +107,9 @@ void ThreadGroup::carryOut(uint32_t index, uint64_t number) {
 /// Where an element of a member's operand can be read.
 const char *ThreadGroup::getSource(const View &view, uint32_t member, uint64_t element) {
   const char *operand =
-      isSmall(view.operation) ? members[member].slots[view.number % Gate::kDepth] : getPost(member, view.number).input;
+      isSmall(view.operation)
+          ? reinterpret_cast<const char *>(members[member].slots[view.number % Gate::kDepth].lines.get())
+          : getPost(member, view.number).input;
   return operand + element * view.size;
 }
 

@@ -19,6 +19,7 @@
 
 #include "Gate.h"
 #include "cleave/Runtime/Communicator.h"
+#include <memory>
 
 namespace cleave::runtime {
 
@@ -70,9 +71,17 @@ private:
     /// Of an exchange, to each member. Its list of pieces is the member's, who may be done with it before others compare.
     std::vector<Traffic> sent;
   };
+  struct alignas(128) SlotLine {
+    char bytes[128];
+  };
+  struct Slot {
+    std::unique_ptr<SlotLine[]> lines;
+    uint64_t bytes = 0;
+  };
   struct Member {
     Post posts[Gate::kDepth];
-    alignas(128) char slots[Gate::kDepth][kSmall];
+    /// Copies of small operands, got when they are first needed, and longer ones where one is too short.
+    Slot slots[Gate::kDepth];
     /// Where the sources of a reduction begin. The member's own.
     std::vector<const char *> sources;
   };

@@ -90,6 +90,7 @@ public:
   ~ThreadCommunicator() override { world->ranks[rank].hasLeft.store(true, std::memory_order_release); }
 
   void beat() override { getLog().beat(); }
+  Status advance() override { return advanceOthers(); }
 
 private:
   void join(const Group &group) override;

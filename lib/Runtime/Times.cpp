@@ -39,10 +39,10 @@ Status Executor::State::addUpTimes(LocalRank &rank) {
   if (Status status = readMarks(rank); !status.isOk())
     return status;
   std::vector<TimedStep> &times = rank.times;
-  std::vector<size_t> firsts; // by command and whether it is a wait, 0 where there is none yet, else one more
+  std::vector<size_t> firsts; // by command and part of it, 0 where there is none yet, else one more
   size_t kept = 0;
   for (size_t i = 0; i < times.size(); ++i) {
-    size_t key = 2 * size_t(times[i].command) + (times[i].isFinish ? 1 : 0);
+    size_t key = 3 * size_t(times[i].command) + size_t(times[i].part);
     firsts.resize(std::max(firsts.size(), key + 1));
     size_t &first = firsts[key];
     if (first && i >= LocalRank::kMostTimes) {

@@ -18,7 +18,7 @@ KINDS = [
     ("attention", "attention", r"launch attention"),
     ("kernel", "other kernels", r"launch "),
     ("copy", "copy", r"copy"),
-    ("meeting", "collective starts", r""),
+    ("meeting", "collective starts or moves on", r""),
 ]
 STYLE = """\
   text { font: 12px sans-serif; fill: #6e7781 }

@@ -21,11 +21,11 @@ from case import MPI_ENVIRONMENT  # noqa: E402
 
 # (mesh, scope, operations and elements that each rank compares)
 CONFORMANCE = [
-    ("1", "brief", 335, 338648),
-    ("2", "large", 1526, 3549560),
-    ("2x2", "full", 2193, 2568212),
-    ("2x3", "brief", 1005, 2376068),
-    ("8", "brief", 335, 1460463),
+    ("1", "brief", 415, 781308),
+    ("2", "large", 1606, 4416252),
+    ("2x2", "full", 2305, 3911296),
+    ("2x3", "brief", 1117, 4261647),
+    ("8", "brief", 415, 4847722),
 ]
 SEEDS = [0, 1]
 SUM = r"all_reduce sum f32\[4096\], number 2 in group 0 \{0, 1, 2, 3\}: "

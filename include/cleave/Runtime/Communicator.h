@@ -2,20 +2,21 @@
 //
 // Each rank has a communicator. It starts operations, each in a group of ranks, does something else, and waits for them:
 //
-//   rank 0   start(all_reduce) ── kernels ── wait ▶ output
-//   rank 1   start(all_reduce) ── kernels ── wait ▶ output
+//   rank 0   start(all_reduce) ── kernel ── advance ── kernel ── advance ── wait ▶ output
+//   rank 1   start(all_reduce) ── kernel ── advance ── kernel ── advance ── wait ▶ output
 //
 // What holds for all kinds:
 // * Members of a group start the same operations in the same order, and wait in the order in which they started. Up to
-//   `kMaxPending` operations of a group may be under way. Processes that share several groups wait in one order over all
-//   of them; thread ranks may differ in that.
+//   `kMaxPending` operations of a group may be under way. In which order a rank waits for those of several groups is its own.
 // * From `start` until `wait` returns the operands belong to the operation: others read the input and write the output.
+// * Nothing has a thread of its own: what has been started moves in `start`, `advance` and `wait`, and may be done before it is
+//   waited for. Who never calls `advance` gets the same results, later.
 // * Results are the same bits on every run: terms combine in the order of the group; f16 and bf16 in f32, rounded once.
 // * Every wait ends: by a deadline, by the silence of a rank, or by the failure of another. The first failure is that of
 //   all ranks, and of every later call. After one, operands must stay where they are until all ranks have left, because a
 //   rank that was late may still look at them.
 //
-// A new kind of communicator implements `join`, `post` and `complete`; numbers, checks and the flight recorder are here.
+// A new kind of communicator implements `join`, `post`, `complete` and, where it can, `advance`; numbers, checks and the flight recorder are here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_RUNTIME_COMMUNICATOR_H
@@ -52,7 +53,7 @@ struct Ticket {
 };
 
 /// How many operations of a group may be started and not waited for.
-constexpr uint64_t kMaxPending = 4;
+constexpr uint64_t kMaxPending = 32;
 
 class Communicator {
 public:
@@ -69,6 +70,9 @@ public:
   Status split(const std::vector<int> &members, GroupId &group);
   /// Starts an operation and returns at once.
   Status start(const Operation &operation, Ticket &ticket);
+  /// Moves what has been started on as far as it goes without waiting: between kernels, where something is under way. Fails as `wait` does,
+  /// but for deadlines, which begin there.
+  virtual Status advance() { return {}; }
   /// Returns when the output is there and the operands belong to the caller again.
   Status wait(Ticket ticket);
   Status run(const Operation &operation);

@@ -96,11 +96,14 @@ struct Value {
   std::vector<char> data;
 };
 
-/// A command that a rank has done, or waited for. Seconds since the run began.
+/// What a rank has done of a command. Of a meeting that is started where it stands and waited for later: starting it, moving what is under
+/// way on between other commands (which counts for the oldest meeting), waiting.
+enum class Part : uint8_t { Whole, Advance, Finish };
+
+/// A command that a rank has done, or a part of it. Seconds since the run began.
 struct Event {
   uint32_t rank, stream, command;
-  /// The wait for a meeting that was started before.
-  bool isFinish;
+  Part part;
   double begin, end;
   /// Of a command in a long loop: how often it ran behind this, and what that took, which is kept in sum alone.
   uint64_t laterRuns = 0;

@@ -23,6 +23,11 @@ struct RoleTime {
   uint32_t ranks = 0;
   double busy = 0;    ///< in commands of the rank alone
   double meeting = 0; ///< in those with others, waiting for them included
+  /// Of that, waiting where nothing else could be done: for what was started before, on a device for another stream.
+  double waiting = 0;
+
+  /// What communication adds to the time of the rank's own commands, as a share of it.
+  double getExposed() const { return busy > 0 ? meeting / busy : 0; }
 };
 
 struct Profile {

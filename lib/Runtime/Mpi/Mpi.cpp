@@ -38,13 +38,18 @@ public:
   Status begin(Reach reach);
 
 private:
-  struct MpiTransfer final : Transfer {
-    MPI_Request send = MPI_REQUEST_NULL, receive = MPI_REQUEST_NULL;
+  struct MpiSending final : Sending {
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  struct MpiReceiving final : Receiving {
+    MPI_Request request = MPI_REQUEST_NULL;
     bool isProbed = false;
   };
 
-  std::unique_ptr<Transfer> begin(int peer, Key key, Message out, std::string &error) override;
-  void advance(Transfer &transfer, std::string &error) override;
+  std::unique_ptr<Sending> send(int peer, Key key, Message message, std::string &error) override;
+  std::unique_ptr<Receiving> expect(int peer, Key key) override;
+  void move(Sending &sending, std::string &error) override;
+  void move(Receiving &receiving, std::string &error) override;
   static int getTag(Key key) { return int((key.group * kNumbers + key.number % kNumbers) * 2 + key.round); }
 
   MPI_Comm comm;
@@ -175,50 +180,58 @@ static bool check(int code, std::string &error) {
   return false;
 }
 
-/// MPI sends from where the message lies, which is the transfer's own.
-std::unique_ptr<ProcessCommunicator::Transfer> MpiCommunicator::begin(int peer, Key key, Message out,
-                                                                      std::string &error) {
-  auto transfer = std::make_unique<MpiTransfer>();
-  transfer->peer = peer;
-  transfer->key = key;
-  transfer->out = std::move(out);
+/// MPI sends from where the message lies. Messages of one tag come in their order.
+std::unique_ptr<ProcessCommunicator::Sending> MpiCommunicator::send(int peer, Key key, Message message,
+                                                                    std::string &error) {
+  auto sending = std::make_unique<MpiSending>();
+  sending->peer = peer;
+  sending->key = key;
+  sending->message = std::move(message);
   if (key.group >= kGroups)
     error = "more groups than tags of MPI can tell apart";
-  else if (transfer->out.size() > INT_MAX)
+  else if (sending->message.size() > INT_MAX)
     error = "a message of more than 2 GB";
   else
-    check(
-        MPI_Isend(transfer->out.data(), int(transfer->out.size()), MPI_BYTE, peer, getTag(key), comm, &transfer->send),
-        error);
-  return transfer;
+    check(MPI_Isend(sending->message.data(), int(sending->message.size()), MPI_BYTE, peer, getTag(key), comm,
+                    &sending->request),
+          error);
+  return sending;
+}
+
+std::unique_ptr<ProcessCommunicator::Receiving> MpiCommunicator::expect(int peer, Key key) {
+  auto receiving = std::make_unique<MpiReceiving>();
+  receiving->peer = peer;
+  receiving->key = key;
+  return receiving;
+}
+
+void MpiCommunicator::move(Sending &itsSending, std::string &error) {
+  int isSent = 0;
+  if (check(MPI_Test(&static_cast<MpiSending &>(itsSending).request, &isSent, MPI_STATUS_IGNORE), error))
+    itsSending.isSent = isSent;
 }
 
 /// A message is looked for before there is room for it: only then is known how long it is.
-void MpiCommunicator::advance(Transfer &itsTransfer, std::string &error) {
-  auto &transfer = static_cast<MpiTransfer &>(itsTransfer);
-  int isThere = 0, isSent = transfer.isSent, isReceived = transfer.isReceived;
-  if (!transfer.isProbed) {
+void MpiCommunicator::move(Receiving &itsReceiving, std::string &error) {
+  auto &receiving = static_cast<MpiReceiving &>(itsReceiving);
+  if (!receiving.isProbed) {
+    int isThere = 0, size = 0;
     MPI_Message message;
     MPI_Status found;
-    if (!check(MPI_Improbe(transfer.peer, getTag(transfer.key), comm, &isThere, &message, &found), error))
+    if (!check(MPI_Improbe(receiving.peer, getTag(receiving.key), comm, &isThere, &message, &found), error) || !isThere)
       return;
-    if (isThere) {
-      int size = 0;
-      MPI_Get_count(&found, MPI_BYTE, &size);
-      if (std::optional<std::string> tooLarge = findTooLarge(transfer.peer, uint64_t(size))) {
-        error = std::move(*tooLarge);
-        return;
-      }
-      transfer.isProbed = true;
-      transfer.in.resize(size_t(size));
-      if (!check(MPI_Imrecv(transfer.in.data(), size, MPI_BYTE, &message, &transfer.receive), error))
-        return;
+    MPI_Get_count(&found, MPI_BYTE, &size);
+    if (std::optional<std::string> tooLarge = findTooLarge(receiving.peer, uint64_t(size))) {
+      error = std::move(*tooLarge);
+      return;
     }
+    receiving.isProbed = true;
+    receiving.message = takeSpare();
+    receiving.message.resize(size_t(size));
+    if (!check(MPI_Imrecv(receiving.message.data(), size, MPI_BYTE, &message, &receiving.request), error))
+      return;
   }
-  if (!isSent && !check(MPI_Test(&transfer.send, &isSent, MPI_STATUS_IGNORE), error))
-    return;
-  if (transfer.isProbed && !isReceived && !check(MPI_Test(&transfer.receive, &isReceived, MPI_STATUS_IGNORE), error))
-    return;
-  transfer.isSent = isSent;
-  transfer.isReceived = isReceived;
+  int isReceived = 0;
+  if (check(MPI_Test(&receiving.request, &isReceived, MPI_STATUS_IGNORE), error))
+    receiving.isThere = isReceived;
 }

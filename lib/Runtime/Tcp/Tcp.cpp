@@ -7,7 +7,7 @@
 //   header (group, number, round, bytes) | message | header | message ..
 //
 // What comes before it is asked for is kept until it is. Nothing blocks: sockets are written and read as far as they go
-// whenever this rank waits for something. What ends a connection the watch finds out.
+// whenever this rank starts, advances or waits for something. What ends a connection the watch finds out.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Tcp.h"
@@ -20,8 +20,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <thread>
 #include <unistd.h>
 
@@ -53,8 +55,8 @@ private:
   /// The connection with another rank.
   struct Link {
     int socket = -1;
-    /// Headers, and what they announce, which transfers hold.
-    std::deque<std::pair<Header, Transfer *>> out;
+    /// Headers, and what they announce.
+    std::deque<std::pair<Header, Sending *>> out;
     uint64_t sent = 0; ///< of the first of them
     Header header = {};
     uint64_t received = 0; ///< of a header, then of the message
@@ -64,11 +66,12 @@ private:
     /// Why nothing more can come.
     std::string error;
     Message arriving;
-    std::map<Key, Message> arrived;
+    std::map<Key, std::deque<Message>> arrived;
   };
 
-  std::unique_ptr<Transfer> begin(int peer, Key key, Message out, std::string &error) override;
-  void advance(Transfer &transfer, std::string &error) override;
+  std::unique_ptr<Sending> send(int peer, Key key, Message message, std::string &error) override;
+  void moveConnections() override;
+  void move(Receiving &receiving, std::string &error) override;
   void rest(int64_t nanoseconds) override;
   Status connectAll(int listener);
   void keep(int other, Handshake &handshake);
@@ -228,33 +231,35 @@ void TcpCommunicator::drop(Link &link) {
   link.socket = -1;
 }
 
-/// As much as the connection takes at once goes; the rest when somebody waits.
-std::unique_ptr<ProcessCommunicator::Transfer> TcpCommunicator::begin(int peer, Key key, Message out, std::string &) {
-  auto transfer = std::make_unique<Transfer>();
-  transfer->peer = peer;
-  transfer->key = key;
-  transfer->out = std::move(out);
+/// As much as the connection takes at once goes; the rest when this rank comes by.
+std::unique_ptr<ProcessCommunicator::Sending> TcpCommunicator::send(int peer, Key key, Message message, std::string &) {
+  auto sending = std::make_unique<Sending>();
+  sending->peer = peer;
+  sending->key = key;
+  sending->message = std::move(message);
   Link &link = links[size_t(peer)];
-  link.out.push_back({{key.group, key.number, key.round, transfer->out.size()}, transfer.get()});
+  link.out.push_back({{key.group, key.number, key.round, sending->message.size()}, sending.get()});
   flush(link);
-  return transfer;
+  return sending;
 }
 
-/// All that the connection has room for. What is in the way of the transfer belongs to others, and goes first.
+/// All that the connection has room for, a header and what it announces in one call.
 void TcpCommunicator::flush(Link &link) {
   while (link.socket >= 0 && !link.out.empty()) {
-    auto &[header, transfer] = link.out.front();
-    bool isHeader = link.sent < sizeof(Header);
-    const char *from = isHeader ? reinterpret_cast<const char *>(&header) + link.sent
-                                : transfer->out.data() + (link.sent - sizeof(Header));
-    uint64_t left = (isHeader ? sizeof(Header) : sizeof(Header) + header.bytes) - link.sent;
-    ssize_t sent = left ? ::send(link.socket, from, left, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    auto &[header, sending] = link.out.front();
+    uint64_t ofHeader = std::min<uint64_t>(link.sent, sizeof(Header)), ofMessage = link.sent - ofHeader;
+    iovec parts[2] = {{reinterpret_cast<char *>(&header) + ofHeader, sizeof(Header) - ofHeader},
+                      {sending->message.data() + ofMessage, header.bytes - ofMessage}};
+    msghdr call = {};
+    call.msg_iov = parts;
+    call.msg_iovlen = 2;
+    ssize_t sent = sendmsg(link.socket, &call, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0)
       return;
     link.sent += uint64_t(sent);
     if (link.sent < sizeof(Header) + header.bytes)
       continue;
-    transfer->isSent = true;
+    sending->isSent = true;
     link.out.pop_front();
     link.sent = 0;
   }
@@ -291,29 +296,37 @@ void TcpCommunicator::take(Link &link) {
         return drop(link);
       }
       link.hasHeader = true;
+      link.arriving = takeSpare();
       link.arriving.resize(link.header.bytes);
     }
     if (!takeBytes(link, link.arriving.data(), link.header.bytes))
       return;
     link.hasHeader = false;
-    link.arrived[{GroupId(link.header.group), link.header.number, unsigned(link.header.round)}] =
-        std::move(link.arriving);
+    link.arrived[{GroupId(link.header.group), link.header.number, unsigned(link.header.round)}].push_back(
+        std::move(link.arriving));
+  }
+}
+
+/// Reads also where this rank has only to send: the other may have to get rid of something first.
+void TcpCommunicator::moveConnections() {
+  for (Link &link : links) {
+    flush(link);
+    take(link);
   }
 }
 
 /// A connection that has ended makes nothing fail here: the watch knows who is gone, and whether he said goodbye.
-void TcpCommunicator::advance(Transfer &transfer, std::string &error) {
-  Link &link = links[size_t(transfer.peer)];
-  flush(link);
-  // Also where only sending is left to do: the other may have to get rid of something first.
-  take(link);
+void TcpCommunicator::move(Receiving &receiving, std::string &error) {
+  Link &link = links[size_t(receiving.peer)];
   error = link.error;
-  auto found = link.arrived.find(transfer.key);
-  if (transfer.isReceived || found == link.arrived.end())
+  auto found = link.arrived.find(receiving.key);
+  if (found == link.arrived.end())
     return;
-  transfer.in = std::move(found->second);
-  transfer.isReceived = true;
-  link.arrived.erase(found);
+  receiving.message = std::move(found->second.front());
+  receiving.isThere = true;
+  found->second.pop_front();
+  if (found->second.empty())
+    link.arrived.erase(found);
 }
 
 /// Sleeps until something comes, and polls again soon: others may have room for what this rank sends.

@@ -64,6 +64,7 @@ private:
   void checkGroup(const Members &group);
   void checkLarge(const Members &group);
   void checkPending();
+  void checkInterleavings();
   void checkReductions(const Members &group, ElementType type, uint64_t count, bool all);
   void checkMoves(const Members &group, ElementType type, uint64_t count);
 
@@ -325,9 +326,9 @@ void Suite::checkLarge(const Members &group) {
           makeReduceScatter(group, Reduction::Sum, ElementType::F32, Tiling::contiguous(part), false)});
 }
 
-/// Many under way, in several groups, small and large ones in turn.
+/// As many under way as may be, in several groups, small and large ones in turn.
 void Suite::checkPending() {
-  for (unsigned round = 0; round < 20 && !failed(); ++round) {
+  for (unsigned round = 0; round < 3 && !failed(); ++round) {
     std::vector<Case> cases;
     for (uint64_t i = 0; i < kMaxPending; ++i)
       for (const Members &group : groups) {
@@ -336,6 +337,58 @@ void Suite::checkPending() {
                               : makeAllReduce(group, Reduction::Sum, ElementType::F32, count, false));
       }
     runAll(std::move(cases));
+  }
+}
+
+/// All start the same in one order; when a rank moves on, and which of its groups it waits for, it draws for itself. Long operands take
+/// several messages between processes.
+void Suite::checkInterleavings() {
+  constexpr uint64_t kCounts[] = {100, 2500, 5000, 9000}, kLong = 70001;
+  for (unsigned round = 0; round < 4 && !failed(); ++round) {
+    std::vector<Case> cases;
+    std::vector<const Members *> of;
+    for (uint64_t i = 0; i < 16; ++i) {
+      const Members &group = groups[scramble(round, i) % groups.size()];
+      uint64_t count = kCounts[scramble(round + 100, i) % std::size(kCounts)];
+      Tiling parts = Tiling::contiguous(count);
+      uint64_t kind = scramble(round + 200, i) % 5;
+      if (round == 0 && i % 8 == 3) {
+        kind = i / 8 * 4;
+        count = i / 8 ? kLong * 2 * group.size() : kLong;
+        parts = Tiling::contiguous(count);
+      }
+      cases.push_back(kind == 0   ? makeAllGather(group, ElementType::F32, parts, i % 2)
+                      : kind == 1 ? makeReduceScatter(group, Reduction::Sum, ElementType::F32, parts, i % 2)
+                      : kind == 2 ? makeExchange(group, ElementType::BF16, count)
+                      : kind == 3 ? makeAllToAll(group, ElementType::I32, parts, parts)
+                                  : makeAllReduce(group, Reduction::Sum, ElementType::BF16, count, i % 2));
+      of.push_back(&group);
+    }
+    std::vector<Ticket> tickets(cases.size());
+    std::vector<size_t> open;
+    size_t started = 0;
+    for (uint64_t turn = 0; (started < cases.size() || !open.empty()) && !failed(); ++turn) {
+      uint64_t drawn = scramble(round * 1000 + 7 * uint64_t(communicator.getRank()), turn);
+      Status status;
+      if (drawn % 4 == 0 && !open.empty()) {
+        // The oldest of a group.
+        size_t at = drawn / 4 % open.size();
+        at = size_t(std::find_if(open.begin(), open.end(), [&](size_t other) { return of[other] == of[open[at]]; }) -
+                    open.begin());
+        size_t index = open[at];
+        open.erase(open.begin() + int64_t(at));
+        status = communicator.wait(tickets[index]);
+        if (status.isOk())
+          check(cases[index]);
+      } else if (drawn % 4 == 1 || started == cases.size()) {
+        status = communicator.advance();
+      } else {
+        status = communicator.start(cases[started].operation, tickets[started]);
+        open.push_back(started++);
+      }
+      if (!status.isOk())
+        return fail(status.getMessage());
+    }
   }
 }
 
@@ -365,6 +418,7 @@ void Suite::run() {
   if (scope == Scope::Large)
     checkLarge(groups.front());
   checkPending();
+  checkInterleavings();
 }
 
 //===----------------------------------------------------------------------===//

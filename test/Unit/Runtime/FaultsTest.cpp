@@ -326,7 +326,7 @@ TEST(Faults, TooManyAtOnceAreRefused) {
       status = communicator.start(sum(operands, communicator, 8), ticket);
     return status;
   });
-  ranks.expectAll(Cause::Invalid, HasSubstr("number 5 in group 0 {0}: 4 operations of the group are under way"));
+  ranks.expectAll(Cause::Invalid, HasSubstr("number 33 in group 0 {0}: 32 operations of the group are under way"));
 }
 
 //===----------------------------------------------------------------------===//

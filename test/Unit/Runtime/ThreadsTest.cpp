@@ -51,12 +51,12 @@ static void expectRight(const Mesh &mesh, Scope scope, uint64_t operations, uint
   EXPECT_EQ(tally.elements, elements);
 }
 
-TEST(Threads, OneRank) { expectRight({1}, Scope::Full, 1523, 639201); }
-TEST(Threads, TwoRanks) { expectRight({2}, Scope::Large, 3052, 7099120); }
-TEST(Threads, FourRanks) { expectRight({4}, Scope::Large, 6104, 15435888); }
-TEST(Threads, TwoByTwo) { expectRight({2, 2}, Scope::Full, 8772, 10272848); }
-TEST(Threads, TwoByThree) { expectRight({2, 3}, Scope::Full, 13158, 20040786); }
-TEST(Threads, EightRanks) { expectRight({8}, Scope::Brief, 2680, 11683704); }
+TEST(Threads, OneRank) { expectRight({1}, Scope::Full, 1603, 1107375); }
+TEST(Threads, TwoRanks) { expectRight({2}, Scope::Large, 3212, 8832504); }
+TEST(Threads, FourRanks) { expectRight({4}, Scope::Large, 6424, 22208504); }
+TEST(Threads, TwoByTwo) { expectRight({2, 2}, Scope::Full, 9220, 15645184); }
+TEST(Threads, TwoByThree) { expectRight({2, 3}, Scope::Full, 13830, 31250424); }
+TEST(Threads, EightRanks) { expectRight({8}, Scope::Brief, 2808, 12482456); }
 
 TEST(Threads, SameBitsWhateverTheTiming) {
   Tally first = runOnThreads({2, 2}, Scope::Brief, {});

@@ -4,6 +4,7 @@
 // commands do not get into each other's way, is asked of a whole program (VerifyPlan.cpp).
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Dialect/Exec/IR/Bucket.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -45,8 +46,13 @@ static LogicalResult checkColumns(Operation *op, ArrayAttr numbers, StringRef co
   return success();
 }
 
-/// The rank table: a number per rank in each column.
+/// The rank table: a number per rank in each column. Which collectives go together: a number.
 LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kBucketAttr) {
+    if (isa<IntegerAttr>(attribute.getValue()) && isa<spmd::CollectiveOpInterface, CollectiveOp>(op))
+      return success();
+    return op->emitError() << "'" << kBucketAttr << "' is a number, of a collective";
+  }
   if (attribute.getName() != kRankTableAttr)
     return op->emitError() << "has an attribute '" << attribute.getName().getValue() << "', which nobody reads";
   auto table = dyn_cast<DictionaryAttr>(attribute.getValue());

@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 #include "BufferAssignment.h"
 
+#include "cleave/Dialect/Exec/IR/Bucket.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -66,31 +67,56 @@ BufferAssignment::BufferAssignment(Block &block, RankTable &table, ArrayRef<spmd
 
 KernelOp BufferAssignment::getKernel(LaunchOp op) const { return kernels.lookup(op.getKernelAttr().getAttr()); }
 
+/// Those of a bucket stand behind what the last of them reads, and what reads them and moves along behind that.
+static void alignBuckets(Block &block, DenseMap<Operation *, int64_t> &keys, const DenseSet<Operation *> &moved) {
+  DenseMap<Attribute, int64_t> ofBucket;
+  for (bool hasChanged = true; hasChanged;) {
+    hasChanged = false;
+    for (Operation &op : block) {
+      if (!moved.contains(&op))
+        continue;
+      int64_t &key = keys[&op], before = key;
+      for (Value operand : op.getOperands())
+        if (Operation *maker = operand.getDefiningOp())
+          key = std::max(key, keys.lookup(maker));
+      if (IntegerAttr bucket = getBucket(&op)) {
+        int64_t &most = ofBucket.try_emplace(bucket, -1).first->second;
+        hasChanged |= key > most;
+        most = std::max(most, key);
+        key = most;
+      }
+      hasChanged |= key != before;
+    }
+  }
+}
+
 /// Aliases and loads are moved along with collectives, so that none stands in the way of another. Moving up is bounded: what
-/// is gathered from weights could start at once, all of it, and would have to be kept until it is read.
+/// is gathered from weights could start at once, all of it, and would have to be kept until it is read. Gradients are there anyway.
 /// Every op stands behind the one that it has to wait for: `keys`, the number of that op, or its own where it stays. Messages
 /// stay where the schedule has them: in another order ranks could wait for each other for ever.
 void BufferAssignment::orderSteps() {
   DenseMap<Operation *, int64_t> keys, firstReads;
   SmallVector<Operation *> collectives;
+  DenseSet<Operation *> moved;
   int64_t number = 0, lastMark = -1;
   for (Operation &op : block) {
     int64_t key = number;
     bool isMoved = communicates(&op), isAlias = getAliasOffset(&op).has_value();
     if (isMoved || isAlias || (op.getNumResults() == 1 && isLoaded(op.getResult(0)))) {
+      moved.insert(&op);
       key = -1;
       for (Value operand : op.getOperands())
         if (Operation *maker = operand.getDefiningOp())
           key = std::max(key, keys[maker]);
     }
-    if (isMoved && collectives.size() >= kMostAhead) {
+    if (isMoved && !getBucket(&op) && collectives.size() >= kMostAhead) {
       auto read = firstReads.find(collectives[collectives.size() - kMostAhead]);
       key = std::max(key, read == firstReads.end() ? number : read->second);
     }
     for (Value operand : op.getOperands())
       if (Operation *maker = lookThrough(operand).getDefiningOp(); maker && !isAlias)
         firstReads.try_emplace(maker, number);
-    if (isMoved)
+    if (isMoved && !getBucket(&op))
       collectives.push_back(&op);
     key = std::max(key, lastMark);
     if (isMark(&op))
@@ -99,6 +125,7 @@ void BufferAssignment::orderSteps() {
     numbers[&op] = number++;
     steps.push_back(&op);
   }
+  alignBuckets(block, keys, moved);
   llvm::sort(steps, [&](Operation *a, Operation *b) {
     return std::pair(keys[a], numbers[a]) < std::pair(keys[b], numbers[b]);
   });

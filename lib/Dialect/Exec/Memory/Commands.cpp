@@ -17,6 +17,7 @@
 #include "Commands.h"
 
 #include "cleave/Dialect/Exec/Fusion/FusionCosts.h"
+#include "cleave/Dialect/Exec/IR/Bucket.h"
 #include "cleave/Dialect/Nn/IR/Begins.h"
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
@@ -194,6 +195,8 @@ LogicalResult CommandBuilder::emitCollective(Operation *op, CollectiveKind kind,
     command.setSliceAttr(countPieces(builder, slice, mesh));
   if (StringAttr cause = collective.getCauseAttr())
     command.setCauseAttr(cause);
+  if (IntegerAttr bucket = getBucket(op))
+    command->setAttr(kBucketAttr, bucket);
   note(command, op);
   return success();
 }

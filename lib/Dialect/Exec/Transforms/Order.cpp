@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Memory/Ranges.h"
+#include "cleave/Dialect/Exec/IR/Bucket.h"
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 
@@ -145,13 +146,20 @@ static void mergeInto(Command &a, Command &b) {
   from.erase();
 }
 
+/// Both of one bucket: whoever reads one of them waits for the other, too.
+static bool areOfOneBucket(Operation *a, Operation *b) {
+  IntegerAttr bucket = getBucket(a);
+  return bucket && bucket == getBucket(b);
+}
+
 /// Neighbors only, with nothing of the rank alone between them: so no operand is waited for that the first one did not
-/// need, and no result comes later than it did.
+/// need, and, but for buckets, no result comes later than it did.
 void Order::merge() {
   std::vector<Command> kept;
   for (Command &command : commands) {
     bool isCollective = isa<CollectiveOp>(command.op);
-    if (isCollective && !kept.empty() && isa<CollectiveOp>(kept.back().op) && kept.back().reader == command.reader &&
+    if (isCollective && !kept.empty() && isa<CollectiveOp>(kept.back().op) &&
+        (kept.back().reader == command.reader || areOfOneBucket(kept.back().op, command.op)) &&
         areAlike(cast<CollectiveOp>(kept.back().op.getOperation()), cast<CollectiveOp>(command.op.getOperation())) &&
         !conflict(kept.back(), command)) {
       mergeInto(kept.back(), command);

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
+#include "cleave/Dialect/Exec/IR/Bucket.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
@@ -190,8 +191,11 @@ static Value pack(OpBuilder &b, spmd::ReduceScatterOp op) {
   if (!split.hasRows(part))
     return {};
   Value parts = DimSplit::reshape(b, split.divide(b, op.getInput(), part), withFirst(part, split.size()));
-  return spmd::ReduceScatterOp::create(b, op.getLoc(), op.getResult().getType(), op.getKind(), parts,
-                                       split.inDim(b, 0, part.size()), op.getCauseAttr());
+  auto packed = spmd::ReduceScatterOp::create(b, op.getLoc(), op.getResult().getType(), op.getKind(), parts,
+                                              split.inDim(b, 0, part.size()), op.getCauseAttr());
+  if (IntegerAttr bucket = getBucket(op))
+    packed->setAttr(kBucketAttr, bucket);
+  return packed;
 }
 
 /// Parts are numbered twice: by who gets them, and by whom they come from.
