@@ -348,10 +348,10 @@ int64_t ProductLoops::getActive(int64_t vector, Value column) const {
 void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   const Axis &inner = product.depth.back();
   bool isFull = getActive(vectors - 1, column) == lanes && inner.extent >= lanes;
-  if (!product.mustPack)
-    return packStraight(placeB, column, vectors);
-  if (inner.b.stride == 1 && !inner.b.width && isFull && compute.isF32() && lanes > 1)
+  if (product.mustPack && inner.b.stride == 1 && !inner.b.width && isFull && compute.isF32() && lanes > 1)
     return packTurned(placeB, column, vectors);
+  if (!columns.b.width)
+    return packStraight(placeB, column, vectors);
   e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
@@ -371,13 +371,15 @@ void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   });
 }
 
-/// Vectors that lie side by side already. Lanes behind the last column are zeros.
+/// A vector at a time, from columns as far apart as they are. Lanes behind the last column hold anything that is a number.
 void ProductLoops::packStraight(Value placeB, Value column, int64_t vectors) {
   e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
     Value to = e.places.mul(e.places.linearize(k, depth), lanes);
     for (int64_t v = 0; v < vectors; ++v) {
       Value vector =
-          e.withLanes(lanes, getActive(v, column), [&] { return b.load(locateVector(placeB, column, v, k)); });
+          e.withLanes(lanes, getActive(v, column), [&] {
+        return b.load(locateVector(placeB, column, v, k), columns.b.stride);
+      });
       e.withLanes(lanes, lanes, [&] {
         e.store(packed, vector, {e.places.add(to, v * countElements(depth) * lanes), 1});
         return 0;
