@@ -65,12 +65,13 @@ static Value composeAdam(Composer &f, const spmd::PlanOptimizer &optimizer, Valu
   Type type = Composer::elementType(gradient);
   Value n = f.cast(count, f.f64());
   auto correction = [&](double beta) { return f.sub(1, f.pow(f.scalar(f.f64(), beta), n)); };
-  // In f64: 1 - 0.999 has four digits left in f32.
-  Value first = f.cast(correction(beta1), type), second = f.cast(f.sqrt(correction(beta2)), type);
+  // In f64: 1 - 0.999 has four digits left in f32. One number each, so that elements are multiplied: a division takes ten times as long.
+  Value first = f.cast(f.reciprocal(correction(beta1)), type);
+  Value second = f.cast(f.reciprocal(f.sqrt(correction(beta2))), type);
   moments[0] = blend(f, beta1, moments[0], 1 - beta1, gradient);
   moments[1] = blend(f, beta2, moments[1], 1 - beta2, f.square(gradient));
-  Value deviation = f.add(f.div(f.sqrt(moments[1]), second), optimizer.epsilon);
-  return f.div(f.div(moments[0], first), deviation);
+  Value deviation = f.add(f.mul(f.sqrt(moments[1]), second), optimizer.epsilon);
+  return f.div(f.mul(moments[0], first), deviation);
 }
 
 static Value getLength(Composer &f, Value value) { return f.sqrt(f.sumAll(f.square(value))); }
