@@ -376,10 +376,8 @@ void ProductLoops::packStraight(Value placeB, Value column, int64_t vectors) {
   e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
     Value to = e.places.mul(e.places.linearize(k, depth), lanes);
     for (int64_t v = 0; v < vectors; ++v) {
-      Value vector =
-          e.withLanes(lanes, getActive(v, column), [&] {
-        return b.load(locateVector(placeB, column, v, k), columns.b.stride);
-      });
+      Value vector = e.withLanes(lanes, getActive(v, column),
+                                 [&] { return b.load(locateVector(placeB, column, v, k), columns.b.stride); });
       e.withLanes(lanes, lanes, [&] {
         e.store(packed, vector, {e.places.add(to, v * countElements(depth) * lanes), 1});
         return 0;

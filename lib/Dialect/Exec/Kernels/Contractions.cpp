@@ -169,7 +169,7 @@ private:
 /// What is written of windows is at most half of the weights, or of the results, which one product then goes through once: as
 /// convolutions they are read for each sample. Weights that are loaded are laid out beforehand instead.
 bool Unfolding::isWorthwhile(llvm::function_ref<bool(Value)> isLoaded) {
-  constexpr int64_t fewest = int64_t{1} << 15;
+  constexpr int64_t fewest = int64_t{1} << 12;
   int64_t largest = std::max(countElements(op.getWeight()), countElements(op.getResult()));
   bool isPlain = from.size() == 4 && op.getGroups() == 1 && isa<FloatType>(getElementTypeOrSelf(op.getInput()));
   Value stored = op.getWeight();
