@@ -28,7 +28,7 @@ EDITS = [
     Edit("a-scale-of-one-block", GRADIENTS + "Conversion.cpp", "f.sum(f.reshape(product, shape), {dim + 1})", "f.sum(f.reshape(product, shape), {dim})",
          "scales of blocks get the sums of other elements", ["gradients"]),
     # ===--- Steps of training -----------------------------------------------===
-    Edit("no-correction", "lib/Dialect/Nn/Training/Optimizers.cpp", "f.div(f.div(moments[0], first), deviation)", "f.div(moments[0], deviation)",
+    Edit("no-correction", "lib/Dialect/Nn/Training/Optimizers.cpp", "f.div(f.mul(moments[0], first), deviation)", "f.div(moments[0], deviation)",
          "the first moment is not corrected", ["training-steps"]),
     Edit("decay-in-the-gradient", "lib/Dialect/Nn/Training/Optimizers.cpp", "decay != 0 && !isApart", "decay != 0", "adamw's decay joins the gradient, too",
          ["training-steps"]),

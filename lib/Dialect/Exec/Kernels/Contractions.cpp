@@ -185,8 +185,8 @@ bool Unfolding::isWorthwhile(llvm::function_ref<bool(Value)> isLoaded) {
 /// A filter that is turned around is read as it is, by windows that are.
 void Unfolding::takeFlips() {
   while (auto slice = weight.getDefiningOp<nn::SliceOp>()) {
-    bool isWhole = getShape(slice.getInput()) == getShape(slice.getResult());
-    if (!isWhole || slice.getSteps()[0] != 1 || slice.getSteps()[1] != 1)
+    bool isAll = getShape(slice.getInput()) == getShape(slice.getResult());
+    if (!isAll || slice.getSteps()[0] != 1 || slice.getSteps()[1] != 1)
       return;
     for (int64_t dim : {0, 1})
       isFlipped[dim] ^= slice.getSteps()[dim + 2] == -1;

@@ -196,9 +196,11 @@ private:
   void fuseKernels(Block &block, const FusionCosts &costs) {
     eraseUnused(block);
     contractConvolutions(block);
-    if (!forDevices)
+    if (!forDevices) {
       unfoldConvolutions(block, isLoaded);
-    eraseUnused(block);
+      joinPads(block);
+      eraseUnused(block);
+    }
     foldTransposes(block);
     groupConcats(block);
     remarkSlow(block, slow);
