@@ -7,8 +7,8 @@ is not given is left out. The networks are those of training_nets.py, AdamW on a
 another one takes a step. One thread is timed by the processor time of the process, more by the clock: two threads of ours are two ranks that
 share the batch. The forward is the program for inference, of which the backward and the update are multiples.
 
---agree compares losses of 20 steps with jax's in f32, and gradients of small networks of the same kind in f64. --memory compares what a
-rank's program has in buffers with jax's `memory_analysis()`, and with the most that is alive at one time.
+--agree compares losses of 20 steps with jax's in f32. --memory compares what a rank's program has in buffers with jax's
+`memory_analysis()`, which counts arguments, temporaries and those results that are in no argument's place.
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ from training_nets import NETS  # noqa: E402
 class Ours:
     """A program of so many ranks, which share the batch."""
 
-    def __init__(self, build, net, threads, folder, train=True, recompute=""):
+    def __init__(self, build, net, threads, folder, train=True):
         path = os.path.join(folder, f"{net.name}.{threads}.{'step' if train else 'forward'}.cleave")
         self.batch = dict(np.load(net.batch))
         words = [f"--train={net.get_train()}"] if train else []
@@ -109,6 +109,29 @@ def bench(options, net, threads, folder):
           f"{(median['step'] - median['forward']) / median['forward']:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
+def agree(options, net, folder):
+    """Losses of 20 steps beside jax's, relative."""
+    ours, peer = Ours(options.build, net, 1, folder), start_jax(options.jax, net, 1)
+    losses = np.array([[one.step()["loss"] for _ in range(20)] for one in (ours, peer)])
+    for one in (ours, peer):
+        one.close()
+    print(f"| {net.name} | {losses[0][0]:.6f} | {losses[0][-1]:.6f} | {np.abs(losses[0] / losses[1] - 1).max():.1e} |", flush=True)
+
+
+def compare_memory(options, net, folder):
+    """Bytes of one rank's step, as planned, beside what jax has compiled."""
+    report = os.path.join(folder, "report.json")
+    subprocess.run([os.path.join(options.build, "bin", "cleave"), "shard", net.model, f"--train={net.get_train()}", "--mesh", "one=1", *(["--dim", net.dims] if net.dims else []),
+                    "--emit", "planned", "-o", os.devnull, "--report", report, "--quiet"], check=True, stderr=subprocess.DEVNULL)
+    with open(report) as file:
+        planned = json.load(file)["peak_bytes_per_rank"]
+    peer = start_jax(options.jax, net, 1)
+    peer.close()
+    memory = peer.said["memory"]
+    theirs = memory["argument"] + memory["temp"] + memory["output"] - memory["alias"]
+    print(f"| {net.name} | {planned / 1e6:.1f} | {theirs / 1e6:.1f} | {planned / theirs:.2f} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=os.path.abspath)
@@ -117,7 +140,16 @@ def main():
     parser.add_argument("--jax")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--steps", type=int, default=21)
+    parser.add_argument("--agree", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.agree:
+            print("| net | first loss | loss of step 20 | off from jax by |\n|" + "---|" * 4)
+            return [agree(options, NETS[name](folder), folder) for name in options.nets]
+        if options.memory:
+            print("| net | planned MB | jax MB | ours of it |\n|" + "---|" * 4)
+            return [compare_memory(options, NETS[name](folder), folder) for name in options.nets]
     print("| net | threads | a step ms | onnxruntime-training ms | ours of it | jax ms | ours of it | forward ms | backward and update of it | load |\n|" + "---|" * 10)
     with tempfile.TemporaryDirectory() as folder:
         for name in options.nets:
