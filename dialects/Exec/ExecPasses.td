@@ -173,8 +173,7 @@ def FuseKernels : Exec_Pass<"exec-fuse-kernels"> {
     A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: elementwise ops on its result, its
     epilogue, come after it, and ops that only move its operands before. A transpose of a contraction becomes its order of letters, and a
     transposed convolution whose windows do not overlap a contraction. A concat of a growing state is an `exec.append`, not a kernel.
-    For the host a convolution whose windows hold at most half as much as its weight or its result, and whose weight is not loaded,
-    becomes a contraction of what is in its windows; zeros around parts of a value, which are added up, become a concat of the parts.
+    For the host, convolutions of few windows with weights that are not loaded become contractions, and sums of padded parts a concat.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are constants of one
     number. No reduction is ever computed twice. The costs depend on the device: while a kernel starts, a GPU moves 300 times as many bytes
