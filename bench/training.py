@@ -1,50 +1,161 @@
-"""A step of training the demo's sentence encoder (8 x 64 tokens, AdamW, all weights), in turn with onnxruntime-training.
+"""A step of training of three networks, in turn with onnxruntime-training and jax.
 
-    training.py BUILD_DIR PEER_PYTHON
+    training.py BUILD_DIR --onnxruntime PYTHON --jax PYTHON [NET..] [--threads 1 2] [--steps N] [--agree] [--memory]
 
-PEER_PYTHON has onnxruntime-training-cpu 1.19.2 (training_peer.py). Both take one thread; medians of all steps but each run's first, and the
-forward by itself, of which the backward and the update are multiples.
+PYTHON of --onnxruntime has onnxruntime-training-cpu 1.19.2 (training_peer.py), that of --jax has jax and onnx (training_jax.py); a peer that
+is not given is left out. The networks are those of training_nets.py, AdamW on all weights. Each has a process of its own, which waits while
+another one takes a step. One thread is timed by the processor time of the process, more by the clock: two threads of ours are two ranks that
+share the batch. The forward is the program for inference, of which the backward and the update are multiples.
+
+--agree compares losses of 20 steps with jax's in f32. --memory compares what a rank's program has in buffers with jax's
+`memory_analysis()`, which counts arguments, temporaries and those results that are in no argument's place.
 """
+import argparse
 import json
 import os
-import re
 import subprocess
 import sys
+import tempfile
+import time
+
+import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(1, os.path.join(HERE, "..", "examples"))
-from minilm import EMBEDDING, find_model  # noqa: E402
-
-ROUNDS, STEPS, BATCH, LENGTH = 5, 9, 8, 64
-
-
-def ours(cleave, *words):
-    """Milliseconds of a call, the median of one run."""
-    command = [cleave, "bench", find_model(), "--dim", f"batch_size={BATCH},sequence_length={LENGTH}", "--repeat", str(STEPS), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(re.search(r"median ([\d.]+)", done.stdout)[1])
+sys.path.insert(1, HERE)
+sys.path.insert(1, os.path.join(HERE, os.pardir, "examples"))
+from runtime import Program  # noqa: E402
+from training_nets import NETS  # noqa: E402
 
 
-def peer(python):
-    command = [python, os.path.join(HERE, "training_peer.py"), find_model(), EMBEDDING, "1", str(STEPS), str(BATCH), str(LENGTH)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr[-2000:])
-    times = sorted(json.loads(done.stdout.strip().splitlines()[-1])[1:])
-    return times[len(times) // 2]
+class Ours:
+    """A program of so many ranks, which share the batch."""
+
+    def __init__(self, build, net, threads, folder, train=True):
+        path = os.path.join(folder, f"{net.name}.{threads}.{'step' if train else 'forward'}.cleave")
+        self.batch = dict(np.load(net.batch))
+        words = [f"--train={net.get_train()}"] if train else []
+        if not train:
+            self.batch.pop("labels")
+        if threads > 1:
+            words += ["--mesh", f"data={threads}"]
+            for name, array in self.batch.items():
+                words += ["--shard", f"{name}=[{', '.join(['data'] + ['_'] * (array.ndim - 1))}]"]
+        words += ["--dim", net.dims] if net.dims else []
+        subprocess.run([os.path.join(build, "bin", "cleave"), "compile", net.model, *words, "-o", path, "--quiet"], check=True)
+        self.program, self.wanted = Program(build, path), ["loss"] if train else []
+
+    def step(self):
+        began, worked = time.perf_counter(), time.process_time()
+        loss = self.program.run(self.batch, self.wanted)
+        return {"ms": (time.perf_counter() - began) * 1e3, "processor": (time.process_time() - worked) * 1e3, "loss": float(loss["loss"]) if self.wanted else None}
+
+    def close(self):
+        self.program.close()
+
+
+class Peer:
+    """A process that takes a step for each line (training_serve.py)."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.said = {}
+        for line in self.process.stdout:
+            if line.strip() == "ready":
+                return
+            self.said.update(json.loads(line) if line.startswith("{") else {})
+        sys.exit(f"{' '.join(command)} ended with code {self.process.wait()}")
+
+    def step(self):
+        self.process.stdin.write("step\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def start_onnxruntime(python, net, threads):
+    return Peer([python, os.path.join(HERE, "training_peer.py"), net.model, net.output, net.loss, net.batch, str(threads)])
+
+
+def start_jax(python, net, threads):
+    return Peer([python, os.path.join(HERE, "training_jax.py"), net.name, net.model, net.batch, str(threads)])
+
+
+def measure(all_, steps, pause):
+    """All that each says of its steps, in turn. With a pause, threads that still spin have stopped by then."""
+    told = {name: [] for name in all_}
+    for _ in range(steps):
+        for name, one in all_.items():
+            time.sleep(pause)
+            told[name].append(one.step())
+    return told
+
+
+def bench(options, net, threads, folder):
+    all_ = {"step": Ours(options.build, net, threads, folder), "forward": Ours(options.build, net, threads, folder, train=False)}
+    if options.onnxruntime:
+        all_["onnxruntime"] = start_onnxruntime(options.onnxruntime, net, threads)
+    if options.jax:
+        all_["jax"] = start_jax(options.jax, net, threads)
+    told = measure(all_, options.steps + 2, 0.1 * (threads > 1))
+    for one in all_.values():
+        one.close()
+    key = "processor" if threads == 1 else "ms"
+    median = {name: float(np.median([step[key] for step in steps[2:]])) for name, steps in told.items()}
+    ratio = lambda name: f"{median[name]:.1f} | {median['step'] / median[name]:.2f}" if name in median else " | "
+    print(f"| {net.name} | {threads} | {median['step']:.1f} | {ratio('onnxruntime')} | {ratio('jax')} | {median['forward']:.1f} | "
+          f"{(median['step'] - median['forward']) / median['forward']:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def agree(options, net, folder):
+    """Losses of 20 steps beside jax's, relative."""
+    ours, peer = Ours(options.build, net, 1, folder), start_jax(options.jax, net, 1)
+    losses = np.array([[one.step()["loss"] for _ in range(20)] for one in (ours, peer)])
+    for one in (ours, peer):
+        one.close()
+    print(f"| {net.name} | {losses[0][0]:.6f} | {losses[0][-1]:.6f} | {np.abs(losses[0] / losses[1] - 1).max():.1e} |", flush=True)
+
+
+def compare_memory(options, net, folder):
+    """Bytes of one rank's step, as planned, beside what jax has compiled."""
+    report = os.path.join(folder, "report.json")
+    subprocess.run([os.path.join(options.build, "bin", "cleave"), "shard", net.model, f"--train={net.get_train()}", "--mesh", "one=1", *(["--dim", net.dims] if net.dims else []),
+                    "--emit", "planned", "-o", os.devnull, "--report", report, "--quiet"], check=True, stderr=subprocess.DEVNULL)
+    with open(report) as file:
+        planned = json.load(file)["peak_bytes_per_rank"]
+    peer = start_jax(options.jax, net, 1)
+    peer.close()
+    memory = peer.said["memory"]
+    theirs = memory["argument"] + memory["temp"] + memory["output"] - memory["alias"]
+    print(f"| {net.name} | {planned / 1e6:.1f} | {theirs / 1e6:.1f} | {planned / theirs:.2f} |", flush=True)
 
 
 def main():
-    cleave, python = os.path.join(os.path.abspath(sys.argv[1]), "bin", "cleave"), sys.argv[2]
-    train = f"--train={{loss: {{kind: mse, of: \"{EMBEDDING}\"}}, optimizer: adamw}}"
-    steps, forwards, theirs = [], [], []
-    for _ in range(ROUNDS):
-        steps.append(ours(cleave, train))
-        theirs.append(peer(python))
-        forwards.append(ours(cleave))
-    step, forward, other = (sorted(times)[ROUNDS // 2] for times in (steps, forwards, theirs))
-    print(f"load {os.getloadavg()[0]:.1f}; a step {step:.1f} ms, onnxruntime-training {other:.1f} ms: {step / other:.2f}")
-    print(f"forward {forward:.1f} ms; backward and update {(step - forward) / forward:.2f} times that")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=os.path.abspath)
+    parser.add_argument("nets", nargs="*", default=list(NETS))
+    parser.add_argument("--onnxruntime")
+    parser.add_argument("--jax")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--steps", type=int, default=21)
+    parser.add_argument("--agree", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.agree:
+            print("| net | first loss | loss of step 20 | off from jax by |\n|" + "---|" * 4)
+            return [agree(options, NETS[name](folder), folder) for name in options.nets]
+        if options.memory:
+            print("| net | planned MB | jax MB | ours of it |\n|" + "---|" * 4)
+            return [compare_memory(options, NETS[name](folder), folder) for name in options.nets]
+    print("| net | threads | a step ms | onnxruntime-training ms | ours of it | jax ms | ours of it | forward ms | backward and update of it | load |\n|" + "---|" * 10)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.nets:
+            net = NETS[name](folder)
+            for threads in options.threads:
+                bench(options, net, threads, folder)
 
 
 if __name__ == "__main__":

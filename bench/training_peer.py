@@ -1,18 +1,15 @@
 """Steps of onnxruntime-training, for training.py: run by a Python that has onnxruntime-training-cpu 1.19.2, onnx 1.16 and numpy 1.
 
-    training_peer.py MODEL OUTPUT THREADS STEPS BATCH LENGTH
+    training_peer.py MODEL OUTPUT LOSS BATCH.npz THREADS
 
-The mean square of OUTPUT against numbers, AdamW on all weights. The package asks for torch, of which artifacts need nothing: what it imports
-of it is an empty stand-in. Its gradient of LayerNormalization reads two outputs that a model need not have. Prints the milliseconds of each
-step as JSON.
+LOSS (mse, cross_entropy) of OUTPUT, AdamW on all weights; serves steps (training_serve.py). The package asks for torch, of which artifacts
+need nothing: what it imports of it is an empty stand-in. Its gradient of LayerNormalization reads two outputs that a model need not have.
 """
 import importlib.abc
 import importlib.machinery
-import json
 import os
 import sys
 import tempfile
-import time
 import types
 
 
@@ -51,13 +48,17 @@ import onnxruntime  # noqa: E402
 from onnxruntime.training import artifacts  # noqa: E402
 from onnxruntime.training.api import CheckpointState, Module, Optimizer  # noqa: E402
 
+from training_serve import serve  # noqa: E402
+
+RATE = 1e-4
+LOSSES = {"mse": artifacts.LossType.MSELoss, "cross_entropy": artifacts.LossType.CrossEntropyLoss}
+
 
 def main():
-    path, output = sys.argv[1:3]
-    threads, steps, batch, length = map(int, sys.argv[3:])
-    model = onnx.load(path)
+    path, output, loss, data, threads = sys.argv[1:6]
+    model, batch = onnx.load(path), dict(np.load(data))
     for value in model.graph.input:
-        for dim, size in zip(value.type.tensor_type.shape.dim, (batch, length)):
+        for dim, size in zip(value.type.tensor_type.shape.dim, batch[value.name].shape):
             dim.dim_value = size
     for number, node in enumerate(model.graph.node):
         if node.op_type == "LayerNormalization" and len(node.output) == 1:
@@ -65,26 +66,25 @@ def main():
     kept = [value for value in model.graph.output if value.name == output]
     del model.graph.output[:]
     model.graph.output.extend(kept)
-    trained = [initializer.name for initializer in model.graph.initializer if initializer.data_type == onnx.TensorProto.FLOAT and np.prod(initializer.dims) > 1]
+    trained = [initializer.name for initializer in model.graph.initializer if initializer.data_type == onnx.TensorProto.FLOAT and initializer.dims]
     with tempfile.TemporaryDirectory() as folder:
         at = lambda name: os.path.join(folder, name)
-        artifacts.generate_artifacts(model, requires_grad=trained, loss=artifacts.LossType.MSELoss, optimizer=artifacts.OptimType.AdamW, artifact_directory=folder)
+        artifacts.generate_artifacts(model, requires_grad=trained, loss=LOSSES[loss], optimizer=artifacts.OptimType.AdamW, artifact_directory=folder)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.intra_op_num_threads, options.inter_op_num_threads = int(threads), 1
         module = Module(at("training_model.onnx"), CheckpointState.load_checkpoint(at("checkpoint")), at("eval_model.onnx"), device="cpu", session_options=options)
         optimizer = Optimizer(at("optimizer_model.onnx"), module)
-        random = np.random.default_rng(0)
-        feeds = [random.integers(0, 1000, (batch, length)), np.ones((batch, length), np.int64)]
-        targets = random.standard_normal((batch, kept[0].type.tensor_type.shape.dim[-1].dim_value or 384)).astype(np.float32)
-        module.train()
-        times = []
-        for _ in range(steps):
-            began = time.perf_counter()
-            module(*feeds, targets)
-            optimizer.step()
-            module.lazy_reset_grad()
-            times.append((time.perf_counter() - began) * 1e3)
-    print(json.dumps(times))
+    feeds = [*(batch[value.name] for value in model.graph.input), batch["labels"]]
+    optimizer.set_learning_rate(RATE)
+    module.train()
+
+    def step():
+        loss = module(*feeds)
+        optimizer.step()
+        module.lazy_reset_grad()
+        return loss
+
+    serve(step)
 
 
 if __name__ == "__main__":

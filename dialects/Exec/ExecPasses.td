@@ -173,11 +173,11 @@ def FuseKernels : Exec_Pass<"exec-fuse-kernels"> {
     A contraction of two operands, convolution, attention or window is the *anchor* of its kernel: elementwise ops on its result, its
     epilogue, come after it, and ops that only move its operands before. A transpose of a contraction becomes its order of letters, and a
     transposed convolution whose windows do not overlap a contraction. A concat of a growing state is an `exec.append`, not a kernel.
+    For the host, convolutions of few windows with weights that are not loaded become contractions, and sums of padded parts a concat.
 
     An op that reads little and has several readers is computed in each of them where that moves fewer bytes; so are constants of one
-    number. No reduction is ever computed twice. The costs depend on the device: while a kernel starts, a GPU moves 300 times as many bytes
-    as a core does. With `for-devices` rates are those of the module's cluster (`spmd.cluster`), else of a core. One remark per kind of op
-    says that no template is fast for it.
+    number. No reduction is ever computed twice. Costs depend on the device: while a kernel starts, a GPU moves 300 times as much as a core.
+    With `for-devices` rates are those of the module's cluster (`spmd.cluster`). A remark per kind of op says that no template is fast.
 
     ```mlir
     %s = nn.add %x, %r : ...                        // before

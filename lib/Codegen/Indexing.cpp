@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "Scatter.h"
+#include "Tile.h"
 #include "cleave/Codegen/Codegen.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 
@@ -102,57 +103,96 @@ static Value areApart(Emitter &e, Value a, Value b) {
   return arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ne, getAddress(a), getAddress(b));
 }
 
-/// A copy of `input` in which the update at each point of `updates` meets what is at `getPlace(point)`.
-static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, Value result,
+/// All points of `shape` behind those of its first dims, `outer`, with lanes along the last dim.
+static void overVectors(Emitter &e, const Point &outer, ArrayRef<int64_t> shape, int64_t lanes,
+                        function_ref<void(const Point &)> body) {
+  ArrayRef<int64_t> inner = shape.drop_front(outer.size());
+  if (inner.empty())
+    return body(outer);
+  SmallVector<int64_t> lines(inner.drop_back());
+  e.walk(lines, {}, [&](ArrayRef<Value> at, Values) {
+    auto overLine = [&](Value from, int64_t active) {
+      Point point = outer;
+      for (Value place : at)
+        point.push_back({place});
+      point.push_back({from, lanes > 1});
+      e.withLanes(lanes, active, [&] {
+        body(point);
+        return 0;
+      });
+    };
+    int64_t whole = inner.back() / lanes * lanes;
+    if (whole > 0)
+      overBlocks(e, whole, lanes, [&](Value from, int64_t) { overLine(from, lanes); });
+    if (inner.back() > whole)
+      overLine(e.places.number(whole), inner.back() - whole);
+    return Values();
+  });
+}
+
+/// A copy of `input` in which the update at each point of `updates` meets what is at `getPlace(point)`, a point of the first dims of
+/// `updates`: what lies behind these, if anything, is a slice that is updated as a whole, vector by vector.
+static void scatter(Emitter &e, Value input, Value updates, nn::ScatterKind kind, Value result, int64_t outer,
                     function_ref<Point(const Point &)> getPlace) {
-  ArrayRef<int64_t> shape = getShape(input);
+  ArrayRef<int64_t> shape = getShape(input), all = getShape(updates);
   Type element = getElementType(input), compute = ElementBuilder::getComputeType(element);
   bool isWide = compute != ElementBuilder::getHeldType(element) && kind != nn::ScatterKind::Set;
   Value sums = isWide ? e.allocate(compute, countElements(shape)) : result;
   Type kept = isWide ? compute : element;
+  // As everywhere, four bytes a lane at least.
+  unsigned bits = ElementBuilder::getStoredType(kept).getIntOrFloatBitWidth();
+  int64_t lanes = e.getVectorLanes(e.b.getIntegerType(std::max(bits, 32u)));
   auto evalWide = [&](Value value, const Point &point) {
-    Value number = e.evalScalar(value, point);
+    Value number = e.eval(value, point);
     return isWide ? e.elements.widen(number) : number;
   };
   auto copy = [&] {
-    e.overAll(shape,
-              [&](const Point &point) { e.store(sums, evalWide(input, point), e.places.linearize(point, shape)); });
+    overVectors(e, {}, shape, lanes,
+                [&](const Point &point) { e.store(sums, evalWide(input, point), e.places.linearize(point, shape)); });
   };
   // In place what is not updated is there already.
   if (isa<BlockArgument>(input) && !isWide)
     e.when(areApart(e, e.getBuffer(input), result), copy);
   else
     copy();
-  e.overAll(getShape(updates), [&](const Point &point) {
-    Index at = e.places.linearize(getPlace(point), shape);
-    Value with = evalWide(updates, point);
+  auto update = [&](const Point &from, const Point &to) {
+    Index at = e.places.linearize(to, shape);
+    Value with = evalWide(updates, from);
     if (kind != nn::ScatterKind::Set)
       with = joinUpdate(e.elements, kind, e.load(sums, kept, at), with, element.isUnsignedInteger());
     e.store(sums, with, at);
+  };
+  e.overAll(all.take_front(outer), [&](const Point &point) {
+    // Of a slice the place is looked up once.
+    Point place = getPlace(point);
+    overVectors(e, point, all, lanes, [&](const Point &from) {
+      Point to = place;
+      to.append(from.begin() + outer, from.end());
+      update(from, to);
+    });
   });
   if (isWide)
-    e.overAll(shape, [&](const Point &point) {
+    overVectors(e, {}, shape, lanes, [&](const Point &point) {
       Index at = e.places.linearize(point, shape);
       e.store(result, e.elements.narrow(e.load(sums, kept, at), element), at);
     });
 }
 
+/// Element by element: neighbors may go anywhere.
 static void fillScatterElements(Emitter &e, nn::ScatterElementsOp op, ValueRange buffers) {
-  scatter(e, op.getInput(), op.getUpdates(), op.getKind(), buffers[0], [&](const Point &point) {
+  int64_t rank = getShape(op.getUpdates()).size();
+  scatter(e, op.getInput(), op.getUpdates(), op.getKind(), buffers[0], rank, [&](const Point &point) {
     Point at = point;
     at[op.getDim()] = {e.evalPlace(op.getIndices(), point, getShape(op.getInput())[op.getDim()])};
     return at;
   });
 }
 
+/// Slice by slice.
 static void fillScatterNd(Emitter &e, nn::ScatterNdOp op, ValueRange buffers) {
-  size_t tupleRank = getShape(op.getIndices()).size() - 1;
-  scatter(e, op.getInput(), op.getUpdates(), op.getKind(), buffers[0], [&](const Point &point) {
-    Point at =
-        pullTuple(e, op.getIndices(), Point(point.begin(), point.begin() + tupleRank), getShape(op.getInput()), 0);
-    at.append(point.begin() + tupleRank, point.end());
-    return at;
-  });
+  int64_t tupleRank = getShape(op.getIndices()).size() - 1;
+  scatter(e, op.getInput(), op.getUpdates(), op.getKind(), buffers[0], tupleRank,
+          [&](const Point &point) { return pullTuple(e, op.getIndices(), point, getShape(op.getInput()), 0); });
 }
 
 /// One element (or lanes of a slice) after all updates that meet it, in their order: what threads do of few updates, each for itself.

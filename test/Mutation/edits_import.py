@@ -28,7 +28,7 @@ EDITS = [
     Edit("a-scale-of-one-block", GRADIENTS + "Conversion.cpp", "f.sum(f.reshape(product, shape), {dim + 1})", "f.sum(f.reshape(product, shape), {dim})",
          "scales of blocks get the sums of other elements", ["gradients"]),
     # ===--- Steps of training -----------------------------------------------===
-    Edit("no-correction", "lib/Dialect/Nn/Training/Optimizers.cpp", "f.div(f.div(moments[0], f.cast(first, type)), deviation)", "f.div(moments[0], deviation)",
+    Edit("no-correction", "lib/Dialect/Nn/Training/Optimizers.cpp", "f.div(f.mul(moments[0], first), deviation)", "f.div(moments[0], deviation)",
          "the first moment is not corrected", ["training-steps"]),
     Edit("labels-of-a-list-in-parts", "lib/Compiler/TrainPlan.cpp", "plan->train->losses.size() > 1 && loss.ignored", "false && loss.ignored",
          "each microbatch has its part of labels that are counted over all", ["training-steps"]),

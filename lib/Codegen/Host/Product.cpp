@@ -169,18 +169,22 @@ private:
   /// Sets the index of an axis in the point of the result.
   void stand(const Axis &axis, Value at, int64_t lane = 0);
   void matrix(Value placeA, Value placeB);
-  void panel(Value placeA, Value placeB, Value column, int64_t vectors, Value firstRow, int64_t numRows);
+  void panel(Value placeA, Value placeB, Value column, int64_t vectors, int64_t numRows);
+  bool wantsPanels() const;
+  bool wantsRows() const;
   void pack(Value placeB, Value column, int64_t vectors);
+  void packStraight(Value placeB, Value column, int64_t vectors);
   void packTurned(Value placeB, Value column, int64_t vectors);
+  void packRows(Value placeA, int64_t numRows);
   bool fetchesAhead() const;
   void fetchAhead(Value placeB, Value row, Value column, ArrayRef<Value> k);
   bool canSplit() const;
-  void splitRows(Value placeA, Value firstRow, int64_t numRows);
-  void tile(Value placeA, Value placeB, Value row, Value column, TileShape shape);
+  void splitRows(Value placeA, int64_t numRows);
+  void tile(Value placeA, Value placeB, Value inBlock, Value column, TileShape shape);
   Value loadVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k);
   Value locateNumber(Value placeA, Value row, int64_t r, ArrayRef<Value> k);
   Value locateVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k);
-  Values sum(Value placeA, Value placeB, Value row, Value column, TileShape shape);
+  Values sum(Value placeA, Value placeB, Value inBlock, Value column, TileShape shape);
   void chooseShape();
   void finish(const Values &sums, Value row, Value column, TileShape shape);
   void finishBlock(Value row, Value column, TileShape shape, int64_t first);
@@ -197,9 +201,10 @@ private:
   TileShape shape{1, 1};
   SmallVector<int64_t> depth;
   Type compute = ElementBuilder::getComputeType(getElementType(product.result));
-  Value packed, block; ///< a panel; sums on their way out
+  bool isPacked = false;           ///< panels are copied first
+  Value packed, packedRows, block; ///< a panel; numbers of a block of rows, if they are copied; sums on their way out
   std::optional<SplitTile> split;
-  Value firstRow; ///< of the block of rows that is split
+  Value firstRow; ///< of the block of rows
   Point point;
 };
 } // namespace
@@ -242,10 +247,14 @@ void ProductLoops::run() {
   chooseShape();
   for (const Axis &axis : product.depth)
     depth.push_back(axis.extent);
-  if (product.mustPack)
+  isPacked = product.mustPack || wantsPanels();
+  if (isPacked)
     packed = e.allocate(compute, countElements(depth) * shape.vectors * lanes);
   if (canSplit())
     split.emplace(e, depth, std::min(rows.extent, kMostRows), shape.vectors);
+  if (wantsRows())
+    packedRows =
+        e.allocate(compute, countElements(depth) * llvm::alignTo(std::min(rows.extent, kMostRows), shape.rows));
   if (shape.rows > 1 || product.isPaired)
     block = e.allocate(compute, (shape.rows + (product.isPaired || split ? kTileRows : 0)) * shape.vectors * lanes);
   SmallVector<const Axis *> outer;
@@ -268,20 +277,46 @@ void ProductLoops::run() {
   });
 }
 
-/// A packed panel serves all rows; where these are split, too, a block of them.
+/// How far apart elements of a dim are, in bytes; 0 in panels, which lie one behind the other.
+static int64_t getBytesApart(const ViewDim &dim, Value operand) {
+  return dim.width ? 0 : dim.stride * getElementType(View::get(operand).base).getIntOrFloatBitWidth() / 8;
+}
+
+/// True where rows of a panel are so far apart that each is on a page of its own, or all of them in more memory than the second cache
+/// has sets for, and so many blocks of rows walk the panel that a copy of it is worth its while: it costs less than half a block.
+bool ProductLoops::wantsPanels() const {
+  constexpr int64_t farApart = 2 << 10, farInAll = 2 << 20, fewestBlocks = 8;
+  int64_t apart = getBytesApart(product.depth.back().b, product.b), steps = countElements(depth);
+  return !product.isPaired && !canSplit() && lanes > 1 && !columns.b.width && columns.b.stride == 1 && steps >= lanes &&
+         rows.extent >= fewestBlocks * shape.rows && (apart >= farApart || apart * steps >= farInAll);
+}
+
+/// True where numbers of a row are apart and those of neighboring rows are not, as in the gradient of a weight: a block of rows reads a
+/// small part of each line that it touches, unless the numbers of its rows are brought together first.
+bool ProductLoops::wantsRows() const {
+  constexpr int64_t farApart = 1 << 10, fewestPanels = 3;
+  return !product.isPaired && !canSplit() && lanes > 1 && shape.rows > 1 && !rows.a.width && rows.a.stride == 1 &&
+         countElements(depth) >= lanes && columns.extent >= fewestPanels * shape.vectors * lanes &&
+         getBytesApart(product.depth.back().a, product.a) >= farApart;
+}
+
+/// A packed panel serves all rows; where these are packed or split, too, a block of them.
 void ProductLoops::matrix(Value placeA, Value placeB) {
   int64_t rowsPerBlock =
-      product.mustPack && !split ? rows.extent : std::max<int64_t>(1, kMostRows / shape.rows) * shape.rows;
+      isPacked && !split && !packedRows ? rows.extent : std::max<int64_t>(1, kMostRows / shape.rows) * shape.rows;
   int64_t whole = columns.extent / lanes / shape.vectors * shape.vectors;
-  overBlocks(e, rows.extent, rowsPerBlock, [&](Value firstRow, int64_t numRows) {
+  overBlocks(e, rows.extent, rowsPerBlock, [&](Value first, int64_t numRows) {
+    firstRow = first;
     if (split)
-      splitRows(placeA, firstRow, numRows);
+      splitRows(placeA, numRows);
+    if (packedRows)
+      packRows(placeA, numRows);
     auto panelAt = [&](Value column, int64_t vectors) {
-      if (product.mustPack)
+      if (isPacked)
         pack(placeB, column, vectors);
       if (split)
         split->setVectors(vectors, [&](int64_t v, ArrayRef<Value> k) { return loadVector(placeB, column, v, k); });
-      panel(placeA, placeB, column, vectors, firstRow, numRows);
+      panel(placeA, placeB, column, vectors, numRows);
     };
     if (whole > 0)
       overBlocks(e, whole * lanes, shape.vectors * lanes,
@@ -291,18 +326,16 @@ void ProductLoops::matrix(Value placeA, Value placeB) {
   });
 }
 
-void ProductLoops::splitRows(Value placeA, Value first, int64_t numRows) {
-  firstRow = first;
+void ProductLoops::splitRows(Value placeA, int64_t numRows) {
   split->setNumbers(numRows, [&](Value row, ArrayRef<Value> k) {
-    return a.load(locateNumber(placeA, e.places.add(first, row), 0, k));
+    return a.load(locateNumber(placeA, e.places.add(firstRow, row), 0, k));
   });
 }
 
 /// Blocks of rows against one panel, which stays in the second cache.
-void ProductLoops::panel(Value placeA, Value placeB, Value column, int64_t vectors, Value firstRow, int64_t numRows) {
-  overBlocks(e, numRows, shape.rows, [&](Value row, int64_t height) {
-    tile(placeA, placeB, e.places.add(firstRow, row), column, {height, vectors});
-  });
+void ProductLoops::panel(Value placeA, Value placeB, Value column, int64_t vectors, int64_t numRows) {
+  overBlocks(e, numRows, shape.rows,
+             [&](Value inBlock, int64_t height) { tile(placeA, placeB, inBlock, column, {height, vectors}); });
 }
 
 /// Lanes of vector `vector` of a panel that exist. A panel that lacks some begins at a known column.
@@ -315,8 +348,10 @@ int64_t ProductLoops::getActive(int64_t vector, Value column) const {
 void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   const Axis &inner = product.depth.back();
   bool isFull = getActive(vectors - 1, column) == lanes && inner.extent >= lanes;
-  if (inner.b.stride == 1 && !inner.b.width && isFull && compute.isF32() && lanes > 1)
+  if (product.mustPack && inner.b.stride == 1 && !inner.b.width && isFull && compute.isF32() && lanes > 1)
     return packTurned(placeB, column, vectors);
+  if (!columns.b.width)
+    return packStraight(placeB, column, vectors);
   e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
@@ -331,6 +366,54 @@ void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
         e.store(packed, number, {e.places.add(e.places.add(to, vector), e.places.rem(lane, lanes))});
       });
       return 0;
+    });
+    return Values();
+  });
+}
+
+/// A vector at a time, from columns as far apart as they are. Lanes behind the last column hold anything that is a number.
+void ProductLoops::packStraight(Value placeB, Value column, int64_t vectors) {
+  e.walk(depth, {}, [&](ArrayRef<Value> k, Values) {
+    Value to = e.places.mul(e.places.linearize(k, depth), lanes);
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value vector = e.withLanes(lanes, getActive(v, column),
+                                 [&] { return b.load(locateVector(placeB, column, v, k), columns.b.stride); });
+      e.withLanes(lanes, lanes, [&] {
+        e.store(packed, vector, {e.places.add(to, v * countElements(depth) * lanes), 1});
+        return 0;
+      });
+    }
+    return Values();
+  });
+}
+
+/// Blocks of rows one behind the other, and in them the numbers of a step of the depth side by side, as they are read:
+///
+///   rows 0..7: k = 0  1  2 ..  |  rows 8..15: k = 0  1  2 ..
+///
+/// Some steps at a time, so that a line is still near when the next rows take their part of it.
+void ProductLoops::packRows(Value placeA, int64_t numRows) {
+  constexpr int64_t stepsAtOnce = 8; // their lines may all share a set of the first cache
+  PlaceBuilder &p = e.places;
+  int64_t steps = countElements(depth);
+  auto pack = [&](Value inBlock, int64_t height, ArrayRef<Value> k) {
+    Value from = locateNumber(placeA, p.add(firstRow, inBlock), 0, k);
+    Value to = p.add(p.mul(inBlock, steps), p.mul(p.linearize(k, depth), shape.rows));
+    for (int64_t row = 0; row < height; row += lanes)
+      e.withLanes(lanes, std::min(lanes, height - row), [&] {
+        e.store(packedRows, a.load(p.add(from, row)), {p.add(to, row), 1});
+        return 0;
+      });
+  };
+  e.walk(ArrayRef(depth).drop_back(), {}, [&](ArrayRef<Value> outer, Values) {
+    overBlocks(e, depth.back(), stepsAtOnce, [&](Value first, int64_t count) {
+      overBlocks(e, numRows, shape.rows, [&](Value inBlock, int64_t height) {
+        e.loop(count, [&](Value step) {
+          SmallVector<Value> k(outer);
+          k.push_back(p.add(first, step));
+          pack(inBlock, height, k);
+        });
+      });
     });
     return Values();
   });
@@ -402,17 +485,23 @@ void ProductLoops::fetchAhead(Value placeB, Value row, Value column, ArrayRef<Va
 /// As many columns as there are lanes, side by side.
 Value ProductLoops::loadVector(Value placeB, Value column, int64_t v, ArrayRef<Value> k) {
   PlaceBuilder &p = e.places;
-  int64_t active = columns.b.width || product.mustPack ? lanes : getActive(v, column);
+  int64_t active = columns.b.width || isPacked ? lanes : getActive(v, column);
   return e.withLanes(lanes, active, [&] {
-    if (!product.mustPack)
+    if (!isPacked)
       return b.load(locateVector(placeB, column, v, k));
     return e.load(packed, compute,
                   {p.add(p.mul(p.linearize(k, depth), lanes), v * countElements(depth) * lanes), lanes > 1});
   });
 }
 
-Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, TileShape own) {
-  auto scalar = [&](int64_t r, ArrayRef<Value> k) { return a.load(locateNumber(placeA, row, r, k)); };
+Values ProductLoops::sum(Value placeA, Value placeB, Value inBlock, Value column, TileShape own) {
+  PlaceBuilder &p = e.places;
+  Value row = p.add(firstRow, inBlock), base = p.mul(inBlock, countElements(depth));
+  auto scalar = [&](int64_t r, ArrayRef<Value> k) {
+    if (packedRows)
+      return e.load(packedRows, compute, {p.add(p.add(base, p.mul(p.linearize(k, depth), shape.rows)), r)});
+    return a.load(locateNumber(placeA, row, r, k));
+  };
   auto vector = [&](int64_t v, ArrayRef<Value> k) {
     if (v == 0 && fetchesAhead())
       fetchAhead(placeB, row, column, k);
@@ -423,15 +512,16 @@ Values ProductLoops::sum(Value placeA, Value placeB, Value row, Value column, Ti
 }
 
 /// Of pairs all sums go by way of memory. There are places for rows in front of the block.
-void ProductLoops::tile(Value placeA, Value placeB, Value row, Value column, TileShape own) {
+void ProductLoops::tile(Value placeA, Value placeB, Value inBlock, Value column, TileShape own) {
   int64_t apart = own.vectors * lanes;
+  Value row = e.places.add(firstRow, inBlock);
   if (split) {
-    Value inBlock = arith::SubIOp::create(e.b, e.loc, row, firstRow);
     split->multiply(own, rows.extent, inBlock, block, e.places.number(kTileRows * apart), apart);
     return finishBlock(row, column, own, kTileRows);
   }
   if (!product.isPaired)
-    return finish(e.withLanes(lanes, lanes, [&] { return sum(placeA, placeB, row, column, own); }), row, column, own);
+    return finish(e.withLanes(lanes, lanes, [&] { return sum(placeA, placeB, inBlock, column, own); }), row, column,
+                  own);
   auto number = [&](int64_t r, ArrayRef<Value> k) { return locateNumber(placeA, row, r, k); };
   auto vector = [&](int64_t v, ArrayRef<Value> k) { return locateVector(placeB, column, v, k); };
   multiplyPairs(e, {own,

@@ -68,6 +68,27 @@ TEST_F(ContractionsTest, OtherTypes) {
   }
 }
 
+/// As gradients of weights and inputs have them: rows of either operand are so far apart that blocks of them are copied, with rests of
+/// rows, columns and depth, several dims of each, and numbers that are widened on the way.
+TEST_F(ContractionsTest, OperandsThatAreCopied) {
+  for (const char *equation : {"km,kn->mn", "klm,kln->mn", "mk,kn->mn", "lkmo,lkn->mon", "blkm,blkn->bmn"})
+    for (const char *element : {"f32", "f16", "f64"}) {
+      const std::map<char, int64_t> extents = {{'b', 2}, {'m', 523}, {'n', 530}, {'k', 19}, {'l', 2}, {'o', 2}};
+      llvm::StringRef lhs, rhs, result;
+      splitEquation(equation, lhs, rhs, result);
+      std::string a = typeOf(lhs, extents, element), b = typeOf(rhs, extents, element);
+      std::string y = typeOf(result, extents, element);
+      expectRight(llvm::formatv("%y = nn.einsum %a0, %a1 \"{0}\" : ({1}, {2}) -> {3}", equation, a, b, y).str(), {a, b},
+                  y);
+    }
+  // What is copied is a view: a part of a wider tensor, from an odd column on.
+  expectRight(
+      "%s = nn.slice %a0 starts [0, 7] sizes [33, 300] steps [1, 1] : (tensor<33x640xf32>) -> tensor<33x300xf32>\n"
+      "%e = nn.einsum %s, %a1 \"km,kn->mn\" : (tensor<33x300xf32>, tensor<33x517xf32>) -> tensor<300x517xf32>\n"
+      "%y = nn.add %e, %a2 : (tensor<300x517xf32>, tensor<300x517xf32>) -> tensor<300x517xf32>",
+      {"tensor<33x640xf32>", "tensor<33x517xf32>", "tensor<300x517xf32>"}, "tensor<300x517xf32>");
+}
+
 TEST_F(ContractionsTest, EmptyDims) {
   expectRight("%y = nn.einsum %a0, %a1 \"mk,kn->mn\" : (tensor<3x0xf32>, tensor<0x5xf32>) -> tensor<3x5xf32>",
               {"tensor<3x0xf32>", "tensor<0x5xf32>"}, "tensor<3x5xf32>");

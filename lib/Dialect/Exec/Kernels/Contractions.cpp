@@ -8,6 +8,11 @@
 //
 //   conv_transpose %x, %w strides [2, 2]             ->     reshape(einsum(%x, %w) "ncpq,coxy->nopxqy")
 //
+// A convolution of few windows with many weights, or of few samples and channels for many results (which is the gradient of such a
+// weight), is a product of what is in its windows:
+//
+//   conv %x, %w      ->     einsum(windows %x, %w) "byxipq,oipq->boyx"
+//
 //===----------------------------------------------------------------------===//
 #include "Contractions.h"
 
@@ -15,6 +20,7 @@
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/Ops/Resize.h"
@@ -122,6 +128,128 @@ void cleave::exec::contractConvolutions(Block &block) {
       op.replaceAllUsesWith(contract(op, op.getInput(), false));
       op.erase();
     }
+}
+
+//===----------------------------------------------------------------------===//
+// What is in windows
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A convolution over two dims, as a product. Of places of the kernel (*taps*) and of windows one kind is gone through one by one, each
+/// a slice of the input; the other one lies as the input has it:
+///
+///   by taps      many weights: each row is a window      [batch, windows, channels, taps]
+///   by windows   many results: each column is a result   [channels, taps, batch, windows]
+class Unfolding {
+public:
+  explicit Unfolding(nn::ConvOp op)
+      : op(op), builder(op), f(builder, op.getLoc()), weight(op.getWeight()), from(getShape(op.getInput())),
+        kernel(getShape(weight)), to(getShape(op.getResult())) {}
+
+  bool isWorthwhile(llvm::function_ref<bool(Value)> isLoaded);
+  void run();
+
+private:
+  int64_t countWindows() const { return from[0] * from[1] * kernel[2] * kernel[3] * to[2] * to[3]; }
+  bool isByTaps() { return countElements(op.getWeight()) >= countElements(op.getResult()); }
+  void takeFlips();
+  Value makeWindows();
+  Value multiplyByTaps(Value windows);
+  Value multiplyByWindows(Value windows);
+
+  nn::ConvOp op;
+  OpBuilder builder;
+  nn::Composer f;
+  Value weight;
+  ArrayRef<int64_t> from, kernel, to;
+  bool isFlipped[2] = {false, false}; ///< taps are gone through from the last one on
+};
+} // namespace
+
+/// What is written of windows is at most half of the weights, or of the results, which one product then goes through once: as
+/// convolutions they are read for each sample. Weights that are loaded are laid out beforehand instead.
+bool Unfolding::isWorthwhile(llvm::function_ref<bool(Value)> isLoaded) {
+  constexpr int64_t fewest = int64_t{1} << 12;
+  int64_t largest = std::max(countElements(op.getWeight()), countElements(op.getResult()));
+  bool isPlain = from.size() == 4 && op.getGroups() == 1 && isa<FloatType>(getElementTypeOrSelf(op.getInput()));
+  Value stored = op.getWeight();
+  while (Operation *maker = stored.getDefiningOp()) {
+    if (!isView(maker) && !getAliasOffset(maker) && !isa<nn::CastOp>(maker))
+      break;
+    stored = maker->getOperand(0);
+  }
+  return isPlain && largest >= fewest && 2 * countWindows() <= largest && !isLoaded(stored) &&
+         (isByTaps() || !op.getBias()) && countElements(op.getResult()) > 0;
+}
+
+/// A filter that is turned around is read as it is, by windows that are.
+void Unfolding::takeFlips() {
+  while (auto slice = weight.getDefiningOp<nn::SliceOp>()) {
+    bool isAll = getShape(slice.getInput()) == getShape(slice.getResult());
+    if (!isAll || slice.getSteps()[0] != 1 || slice.getSteps()[1] != 1)
+      return;
+    for (int64_t dim : {0, 1})
+      isFlipped[dim] ^= slice.getSteps()[dim + 2] == -1;
+    weight = slice.getInput();
+  }
+}
+
+Value Unfolding::makeWindows() {
+  SmallVector<int64_t> low{0, 0}, high{0, 0};
+  llvm::append_range(low, op.getPadsLow());
+  llvm::append_range(high, op.getPadsHigh());
+  Value padded = f.pad(op.getInput(), low, high);
+  bool byTaps = isByTaps();
+  ArrayRef<int64_t> each = byTaps ? kernel.drop_front(2) : to.drop_front(2),
+                    whole = byTaps ? to.drop_front(2) : kernel.drop_front(2),
+                    apart = byTaps ? op.getDilations() : op.getStrides(),
+                    steps = byTaps ? op.getStrides() : op.getDilations();
+  SmallVector<Value> parts;
+  for (int64_t row = 0; row < each[0]; ++row)
+    for (int64_t column = 0; column < each[1]; ++column) {
+      int64_t i = isFlipped[0] ? each[0] - 1 - row : row, j = isFlipped[1] ? each[1] - 1 - column : column;
+      Value part = f.slice(padded, {0, 0, i * apart[0], j * apart[1]}, {from[0], from[1], whole[0], whole[1]},
+                           {1, 1, steps[0], steps[1]});
+      part = byTaps ? f.transpose(part, {0, 2, 3, 1}) : f.transpose(part, {1, 2, 3, 0});
+      parts.push_back(f.unsqueeze(part, {4}));
+    }
+  return f.concat(parts, 4);
+}
+
+Value Unfolding::multiplyByTaps(Value windows) {
+  windows = f.reshape(windows, {from[0], to[2], to[3], from[1], kernel[2], kernel[3]});
+  Value result = f.einsum({windows, weight}, "byxipq,oipq->boyx");
+  return op.getBias() ? f.add(result, f.reshape(op.getBias(), {to[1], 1, 1})) : result;
+}
+
+/// Rows are channels of the result, which is turned back.
+Value Unfolding::multiplyByWindows(Value windows) {
+  windows = f.reshape(windows, {from[1], kernel[2], kernel[3], from[0] * to[2] * to[3]});
+  Value result = f.einsum({windows, weight}, "ipqc,oipq->oc");
+  return f.reshape(result, {to[1], to[0], to[2], to[3]});
+}
+
+void Unfolding::run() {
+  if (isByTaps()) {
+    takeFlips();
+    return op.replaceAllUsesWith(multiplyByTaps(makeWindows()));
+  }
+  Value turned = multiplyByWindows(makeWindows());
+  // The gradient of a weight is turned back anyway, by way of channels last perhaps.
+  Operation *last = op;
+  SmallVector<int64_t> order{1, 0, 2, 3};
+  while (last->hasOneUse() && isa<nn::TransposeOp>(*last->user_begin())) {
+    last = *last->user_begin();
+    order = llvm::map_to_vector(cast<nn::TransposeOp>(last).getPermutation(), [&](int64_t dim) { return order[dim]; });
+  }
+  last->getResult(0).replaceAllUsesWith(f.transpose(turned, order));
+  // Nothing reads what was on the way; it goes with all else that is not read.
+}
+
+void cleave::exec::unfoldConvolutions(Block &block, llvm::function_ref<bool(Value)> isLoaded) {
+  for (auto op : llvm::to_vector(block.getOps<nn::ConvOp>()))
+    if (Unfolding unfolding(op); unfolding.isWorthwhile(isLoaded))
+      unfolding.run();
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,7 +10,10 @@ namespace cleave::exec {
 
 /// Transposed convolutions whose windows lie side by side become contractions.
 void contractConvolutions(mlir::Block &block);
-/// True for one of those.
+/// For the host: convolutions of few windows, or of many results, with weights that are not loaded (those are laid out beforehand) become contractions of
+/// what is in their windows.
+void unfoldConvolutions(mlir::Block &block, llvm::function_ref<bool(mlir::Value)> isLoaded);
+/// True for a transposed convolution that becomes a contraction.
 bool isBoxes(nn::ConvTransposeOp op);
 /// As a contraction of `last`, its input with channels last; so is the result.
 mlir::Value contractLast(nn::ConvTransposeOp op, mlir::Value last);

@@ -9,8 +9,10 @@
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -170,4 +172,67 @@ void cleave::exec::groupConcats(Block &block) {
     if (llvm::any_of(getShape(op.getResult()).take_front(op.getDim()), [](int64_t size) { return size != 1; }))
       while (op.getInputs().size() > exec::kMostConcatenated)
         groupConcat(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of parts
+//===----------------------------------------------------------------------===//
+
+/// The one dim along which `pad` puts zeros; nothing if there are several, or other numbers.
+static std::optional<int64_t> getZeroDim(nn::PadOp pad) {
+  if (pad.getMode() != nn::PadMode::Constant ||
+      (pad.getValue() && !matchPattern(pad.getValue(), m_AnyZeroFloat()) && !matchPattern(pad.getValue(), m_Zero())))
+    return std::nullopt;
+  std::optional<int64_t> found;
+  for (auto [dim, low, high] : llvm::enumerate(pad.getLow(), pad.getHigh()))
+    if (low != 0 || high != 0) {
+      if (found)
+        return std::nullopt;
+      found = dim;
+    }
+  return found;
+}
+
+/// All pads that `sum` adds up, by additions that nobody else reads; false if it adds up anything else.
+static bool collectPads(nn::AddOp sum, SmallVectorImpl<nn::PadOp> &pads) {
+  for (Value part : sum->getOperands()) {
+    if (auto pad = part.getDefiningOp<nn::PadOp>()) {
+      pads.push_back(pad);
+      continue;
+    }
+    auto inner = part.getDefiningOp<nn::AddOp>();
+    if (!inner || !part.hasOneUse() || !collectPads(inner, pads))
+      return false;
+  }
+  return true;
+}
+
+/// Zeros that are added to a number leave it as it is, so where parts fill the whole each number of it is one of theirs.
+static void joinPads(nn::AddOp sum) {
+  SmallVector<nn::PadOp> pads;
+  if (!collectPads(sum, pads))
+    return;
+  std::optional<int64_t> dim = getZeroDim(pads.front());
+  if (!dim || llvm::any_of(pads, [&](nn::PadOp pad) { return getZeroDim(pad) != dim; }))
+    return;
+  llvm::sort(pads, [&](nn::PadOp a, nn::PadOp b) { return a.getLow()[*dim] < b.getLow()[*dim]; });
+  int64_t end = 0;
+  SmallVector<Value> parts;
+  for (nn::PadOp pad : pads) {
+    if (pad.getLow()[*dim] != end || getTensorType(pad) != getTensorType(sum))
+      return;
+    end += getShape(pad.getInput())[*dim];
+    parts.push_back(pad.getInput());
+  }
+  if (end != getShape(sum)[*dim])
+    return;
+  OpBuilder builder(sum);
+  sum.replaceAllUsesWith(nn::Composer(builder, sum.getLoc()).concat(parts, *dim));
+}
+
+void cleave::exec::joinPads(Block &block) {
+  // The last addition of each sum comes first; those inside of one that was joined are not read any more.
+  for (Operation &op : llvm::reverse(block))
+    if (auto sum = dyn_cast<nn::AddOp>(op); sum && !sum->use_empty())
+      ::joinPads(sum);
 }

@@ -32,6 +32,9 @@ mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRe
 void sinkMovement(mlir::Block &body);
 
 /// Makes a concat of many operands one of concats of fewer: each operand is a loop in its kernel, and compilers of machine code take more than
+/// Sums of what lies side by side, each with zeros around it, as gradients of the parts of a value are, become one behind the other.
+void joinPads(mlir::Block &block);
+
 /// linear time for a function of thousands. What lies one behind the other in memory anyway stays.
 void groupConcats(mlir::Block &block);
 

@@ -84,6 +84,11 @@ void UpdateAdvancer::findUpdates() {
 /// Where the kernel of a reader stands: a kernel reads what it reads where its last op is.
 int64_t UpdateAdvancer::getEnd(Operation *reader, Operation *update) {
   int64_t end = keys.lookup(reader);
+  // What only moves elements does so in the kernels that read it, which are the ones that find the old value or the next one.
+  if (clusters.isInlined(reader) || getAliasOffset(reader))
+    for (Operation *next : reader->getUsers())
+      if (next != update && !next->hasTrait<OpTrait::IsTerminator>())
+        end = std::max(end, getEnd(next, update));
   const Cluster *cluster = clusters.getCluster(reader);
   if (!cluster || cluster == clusters.getCluster(update))
     return end;

@@ -2,7 +2,7 @@
 //
 // Which ops go together is decided in Clusters.h; here the kernels are made, each where its last op stands:
 //
-//   1. contractions take in the transposes around them
+//   1. convolutions that are products of their windows become these; contractions take in the transposes around them
 //   2. clusters
 //   3. per cluster: its ops move into a body. What they read from outside becomes an argument, but for numbers and
 //      values that every reader computes, which are cloned. Aliases that ops of the body read through are cloned; those
@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Kernels/Contractions.h"
 #include "../Kernels/Movement.h"
+#include "../Memory/BufferAssignment.h"
 #include "../Memory/KeepStates.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
@@ -195,6 +196,11 @@ private:
   void fuseKernels(Block &block, const FusionCosts &costs) {
     eraseUnused(block);
     contractConvolutions(block);
+    if (!forDevices) {
+      unfoldConvolutions(block, isLoaded);
+      joinPads(block);
+      eraseUnused(block);
+    }
     foldTransposes(block);
     groupConcats(block);
     remarkSlow(block, slow);

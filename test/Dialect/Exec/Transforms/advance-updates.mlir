@@ -70,3 +70,24 @@ func.func @a_rate(%x: tensor<4x4xf32>, %n: tensor<f32>, %w: tensor<4x4xf32> {nn.
   %m = nn.sub %w, %s : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %y, %r, %m : tensor<4x4xf32>, tensor<f32>, tensor<4x4xf32>
 }
+
+// -----
+
+// A gradient reads the old value turned around: it is its kernel that has to come first.
+// CHECK-LABEL: @behind_readers_of_what_is_moved
+// CHECK: %[[G:.*]] = nn.einsum %arg0, %arg0
+// CHECK-NEXT: %[[T:.*]] = nn.transpose %arg1
+// CHECK-NEXT: %[[S:.*]] = nn.slice %[[T]]
+// CHECK-NEXT: nn.einsum %[[G]], %[[S]]
+// CHECK-NEXT: nn.sub %arg1, %[[G]]
+// CHECK-NEXT: nn.exp
+func.func @behind_readers_of_what_is_moved(%x: tensor<4x4xf32>, %w: tensor<4x4xf32> {nn.name = "w"}) -> (tensor<4x4xf32> {spmd.state = "w"}, tensor<4x4xf32>) {
+  %g = nn.einsum %x, %x "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = nn.transpose %w [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s = nn.slice %t starts [0, 3] sizes [4, 4] steps [1, -1] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %d = nn.einsum %g, %s "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %u = nn.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = nn.einsum %d, %u "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %n = nn.sub %w, %g : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %n, %e : tensor<4x4xf32>, tensor<4x4xf32>
+}

@@ -1,0 +1,52 @@
+// Convolutions that are products of what is in their windows, and those that stay.
+//
+// RUN: %{each} %s %t "cleave-opt {} --exec-fuse-kernels | FileCheck {}" "cleave run {} --mesh one=1 --executor=program --check --quiet"
+
+//--- by-taps.mlir
+// Many weights, few windows: what is in the windows is written tap by tap, and each weight is read once for all samples. A filter that
+// is turned around is read as it is, the taps from the last one on.
+// CHECK-LABEL: @by_taps
+// CHECK: nn.concat {{.*}} dim 4 : {{.*}} -> tensor<2x2x3x16x4xf32>
+// CHECK: exec.fused
+// CHECK-NOT: nn.slice
+// CHECK: nn.einsum {{.*}} "byxipq,iopq->boyx"
+// CHECK: nn.relu
+func.func @by_taps(%x: tensor<2x16x4x5xf32>, %w: tensor<16x72x2x2xf32>) -> tensor<2x72x2x3xf32> {
+  %t = nn.transpose %w [1, 0, 2, 3] : (tensor<16x72x2x2xf32>) -> tensor<72x16x2x2xf32>
+  %s = nn.slice %t starts [0, 0, 1, 0] sizes [72, 16, 2, 2] steps [1, 1, -1, 1] : (tensor<72x16x2x2xf32>) -> tensor<72x16x2x2xf32>
+  %y = nn.conv %x, %s strides [2, 2] pads_low [0, 1] pads_high [1, 0] dilations [1, 1] groups 1 : (tensor<2x16x4x5xf32>, tensor<72x16x2x2xf32>) -> tensor<2x72x2x3xf32>
+  %r = nn.relu %y : (tensor<2x72x2x3xf32>) -> tensor<2x72x2x3xf32>
+  return %r : tensor<2x72x2x3xf32>
+}
+
+//--- by-windows.mlir
+// Few samples and channels, many results: the gradient of such a weight. What follows works on the product as it is.
+// CHECK-LABEL: @by_windows
+// CHECK: nn.concat {{.*}} dim 4 : {{.*}} -> tensor<2x2x3x24x6xf32>
+// CHECK: nn.einsum {{.*}} "ipqc,oipq->oc"
+// CHECK: nn.sub
+func.func @by_windows(%x: tensor<24x2x4x4xf32>, %d: tensor<40x2x2x3xf32>, %w: tensor<40x24x2x3xf32>) -> tensor<40x24x2x3xf32> {
+  %g = nn.conv %x, %d strides [1, 1] pads_low [0, 1] pads_high [0, 0] dilations [2, 1] groups 1 : (tensor<24x2x4x4xf32>, tensor<40x2x2x3xf32>) -> tensor<24x40x2x3xf32>
+  %t = nn.transpose %g [1, 0, 2, 3] : (tensor<24x40x2x3xf32>) -> tensor<40x24x2x3xf32>
+  %n = nn.sub %w, %t : (tensor<40x24x2x3xf32>, tensor<40x24x2x3xf32>) -> tensor<40x24x2x3xf32>
+  return %n : tensor<40x24x2x3xf32>
+}
+
+//--- loaded.mlir
+// Weights that are loaded are laid out beforehand, and many windows are read where they are.
+// CHECK-LABEL: @loaded
+// CHECK: nn.conv
+nn.param @w : tensor<72x16x2x2xf32> = dense<2.0> : tensor<72x16x2x2xf32>
+func.func @loaded(%x: tensor<2x16x4x5xf32>) -> tensor<2x72x3x4xf32> {
+  %w = nn.load @w : tensor<72x16x2x2xf32>
+  %y = nn.conv %x, %w strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<2x16x4x5xf32>, tensor<72x16x2x2xf32>) -> tensor<2x72x3x4xf32>
+  return %y : tensor<2x72x3x4xf32>
+}
+
+//--- many-windows.mlir
+// CHECK-LABEL: @many_windows
+// CHECK: nn.conv
+func.func @many_windows(%x: tensor<2x16x14x15xf32>, %w: tensor<72x16x2x2xf32>) -> tensor<2x72x13x14xf32> {
+  %y = nn.conv %x, %w strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<2x16x14x15xf32>, tensor<72x16x2x2xf32>) -> tensor<2x72x13x14xf32>
+  return %y : tensor<2x72x13x14xf32>
+}
