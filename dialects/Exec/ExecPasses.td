@@ -97,19 +97,19 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
     Masks that are added stay additive, as one sum of all. A select between scores and a number that leaves nothing of a score (-1e30 and
     below) becomes a mask, too. Where constants or comparisons of counts exclude keys by position only, ahead of a query or far from it,
     they become `causal` and `left`. Two things differ from the simple ops: scores are rounded less, and a query that sees nothing gives
-    zeros, where ops without a test for it (`is_nan`) give NaN. A remark says once per reason why a softmax between contractions is not
-    attention.
+    zeros, where ops without a test for it (`is_nan`) give NaN. Where gradients are there, too, or they alone read the softmax (made again,
+    or that of an nn.attention), `exec.attention_grad` takes the place of their products, and no scores are stored; not on devices. A remark
+    says once per reason why a softmax between contractions is not attention.
 
     ```mlir
-    %s = nn.einsum %q, %k "bhik,bhkj->bhij" : ...                 // before
-    %m = nn.add %s, %mask : ...
-    %p = nn.softmax %m dim 3 : ...
+    %p = nn.softmax (nn.einsum %q, %k "bhik,bhkj->bhij") dim 3 : ...    // before
     %y = nn.einsum %p, %v "bhij,bhjd->bhid" : ...
 
     %t = nn.transpose %k [0, 1, 3, 2] : ...                       // after
-    %y = nn.attention %q, %t, %v mask %mask scale 1.0 : ...
+    %y = nn.attention %q, %t, %v scale 1.0 : ...
     ```
   }];
+  let options = [Option<"forDevices", "for-devices", "bool", "false", "the program is one of devices">];
 }
 
 def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
