@@ -4,7 +4,7 @@
 // RUN: cleave-kernels %s --isa x86-64-v3 --check | FileCheck %s --check-prefix=CHECKED
 // RUN: cleave-kernels %s --isa x86-64 --check | FileCheck %s --check-prefix=CHECKED
 // RUN: cleave-kernels %s --isa x86-64-v3 | FileCheck %s --check-prefix=NAMED
-// CHECKED: 14 passed, 0 failed
+// CHECKED: 15 passed, 0 failed
 
 // All in whole vectors and blocks.
 // NAMED-LABEL: func.func @whole
@@ -121,4 +121,12 @@ func.func @turned(%q: tensor<2x20x3x16xf32>, %k: tensor<2x40x3x16xf32>, %v: tens
   %dq, %dk, %dv = exec.attention_grad %0, %1, %2 of %3 scale 0.25 : (tensor<2x3x20x16xf32>, tensor<2x3x40x16xf32>, tensor<2x3x40x16xf32>, tensor<2x3x20x16xf32>) -> (tensor<2x3x20x16xf32>, tensor<2x3x40x16xf32>, tensor<2x3x40x16xf32>)
   %4 = nn.transpose %dq [0, 2, 1, 3] : (tensor<2x3x20x16xf32>) -> tensor<2x20x3x16xf32>
   return %4, %dk, %dv : tensor<2x20x3x16xf32>, tensor<2x3x40x16xf32>, tensor<2x3x40x16xf32>
+}
+
+// Blocks of causal queries that end between whole blocks of keys.
+// NAMED-LABEL: func.func @ahead
+// NAMED: vector
+func.func @ahead(%q: tensor<1x1x100x8xf32>, %k: tensor<1x1x1040x8xf32>, %v: tensor<1x1x1040x8xf32>, %dy: tensor<1x1x100x8xf32>) -> (tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>) {
+  %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy scale 0.25 causal {causalOffset = 900 : i64} : (tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x100x8xf32>) -> (tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>)
+  return %dq, %dk, %dv : tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>
 }
