@@ -25,6 +25,10 @@ using Relation = ElementBuilder::Relation;
 
 /// Elements of a block's weights, and as many inner products: 128 KiB each of f32.
 static constexpr int64_t kMostWeights = 32 << 10;
+/// Of its queries, and as many gradients, which are read once for each few keys: 16 KiB each of f32 stay in the first cache.
+static constexpr int64_t kMostNumbers = 4 << 10;
+/// Queries of a block that do not see all keys: keys are left out for all of a block or none.
+static constexpr int64_t kMostOfBand = 32;
 /// Keys whose sums are in registers while a block's queries are walked.
 static constexpr int64_t kMostKeys = 4;
 
@@ -98,7 +102,10 @@ AttentionGrad::AttentionGrad(Emitter &e, exec::AttentionGradOp op, nn::Attention
   width = vectors * lanes;
   looped = keys / (wide * lanes) * (wide * lanes);
   // Blocks are whole tiles, one at least, so that few sizes of either are compiled.
-  most = std::min(queries, std::max<int64_t>(kMostWeights / std::max<int64_t>(width * tall, 1), 1) * tall);
+  int64_t rows =
+      std::min(kMostWeights / std::max<int64_t>(width, 1), kMostNumbers / std::max({q.size, v.size, int64_t{1}}));
+  rows = forward.getBand().isEmpty() ? rows : std::min(rows, kMostOfBand);
+  most = std::min(queries, std::max<int64_t>(rows / tall, 1) * tall);
   weights = e.allocate(compute, most * width);
   inner = e.allocate(compute, most * width);
   slopes = cap > 0 ? e.allocate(compute, most * width) : Value();

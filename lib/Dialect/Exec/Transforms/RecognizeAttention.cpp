@@ -22,6 +22,7 @@
 #include "cleave/Dialect/Nn/IR/NnOps.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Splat.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "llvm/ADT/Statistic.h"
@@ -69,6 +70,9 @@ public:
            (!gradients || findPlace());
   }
   StringRef getReason() const { return reason; }
+  /// True if it pays to compute scores again for gradients: there are `few` bytes of them, or keys that no query of a block sees need
+  /// no gradients. Of fewer scores the products of the forward are soon written and read.
+  bool isWorth(int64_t few, nn::DenseOf getDense);
   /// Puts attention in the place of what was found.
   void replace();
   /// Likewise, its gradients.
@@ -285,6 +289,20 @@ Value Recognizer::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> or
   return match.batch == 2 ? ordered : reshapeTo(builder, ordered, shape);
 }
 
+bool Recognizer::isWorth(int64_t few, nn::DenseOf getDense) {
+  RankedTensorType scores = getTensorType(match.softmax);
+  if (!gradients || !match.mixed || spmd::getBytes(scores) >= few)
+    return true;
+  OpBuilder builder(match.mixed);
+  Value mask = getMask(builder);
+  int64_t rank = scores.getRank();
+  if (!mask)
+    return false;
+  nn::MaskParts parts =
+      nn::splitMask(builder, mask, scores.getDimSize(rank - 2), scores.getDimSize(rank - 1), getDense);
+  return parts.band.low || (parts.band.high && !parts.rest); // as `useBand` takes it
+}
+
 /// The other way.
 Value Recognizer::dropBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order) {
   ArrayRef<int64_t> shape = getTensorType(value).getShape();
@@ -456,6 +474,8 @@ private:
     if (recognizer.hasGradients() && forDevices)
       return tell(softmax, "its gradients have a kernel on the host only");
     if (recognizer.fits()) {
+      if (!recognizer.isWorth(fewBytes, [&](Value value) { return getDense(value); }))
+        return tell(softmax, "there are few, and gradients read them");
       ++numRecognized;
       recognizer.replace();
       if (!recognizer.hasGradients())

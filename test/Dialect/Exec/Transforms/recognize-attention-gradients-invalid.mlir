@@ -1,6 +1,6 @@
 // Attention whose gradients run in parts, and why. What a trained mask wants are the gradients of all scores.
 //
-// RUN: cleave-opt %s --split-input-file --nn-differentiate --exec-recognize-attention --verify-diagnostics -o /dev/null
+// RUN: cleave-opt %s --split-input-file --nn-differentiate --exec-recognize-attention=few-bytes=0 --verify-diagnostics -o /dev/null
 
 func.func @main(%q: tensor<2x4x6x8xf32> {nn.name = "q", nn.role = "parameter"}, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>, %b: tensor<4x6x6xf32> {nn.name = "b", nn.role = "parameter"}) -> (tensor<f32> {nn.name = "loss"}) {
   %0 = nn.einsum %q, %k "bhid,bhjd->bhij" : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x6xf32>

@@ -1,9 +1,15 @@
 // Attention and its gradients as exporters and rules write them: nobody reads the softmax any more. Kernels are run by the suites
 // `gradients` and `training-losses`.
 //
-// RUN: cleave-opt %s --split-input-file --nn-differentiate --exec-recognize-attention | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --nn-differentiate --exec-recognize-attention=few-bytes=0 | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --nn-differentiate --exec-recognize-attention | FileCheck %s --check-prefix=FEW
 // RUN: cleave-opt %s --split-input-file --nn-differentiate --exec-recognize-attention=for-devices=true | FileCheck %s --check-prefix=DEVICE
 // DEVICE-NOT: exec.attention_grad
+// Of few scores those of the forward are kept, but where it has none.
+// FEW-COUNT-3: nn.softmax
+// FEW-NOT: nn.softmax
+// FEW: exec.attention_grad
+// FEW-COUNT-2: nn.softmax
 
 // GPT-2: heads are transposed, what is ahead gets a number, padding is added. The number's scores pass nothing on where a mask stays.
 // CHECK-LABEL: @main(
