@@ -28,7 +28,7 @@ def Exec_FusedOp : Exec_Op<"fused", [Pure, IsolatedFromAbove, SingleBlockImplici
     a body; the op itself accepts any.
 
     Constraints: (C1) one argument of the same type for each operand; (C2) the body holds ops of nn, but no nn.load,
-    exec.unpack of arguments, exec.partial_attention, and `exec.yield`; (C3) it yields values of the result types; (C4) each
+    exec.unpack of arguments, exec.partial_attention, exec.attention_grad, and `exec.yield`; (C3) it yields values of the result types; (C4) each
     of them is the result of an op of the body, and none is yielded twice.
     Example:
     ```mlir
@@ -163,6 +163,42 @@ def Exec_PartialAttentionOp
     ::cleave::nn::KeyBand getBand();
     /// Attention to all keys at once, as an op at the builder's insertion point, or in no block.
     ::cleave::nn::AttentionOp createFull(::mlir::OpBuilder &builder);
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients of attention
+//===----------------------------------------------------------------------===//
+
+def Exec_AttentionGradOp
+    : Exec_Op<"attention_grad", [Pure, AttrSizedOperandSegments, DeclareOpInterfaceMethods<ShardingRuleOpInterface>, Nn_FormOpInterface,
+                                 Nn_Form<"Attention">]> {
+  let summary = "the gradients of attention, its scores not stored";
+  let description = [{
+    `gradient` is that of the result of an `nn.attention` of the other operands and attributes; results are the gradients of its
+    query, key and value. With p the weights of the values, which are computed again of queries and keys (Dao et al. 2022):
+
+        dValue = p^T gradient     dp = gradient value^T     ds = p (dp - sum(dp p)) scale     dQuery = ds key     dKey = ds^T query
+
+    and ds times 1 - tanh^2 under a `softcap`. A query that sees nothing gives zeros. Where `shown` is false, a score got a number in
+    place of its own, and passes no gradient on: a row of nothing else has weights all the same. Computed in f32 (f64 for f64).
+
+    The op is made of its parts once shardings are decided (`exec-recognize-attention`), for the host. Its rule tells its
+    flops; batch and key heads are all that splits without sums.
+
+    Constraints: (C1) operands and attributes but `gradient` and `shown` are those of an nn.attention; (C2) `gradient` has the type
+    of its result; (C3) `shown` broadcasts as a mask does; (C4) results have the types of query, key and value.
+    Example: `%dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy scale 0.125 causal : (...) -> (...)`
+  }];
+  let arguments = !con(Nn_AttentionOp.arguments, (ins Nn_FloatTensor:$gradient, Optional<Nn_BoolTensor>:$shown));
+  let results = (outs Nn_FloatTensor:$dQuery, Nn_FloatTensor:$dKey, Nn_FloatTensor:$dValue);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `of` $gradient (`mask` $mask^)? (`shown` $shown^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The attention that it is the gradient of, as an op at the builder's insertion point, or in no block.
+    ::cleave::nn::AttentionOp createForward(::mlir::OpBuilder &builder);
   }];
 }
 

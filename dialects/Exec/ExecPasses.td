@@ -91,25 +91,25 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
   let description = [{
     A contraction of queries and keys, factors, masks and casts, a softmax, and a contraction with values over the same heads become
     nn.attention, which does not need to store scores. The pass runs on the program of one device; the solver has seen simple ops.
-    Operands may have their dims in any order. Keys and values that are repeated for several heads are read once. Factors of queries and
-    keys become the scale.
+    Dims may be in any order. Keys and values repeated for several heads are read once. Factors of queries and keys become the scale.
 
     Masks that are added stay additive, as one sum of all. A select between scores and a number that leaves nothing of a score (-1e30 and
     below) becomes a mask, too. Where constants or comparisons of counts exclude keys by position only, ahead of a query or far from it,
     they become `causal` and `left`. Two things differ from the simple ops: scores are rounded less, and a query that sees nothing gives
-    zeros, where ops without a test for it (`is_nan`) give NaN. A remark says once per reason why a softmax between contractions is not
-    attention.
+    zeros, where ops without a test for it (`is_nan`) give NaN. Where gradients are there, too, or they alone read the softmax (made again,
+    or that of an nn.attention), `exec.attention_grad` takes the place of their products: not on devices, nor of both where scores are so few
+    (`few-bytes`) that keeping them is faster. A remark says once per reason why a softmax between contractions is not attention.
 
     ```mlir
-    %s = nn.einsum %q, %k "bhik,bhkj->bhij" : ...                 // before
-    %m = nn.add %s, %mask : ...
-    %p = nn.softmax %m dim 3 : ...
+    %p = nn.softmax (nn.einsum %q, %k "bhik,bhkj->bhij") dim 3 : ...    // before
     %y = nn.einsum %p, %v "bhij,bhjd->bhid" : ...
 
     %t = nn.transpose %k [0, 1, 3, 2] : ...                       // after
-    %y = nn.attention %q, %t, %v mask %mask scale 1.0 : ...
+    %y = nn.attention %q, %t, %v scale 1.0 : ...
     ```
   }];
+  let options = [Option<"forDevices", "for-devices", "bool", "false", "the program is one of devices">,
+                 Option<"fewBytes", "few-bytes", "int64_t", "1 << 20", "of scores: fewer are kept for gradients, unless places hide some">];
 }
 
 def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
 #include "Device/Templates.h"
+#include "TurnedKeys.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
@@ -34,9 +35,6 @@ public:
   }
 
 private:
-  Value placeTurned(Value key, Value component) const;
-  void turnKeys(Value place);
-  void turnSquare(Value place, Value key, Value component);
   void block(const Head &head, Value row, int64_t height);
   Values score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest);
   void normalize(const Head &head, Value row, Value r);
@@ -54,13 +52,13 @@ private:
   int64_t lanes, rows, wide; ///< a block of scores has `rows` x `wide` vectors
   int64_t width;             ///< keys, rounded up to vectors
   int64_t looped;            ///< of the keys, those in whole blocks
-  Value turned, scores, sums, block_;
+  TurnedKeys turned;
+  Value scores, sums, block_;
   Value loopBegin, loopEnd; ///< of a block of queries: of whole blocks of keys those that some query sees
 };
 } // namespace
 
-/// The most vectors that fit beside so many rows.
-static int64_t fitVectors(int64_t registers, int64_t rows, int64_t vectors) {
+int64_t cleave::codegen::fitVectors(int64_t registers, int64_t rows, int64_t vectors) {
   int64_t fit = std::max<int64_t>((registers - 2) / (rows + 1), 1);
   return std::max<int64_t>(std::min({fit, vectors, int64_t{8}}), 1);
 }
@@ -71,14 +69,14 @@ Attention::Attention(Emitter &e, nn::AttentionOp op, TileSink sink)
       heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]), size(getShape(op.getQuery())[3]),
       kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]), valueSize(getShape(op.getValue())[3]),
       compute(ElementBuilder::getComputeType(getElementType(op.getQuery()))),
-      held(ElementBuilder::getHeldType(getElementType(op.getResult()))), lanes(e.getVectorLanes(compute)) {
+      held(ElementBuilder::getHeldType(getElementType(op.getResult()))), lanes(e.getVectorLanes(compute)),
+      turned(e, k, getShape(op.getKey()), compute) {
   int64_t registers = e.getNumRegisters(), vectors = llvm::divideCeil(keys, lanes);
   TileExtents weighed{queries, int64_t(llvm::divideCeil(valueSize, lanes)), keys * lanes * 4};
   rows = std::min<int64_t>(8, chooseTile(registers, weighed).rows);
   wide = fitVectors(registers, rows, vectors);
   width = vectors * lanes;
   looped = keys / (wide * lanes) * (wide * lanes);
-  turned = e.allocate(compute, size * width);
   scores = e.allocate(compute, rows * width);
   sums = e.allocate(compute, rows * lanes);
   block_ = e.allocate(compute, rows * llvm::divideCeil(valueSize, lanes) * lanes);
@@ -94,72 +92,13 @@ void Attention::run() {
   if (countElements(getShape(op.getResult())) == 0)
     return;
   e.walk({getShape(op.getQuery())[0], kvHeads}, {}, [&](ArrayRef<Value> at, Values) {
-    turnKeys(locateHead(e, k, at[0], at[1]));
+    turned.turn(locateHead(e, k, at[0], at[1]));
     e.loop(heads / kvHeads, [&](Value member) {
       Head head{at[0], e.places.add(e.places.mul(at[1], heads / kvHeads), member)};
       overBlocks(e, queries, rows, [&](Value row, int64_t height) { block(head, row, height); });
     });
     return Values();
   });
-}
-
-//===----------------------------------------------------------------------===//
-// Keys
-//===----------------------------------------------------------------------===//
-
-/// Where the vector that holds a key's component begins.
-Value Attention::placeTurned(Value key, Value component) const {
-  PlaceBuilder &p = e.places;
-  return p.add(p.mul(p.div(key, lanes), size * lanes), p.mul(component, lanes));
-}
-
-/// A square of keys and components.
-void Attention::turnSquare(Value place, Value key, Value component) {
-  e.withLanes(lanes, lanes, [&] {
-    Values square;
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      OffsetPlace from = k.along(k.getDim(2), key, lane);
-      Value at = e.places.add(e.places.add(place, from.base), k.along(k.getDim(3), component).base);
-      square.push_back(k.load(e.places.add(at, from.constant)));
-    }
-    for (auto [lane, vector] : llvm::enumerate(transposeBlock(e, square)))
-      e.store(turned, vector, {e.places.add(placeTurned(key, component), int64_t(lane) * lanes), 1});
-    return 0;
-  });
-}
-
-/// In squares of vectors where there are whole ones, the rest one by one.
-void Attention::turnKeys(Value place) {
-  bool isSquare = k.getDim(3).stride == 1 && !k.getDim(3).width && lanes > 1 && compute.isF32();
-  int64_t fullKeys = isSquare ? keys / lanes * lanes : 0, fullSize = isSquare ? size / lanes * lanes : 0;
-  auto copy = [&](int64_t firstKey, int64_t firstComponent) {
-    e.loop(e.places.number(firstKey), e.places.number(keys), 1, {}, [&](Value key, Values) {
-      e.loop(e.places.number(firstComponent), e.places.number(size), 1, {}, [&](Value component, Values) {
-        Value at =
-            e.places.add(e.places.add(place, k.along(k.getDim(2), key).base), k.along(k.getDim(3), component).base);
-        e.store(turned, k.load(at), {e.places.add(placeTurned(key, component), e.places.rem(key, lanes))});
-        return Values();
-      });
-      return Values();
-    });
-  };
-  if (fullKeys && fullSize)
-    e.loop(e.places.number(0), e.places.number(fullKeys), lanes, {}, [&](Value key, Values) {
-      e.loop(e.places.number(0), e.places.number(fullSize), lanes, {}, [&](Value component, Values) {
-        turnSquare(place, key, component);
-        return Values();
-      });
-      return Values();
-    });
-  else
-    fullKeys = fullSize = 0;
-  if (fullKeys < keys)
-    copy(fullKeys, 0);
-  if (fullKeys && fullSize < size) {
-    std::swap(fullKeys, keys); // those that have been turned lack components
-    copy(0, fullSize);
-    std::swap(fullKeys, keys);
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -187,8 +126,7 @@ static Value compareToRow(Emitter &e, Relation relation, Value row, int64_t by, 
   return e.elements.compare(relation, e.getLaneNumbers(1, e.b.getI32Type()), apart);
 }
 
-/// The mask is added, or decides, before what lies outside the band is excluded.
-static Value mask(Emitter &e, nn::AttentionOp op, const Head &head, Value score, Value row, Value key) {
+Value cleave::codegen::maskScore(Emitter &e, nn::AttentionOp op, const Head &head, Value score, Value row, Value key) {
   Value excluded = e.elements.like(score, -INFINITY);
   if (Value added = op.getMask()) {
     Value there = e.eval(added, e.broadcast({{head.batch}, {head.query}, {row}, {key, 1}}, getShape(added)));
@@ -210,7 +148,7 @@ Value cleave::codegen::finishScore(Emitter &e, nn::AttentionOp op, const Head &h
   Value score = e.elements.mul(product, op.getScale().convertToDouble());
   if (double cap = op.getSoftcap().convertToDouble(); cap > 0)
     score = e.elements.mul(e.elements.tanh(e.elements.divide(score, e.elements.like(score, cap), false)), cap);
-  return mask(e, op, head, score, row, key);
+  return maskScore(e, op, head, score, row, key);
 }
 
 Value cleave::codegen::weighScore(Emitter &e, Value score, Value shift) {
@@ -229,9 +167,7 @@ Values Attention::score(const Head &head, Value row, int64_t height, Value key, 
     OffsetPlace at = q.along(q.getDim(2), row, r);
     return q.load(p.add(p.add(p.add(placeQ, at.base), q.along(q.getDim(3), d[0]).base), at.constant));
   };
-  auto vector = [&](int64_t v, ArrayRef<Value> d) {
-    return e.load(turned, compute, {p.add(placeTurned(key, d[0]), v * size * lanes), lanes > 1});
-  };
+  auto vector = [&](int64_t v, ArrayRef<Value> d) { return turned.load(key, d[0], v); };
   Values none(height * wide, e.elements.number(e.withLanes(compute), 0));
   Values products = sumTile(e, {height, wide}, {size}, none, scalar, vector);
   for (int64_t v = 0; v < wide; ++v) {
@@ -433,6 +369,7 @@ void cleave::codegen::registerAttention(LoweringTable &table) {
       {[](Operation *) { return true; },
        [](Emitter &e, Operation *op, TileSink sink) { runDeviceAttention(e, cast<nn::AttentionOp>(op), sink); }});
   table.addFill<exec::PartialAttentionOp>(fillByAttention);
+  table.addFill<exec::AttentionGradOp>(fillAttentionGrad);
   table.addDeviceFill<exec::PartialAttentionOp>(fillPartialAttention);
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

@@ -3,6 +3,7 @@
 #define CLEAVE_LIB_CODEGEN_ATTENTION_H
 
 #include "Tile.h"
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 
 namespace cleave::codegen {
@@ -11,6 +12,9 @@ namespace cleave::codegen {
 struct Head {
   mlir::Value batch, query;
 };
+
+/// The most vectors, of those that there are, that fit into registers beside so many rows.
+int64_t fitVectors(int64_t registers, int64_t rows, int64_t vectors);
 
 /// The first element of a head.
 mlir::Value locateHead(Emitter &e, const Operand &operand, mlir::Value batch, mlir::Value head);
@@ -25,9 +29,16 @@ mlir::Value findFirstVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, in
 mlir::Value finishScore(Emitter &e, nn::AttentionOp op, const Head &head, mlir::Value product, mlir::Value row,
                         mlir::Value key);
 
+/// The last of these steps: the mask is added, or decides, before what lies outside the band is excluded.
+mlir::Value maskScore(Emitter &e, nn::AttentionOp op, const Head &head, mlir::Value score, mlir::Value row,
+                      mlir::Value key);
+
 /// `exp(score - shift)` of what is not above `shift`. Where it would be below 2^-125 it is 0: denormals take a hundred times as
 /// long, and masks of large numbers give nothing else.
 mlir::Value weighScore(Emitter &e, mlir::Value score, mlir::Value shift);
+
+/// The lowering of the gradients, for the host.
+void fillAttentionGrad(Emitter &e, exec::AttentionGradOp op, mlir::ValueRange buffers);
 
 /// The lowering for bf16 in memory, where it applies.
 bool canPairAttention(Emitter &e, nn::AttentionOp op);

@@ -67,6 +67,10 @@ bool cleave::codegen::haveLowerings(Block &region, Processor processor, std::str
       reason = (op.getName().getStringRef() + " has a lowering for devices only").str();
       return false;
     }
+    if (processor == Processor::Device && isa<exec::AttentionGradOp>(op)) {
+      reason = (op.getName().getStringRef() + " has a lowering for the host only").str();
+      return false;
+    }
   }
   for (Type type : region.getArgumentTypes())
     if (std::string fault = findFault(type); !fault.empty()) {

@@ -91,7 +91,7 @@ static llvm::DenseSet<Operation *> findBases(Block &block, Processor processor) 
   if (processor == Processor::Device)
     return bases; // there they pull
   for (Operation &op : block.without_terminator())
-    if (getLowerings().find(&op)->isTiled(&op) || isa<exec::PartialAttentionOp>(op))
+    if (getLowerings().find(&op)->isTiled(&op) || isa<exec::PartialAttentionOp, exec::AttentionGradOp>(op))
       for (Value operand : op.getOperands())
         bases.insert(View::get(operand).base.getDefiningOp());
   return bases;

@@ -224,7 +224,9 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   }
   manager.addPass(exec::createFlattenLoops());
   manager.addPass(exec::createUnrollRecurrences());
-  manager.addPass(exec::createRecognizeAttention());
+  exec::RecognizeAttentionOptions recognizing;
+  recognizing.forDevices = options.isForDevices;
+  manager.addPass(exec::createRecognizeAttention(recognizing));
   manager.addPass(exec::createChooseLayouts());
   if (options.isForDevices)
     manager.addPass(exec::createPackCollectives());

@@ -137,6 +137,111 @@ static LogicalResult attendToParts(exec::PartialAttentionOp op, Operands in, Sma
   return success();
 }
 
+namespace {
+/// Gradients of attention by their formulas, query by query, in f64.
+class AttentionGradients {
+public:
+  AttentionGradients(exec::AttentionGradOp op, Operands in);
+  void addRow(int64_t batch, int64_t head, int64_t row);
+  void finish(SmallVectorImpl<Tensor> &results) { results.append({dQuery.finish(), dKey.finish(), dValue.finish()}); }
+
+  int64_t batches, heads, queries;
+
+private:
+  /// Reads a tensor that broadcasts to the scores.
+  struct OfScores {
+    Elements<double> elements;
+    SmallVector<int64_t> strides;
+    bool isBool;
+    double at(int64_t batch, int64_t head, int64_t row, int64_t key) const {
+      return elements[batch * strides[0] + head * strides[1] + row * strides[2] + key * strides[3]];
+    }
+  };
+  std::optional<OfScores> read(bool isThere, const Tensor &tensor) const;
+
+  int64_t kvHeads, keys, size, valueSize;
+  double scale, cap;
+  nn::KeyBand band;
+  Elements<double> query, key, value, gradient;
+  std::optional<OfScores> mask, shown;
+  ResultBuffer<double> dQuery, dKey, dValue;
+};
+} // namespace
+
+std::optional<AttentionGradients::OfScores> AttentionGradients::read(bool isThere, const Tensor &tensor) const {
+  if (!isThere)
+    return std::nullopt;
+  return OfScores{Elements<double>(tensor), getBroadcastStrides(tensor.getShape(), {batches, heads, queries, keys}),
+                  tensor.getElementType().isInteger(1)};
+}
+
+AttentionGradients::AttentionGradients(exec::AttentionGradOp op, Operands in)
+    : batches(in[0].getShape()[0]), heads(in[0].getShape()[1]), queries(in[0].getShape()[2]),
+      kvHeads(in[1].getShape()[1]), keys(in[1].getShape()[2]), size(in[0].getShape()[3]),
+      valueSize(in[2].getShape()[3]), scale(op.getScale().convertToDouble()), cap(op.getSoftcap().convertToDouble()),
+      band(nn::KeyBand::get(queries, keys, op.getCausal(), op.getCausalOffset(), op.getLeft(), op.getRight())),
+      query(in[0]), key(in[1]), value(in[2]), gradient(in[op.getMask() ? 4 : 3]),
+      mask(read(bool(op.getMask()), in[op.getMask() ? 3 : 0])), shown(read(bool(op.getShown()), in.back())),
+      dQuery(getResultType(op, 0)), dKey(getResultType(op, 1)), dValue(getResultType(op, 2)) {}
+
+/// What the weights of one query, w, add: with y = sum(w v) / total and its gradient g,
+///
+///   dv += w g     d(score) = w (g v - sum(w (g v)))     dq = scale sum(d(score) k)     dk += scale d(score) q
+///
+/// A query that sees nothing adds nothing.
+void AttentionGradients::addRow(int64_t batch, int64_t head, int64_t row) {
+  constexpr double excluded = -std::numeric_limits<double>::infinity();
+  int64_t line = (batch * heads + head) * queries + row;
+  int64_t first = (batch * kvHeads + head / (heads / kvHeads)) * keys;
+  std::vector<double> weights, slopes, inner(keys);
+  double largest = excluded, total = 0, mean = 0;
+  for (int64_t at = 0; at < keys; ++at) {
+    double score = 0;
+    for (int64_t i = 0; i < size; ++i)
+      score += query[line * size + i] * key[(first + at) * size + i];
+    score *= scale;
+    double turned = cap > 0 ? std::tanh(score / cap) : 0;
+    score = cap > 0 ? cap * turned : score;
+    if (mask) {
+      double added = mask->at(batch, head, row, at);
+      score = !mask->isBool ? score + added : added != 0 ? score : excluded;
+    }
+    // A number in the place of a score has no slope; nor has what is far beyond the cap.
+    bool passes = !shown || shown->at(batch, head, row, at) != 0;
+    slopes.push_back(passes ? scale * (1 - turned * turned) : 0);
+    weights.push_back(band.sees(row, at) ? score : excluded);
+    largest = std::max(largest, weights.back());
+  }
+  for (double &weight : weights)
+    total += weight = largest == excluded ? 0 : std::exp(weight - largest);
+  for (int64_t at = 0; at < keys; ++at) {
+    weights[at] = total > 0 ? weights[at] / total : 0;
+    for (int64_t i = 0; i < valueSize; ++i) {
+      inner[at] += gradient[line * valueSize + i] * value[(first + at) * valueSize + i];
+      dValue[(first + at) * valueSize + i] += weights[at] * gradient[line * valueSize + i];
+    }
+    mean += weights[at] * inner[at];
+  }
+  for (int64_t at = 0; at < keys; ++at) {
+    double ofScore = weights[at] * (inner[at] - mean) * slopes[at];
+    for (int64_t i = 0; i < size; ++i) {
+      dQuery[line * size + i] += ofScore * key[(first + at) * size + i];
+      dKey[(first + at) * size + i] += ofScore * query[line * size + i];
+    }
+  }
+}
+
+/// Row by row, in one order: gradients of keys and values are sums over rows.
+static LogicalResult differentiateAttention(exec::AttentionGradOp op, Operands in, SmallVectorImpl<Tensor> &results) {
+  AttentionGradients gradients(op, in);
+  for (int64_t batch = 0; batch < gradients.batches; ++batch)
+    for (int64_t head = 0; head < gradients.heads; ++head)
+      for (int64_t row = 0; row < gradients.queries; ++row)
+        gradients.addRow(batch, head, row);
+  gradients.finish(results);
+  return success();
+}
+
 /// As nn.concat; where the operands came to stand is a matter of memory.
 static Tensor append(exec::AppendOp op, Operands in) {
   Tensor result = Tensor::zeros(getResultType(op));
@@ -166,4 +271,5 @@ void cleave::reference::registerExec(KernelTable &table) {
   table.add<exec::AppendOp>(append);
   table.add<exec::AgainOp>([](exec::AgainOp, Operands in) { return in[0]; });
   table.addMany<exec::PartialAttentionOp>(attendToParts);
+  table.addMany<exec::AttentionGradOp>(differentiateAttention);
 }

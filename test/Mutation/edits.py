@@ -70,6 +70,14 @@ EDITS = [
          "rings are taken where launches make them slower", ["lit:Driver/rings"]),
     Edit("logs-of-the-largest-alone", "lib/Codegen/Attention.cpp", "m.log(m.select(seesNothing, one, sum))", "m.number(compute, 0)",
          "a host's step of a ring says how large its largest score is, not how many there are", ["lit:Execute/rings"]),
+    # ===--- Gradients of attention --------------------------------------------===
+    Edit("attention-gradients-without-the-mean", "lib/Codegen/AttentionGrad.cpp", "m.sub(e.load(inner, compute, inRow(inBlock, key)), carried)",
+         "e.load(inner, compute, inRow(inBlock, key))", "gradients of scores do not add up to 0 along a row", ["lit:Codegen/attention-gradients"]),
+    Edit("attention-gradients-of-whole-blocks", "lib/Codegen/AttentionGrad.cpp", "p.add(countVisible(e, forward, row, height), step - 1)",
+         "countVisible(e, forward, row, height)", "the last keys that some query of a block sees have no gradients", ["lit:Codegen/attention-gradients"]),
+    Edit("attention-gradients-of-hidden-scores", "lib/Dialect/Exec/Transforms/RecognizeAttention.cpp",
+         "mask.condition && std::isfinite(*nn::getSplatNumber(mask.otherwise))", "false",
+         "a score that a number was put in the place of passes gradients on, where a query sees nothing else", ["lit:recognize-attention-gradients"]),
     # ===--- Windows -----------------------------------------------------------===
     Edit("all-taps-of-a-known-row", "lib/Codegen/Host/PixelTile.cpp", "*to - *from", "rows.kernel",
          "where there is one row of windows, it reads rows outside of the picture", ["CleaveCodegenTests:WindowsTest.*", "windows"]),

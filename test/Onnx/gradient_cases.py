@@ -124,6 +124,7 @@ CASES = {
     **{f"attention {name}": (lambda text=text: function(f"a = Attention<{text[0]}>({text[1]}) y = Mul(a, w)", text[2], q=numbers(2, 4, 3, 2), k=numbers(2, text[3], 5, 2) * 0.8, v=numbers(2, text[3], 5, 3), w=numbers(2, 4, 3, 3), **text[4]))
        for name, text in {"plain": ("scale = 0.7", "q, k, v", {}, 4, {}), "causal": ("is_causal = 1", "q, k, v", {}, 4, {}), "of groups": ("scale = 0.5", "q, k, v", {}, 2, {}),
                           "with a cap": ("softcap = 0.8", "q, k, v", {}, 1, {}), "with a mask to add": ("scale = 0.7", "q, k, v, m", {}, 2, {"m": numbers(4, 3, 5)}),
+                          "of groups, with a cap and a mask": ("softcap = 0.9, scale = 0.8", "q, k, v, m", {"m": np.array([[True] * 5, [False] + [True] * 4, [True] * 3 + [False] * 2])}, 2, {}),
                           "with a mask": ("scale = 0.7", "q, k, v, m", {"m": np.array([[True] * 5, [True, False] * 2 + [True], [False] * 2 + [True] * 3])}, 4, {})}.items()},
     "rotary embedding": lambda: function("a = RotaryEmbedding(x, c, s) y = Mul(a, a) ", {"c": np.cos(numbers(1, 3, 2)), "s": np.sin(numbers(1, 3, 2))}, x=numbers(1, 2, 3, 4)),
     "dequantize": lambda: function("a = DequantizeLinear<axis = 1>(i, x) y = Mul(a, w)", {"i": np.arange(-6, 6, dtype=np.int8).reshape(3, 4)}, x=numbers(4), w=numbers(3, 4)),

@@ -139,11 +139,11 @@ def run_model(build, model, feeds, folder, number, *words):
     return (None, np.load(outputs)) if done.returncode == 0 else (f"exit {done.returncode}: {(done.stderr + done.stdout)[-500:]}", None)
 
 
-def by_differences(build, make, isConstant, folder, number):
+def by_differences(build, make, isConstant, folder, number, *words):
     body, feeds, fixed = make()
     constants = list(feeds) if isConstant else []
     plain, model = build_model(body, feeds, fixed, constants)
-    wrong, got = run_model(build, model, {name: array for name, array in {**feeds, **fixed}.items() if name not in constants}, folder, number)
+    wrong, got = run_model(build, model, {name: array for name, array in {**feeds, **fixed}.items() if name not in constants}, folder, number, *words)
     # Numbers of a type of 32 bits are too coarse for steps so small: what is linear may take large ones.
     if "Cast" in body:
         expected = {"out:d_x": feeds["z"], "out:d_z": feeds["x"]}
@@ -373,6 +373,9 @@ def main():
     build, names, flags = harness.arguments("--fix-table")
     cases = {name: lambda *at, make=make: by_differences(build, make, False, *at) for name, make in CASES.items()}
     cases |= {f"{name} of constants": lambda *at, make=CASES[name]: by_differences(build, make, True, *at) for name in ("gemm", "clip", "layer norm", "pad", "where")}
+    # Kernels of their own, which the evaluator does not run.
+    cases |= {f"{name}, as a program": lambda *at, make=make: by_differences(build, make, False, *at, "--executor=program", "--mesh", "one=1")
+              for name, make in CASES.items() if name.startswith("attention")}
     cases |= {f"{network}, {plan}{', weights of the model' * isConstant}": lambda *at, key=(network, plan, isConstant): by_formula(build, *key, *at)
               for network in NETWORKS for plan in PLANS for isConstant in (False, True)}
     cases |= {name: lambda *at, name=name: by_node(build, name, *at) for name in NODES}

@@ -18,7 +18,7 @@ MODELS = os.path.join(harness.ROOT, "test", "Models")
 # By case: a model, its output, sizes of its dims, how many ranks share the batch, and which inputs they share.
 CASES = {
     "gpt2": ("gpt2_ts17", "logits", {"batch": 16, "seq": 32}, 1, ()), "gpt2 on two ranks": ("gpt2_ts17", "logits", {"batch": 16, "seq": 32}, 2, ("input_ids", "attention_mask")),
-    "gpt2 in microbatches": ("gpt2_ts17", "logits", {"batch": 16, "seq": 32}, 1, (), "microbatches: 2"),
+    "llama in microbatches": ("llama_gqa_dyn18", "logits", {"batch": 16, "seq": 32}, 1, (), "microbatches: 2"),
     "bert": ("bert_ts17", "last_hidden_state", {"batch": 16, "seq": 32}, 1, ()), "llama": ("llama_gqa_dyn18", "logits", {"batch": 16, "seq": 32}, 1, ()),
     "t5": ("t5_like_dyn18", "logits", {}, 1, ()), "vit": ("vit_dyn18", "logits", {"batch": 16}, 1, ()), "resnet": ("resnet_ts17", "logits", {"batch": 8}, 1, ()),
 }

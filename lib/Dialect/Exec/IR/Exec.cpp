@@ -11,6 +11,7 @@
 
 #include "Text.h"
 
+#include "mlir/Dialect/Traits.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -62,7 +63,7 @@ void ExecDialect::initialize() {
 static bool mayStandInBody(Operation &op) {
   if (auto unpack = dyn_cast<UnpackOp>(op))
     return isa<BlockArgument>(unpack.getInput());
-  return isa<PartialAttentionOp>(op) ||
+  return isa<PartialAttentionOp, AttentionGradOp>(op) ||
          (isa_and_present<nn::NnDialect>(op.getDialect()) && !isa<nn::LoadOp, nn::ParamOp>(op));
 }
 
@@ -162,15 +163,18 @@ void KernelOp::print(OpAsmPrinter &printer) {
 // Attention in parts
 //===----------------------------------------------------------------------===//
 
-nn::AttentionOp PartialAttentionOp::createFull(OpBuilder &builder) {
-  RankedTensorType query = getQuery().getType(), value = getValue().getType();
+/// Attention with operands and attributes of an op that has them all; its verifier says what is wrong with them.
+template <typename OpTy> static nn::AttentionOp createAttention(OpTy op, OpBuilder &builder) {
+  RankedTensorType query = op.getQuery().getType(), value = op.getValue().getType();
   SmallVector<int64_t> shape(query.getShape());
   if (!shape.empty() && value.getRank() != 0)
     shape.back() = value.getShape().back();
-  return nn::AttentionOp::create(builder, getLoc(), query.clone(shape), getQuery(), getKey(), getValue(), getMask(),
-                                 getScaleAttr(), getCausalAttr(), getCausalOffsetAttr(), getSoftcapAttr(),
-                                 getLeftAttr(), getRightAttr());
+  return nn::AttentionOp::create(builder, op.getLoc(), query.clone(shape), op.getQuery(), op.getKey(), op.getValue(),
+                                 op.getMask(), op.getScaleAttr(), op.getCausalAttr(), op.getCausalOffsetAttr(),
+                                 op.getSoftcapAttr(), op.getLeftAttr(), op.getRightAttr());
 }
+
+nn::AttentionOp PartialAttentionOp::createFull(OpBuilder &builder) { return createAttention(*this, builder); }
 
 nn::KeyBand PartialAttentionOp::getBand() {
   return nn::KeyBand::get(getQuery().getType().getShape()[2], getKey().getType().getShape()[2], getCausal(),
@@ -215,6 +219,53 @@ LogicalResult PartialAttentionOp::verify() {
   if (Value seen = getSeen())
     if (auto type = cast<RankedTensorType>(seen.getType()); type.getNumElements() != 1)
       return emitOpError() << "is told whether keys are seen by " << type << ", expected one element (C4)";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients of attention
+//===----------------------------------------------------------------------===//
+
+nn::AttentionOp AttentionGradOp::createForward(OpBuilder &builder) { return createAttention(*this, builder); }
+
+// Five products in place of two. What heads of keys or a batch split, splits all results alike.
+spmd::ShardingRule AttentionGradOp::getShardingRule() {
+  OpBuilder builder(getContext());
+  OwningOpRef<nn::AttentionOp> forward = createForward(builder);
+  spmd::ShardingRule rule = forward->getShardingRule();
+  ArrayRef<spmd::DimFactors> key = rule.operands[1];
+  auto isOfAll = [&](spmd::FactorId factor) {
+    return llvm::is_contained(key[0], factor) || llvm::is_contained(key[1], factor);
+  };
+  llvm::erase_if(rule.choices, [&](const spmd::Choice &choice) { return !llvm::all_of(choice.factors, isOfAll); });
+  rule.inner.clear();
+  rule.held = -1;
+  rule.flops *= 2.5;
+  spmd::TensorFactors result = rule.results.front();
+  rule.results.assign(rule.operands.begin(), rule.operands.begin() + 3);
+  rule.operands.push_back(result);
+  if (Value shown = getShown())
+    rule.operands.emplace_back(cast<RankedTensorType>(shown.getType()).getRank());
+  return rule;
+}
+
+LogicalResult AttentionGradOp::verify() {
+  OpBuilder builder(getContext());
+  OwningOpRef<nn::AttentionOp> forward = createForward(builder);
+  if (failed(mlir::verify(*forward)))
+    return failure(); // C1
+  RankedTensorType result = forward->getResult().getType(), query = getQuery().getType(), key = getKey().getType();
+  if (getGradient().getType() != result)
+    return emitOpError() << "has a gradient " << getGradient().getType() << " of a result " << result << " (C2)";
+  SmallVector<int64_t> scores = {query.getDimSize(0), query.getDimSize(1), query.getDimSize(2), key.getDimSize(2)},
+                       both;
+  if (Value shown = getShown())
+    if (ArrayRef<int64_t> shape = cast<RankedTensorType>(shown.getType()).getShape();
+        !OpTrait::util::getBroadcastedShape(shape, scores, both) || both != scores)
+      return emitOpError() << "is told which scores count by " << shown.getType() << ", which does not broadcast to ["
+                           << scores << "] (C3)";
+  if (getResultTypes() != TypeRange(getOperands().take_front(3)))
+    return emitOpError() << "has results of other types than query, key and value (C4)";
   return success();
 }
 

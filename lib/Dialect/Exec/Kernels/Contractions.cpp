@@ -276,7 +276,7 @@ static bool hasTemplate(Operation *op) {
     return isTiled(pool) && pool.getKind() != nn::PoolKind::Lp;
   if (auto resize = dyn_cast<nn::ResizeOp>(op))
     return resize.getScales().empty() || resize.getScales().back() == 1;
-  return isa<nn::EinsumOp, nn::AttentionOp, PartialAttentionOp>(op);
+  return isa<nn::EinsumOp, nn::AttentionOp, PartialAttentionOp, AttentionGradOp>(op);
 }
 
 /// Why `op` is slow; empty if it is not.

@@ -91,7 +91,7 @@ static unsigned countFactors(Operation *op) {
   // The second stage of attention to parts has no queries, and its values are sums.
   if (auto attention = dyn_cast<nn::AttentionOp>(op))
     return isa_and_present<nn::ConstantOp>(attention.getQuery().getDefiningOp()) ? 0 : 3;
-  return isa<PartialAttentionOp>(op) ? 3 : nn::countFactors(op);
+  return isa<PartialAttentionOp, AttentionGradOp>(op) ? 3 : nn::countFactors(op);
 }
 
 /// True for ops that give the elements that they read, in another order or number.

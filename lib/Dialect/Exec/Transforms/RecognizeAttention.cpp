@@ -7,11 +7,13 @@
 //   v ─ movement ──────────────────────────────────────────────────────────────────────────┴▶ einsum ─▶
 //
 // and if that is attention, one op takes its place. Letters of the einsums say which dim is which, so operands may lie in
-// any order; what brings them into that of nn.attention are transposes, which kernels read through. Then of every
-// attention, whoever made it: factors of queries and keys become its scale, and repeated heads of keys and values go.
+// any order; what brings them into that of nn.attention are transposes, which kernels read through. Where the gradients of such a
+// softmax are there, too (Kernels/AttentionParts.h), one op takes theirs: then nobody reads the weights, and they are not stored. Then of
+// every attention, whoever made it: factors of queries and keys become its scale, and repeated heads of keys and values go.
 //
 //===----------------------------------------------------------------------===//
 #include "../Kernels/AttentionOperands.h"
+#include "../Kernels/AttentionParts.h"
 #include "../Kernels/Movement.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
@@ -20,6 +22,7 @@
 #include "cleave/Dialect/Nn/IR/NnOps.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Nn/IR/Splat.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
 #include "llvm/ADT/Statistic.h"
@@ -38,9 +41,8 @@ using namespace cleave::exec;
 #define DEBUG_TYPE "exec-recognize-attention"
 
 ALWAYS_ENABLED_STATISTIC(numRecognized, "attentions recognized");
+ALWAYS_ENABLED_STATISTIC(numGradients, "gradients of attention recognized");
 ALWAYS_ENABLED_STATISTIC(numInParts, "those that run in parts, their scores stored");
-
-using Dims = SmallVector<int64_t>;
 
 /// Added to a score, it leaves nothing of it: as good as -inf, to the last bit.
 static constexpr double kExcluded = -1e30;
@@ -49,36 +51,32 @@ static constexpr unsigned kMostSteps = 8;
 
 namespace {
 
-/// What is added to scores, or decides which count.
-struct Mask {
-  Value added;     ///< a number for each score
-  Value condition; ///< or: which scores stay, the others become `otherwise`
-  Value otherwise;
-};
-
-struct Match {
-  nn::EinsumOp scores, mixed;
-  nn::SoftmaxOp softmax;
-  double scale = 1;
-  SmallVector<Mask> masks;    ///< the last one first
-  unsigned probabilities = 0; ///< which operand of `mixed` they are
-  Dims query, key, value;     ///< the order of dims that attention wants
-  Dims result;                ///< the order in which the result is wanted
-  int64_t batch = 0;
-};
-
 /// Masks that were made of two values: layers share them.
 using Masks = llvm::DenseMap<std::pair<Value, Value>, Value>;
 
 class Recognizer {
 public:
-  Recognizer(nn::SoftmaxOp softmax, Masks &known) : known(known) { match.softmax = softmax; }
+  Recognizer(nn::SoftmaxOp softmax, Masks &known) : known(known) {
+    match.softmax = softmax;
+    gradients = findGradientsBehind(softmax);
+  }
 
   bool isBetweenEinsums();
+  bool hasGradients() const { return gradients.has_value(); }
   /// True if all is as it is in attention; else `getReason` says what is not. Precondition: it is between einsums.
-  bool fits() { return walkBack(match.softmax.getInput(), kMostSteps) && fitsBehind() && fitsInFront(); }
+  bool fits() {
+    return walkBack(match.softmax.getInput(), kMostSteps) && (match.mixed ? fitsBehind() : fitsWithout()) &&
+           fitsInFront() && (!gradients || findGradientsOfScores(match, *gradients, reason)) &&
+           (!gradients || findPlace());
+  }
   StringRef getReason() const { return reason; }
-  nn::AttentionOp replace();
+  /// True if it pays to compute scores again for gradients: there are `few` bytes of them, or keys that no query of a block sees need
+  /// no gradients. Of fewer scores the products of the forward are soon written and read.
+  bool isWorth(int64_t few, nn::DenseOf getDense);
+  /// Puts attention in the place of what was found.
+  void replace();
+  /// Likewise, its gradients.
+  void replaceGradients();
 
 private:
   bool fail(StringRef why) {
@@ -86,14 +84,21 @@ private:
     return false;
   }
   bool walkBack(Value value, unsigned steps);
+  bool walkCap(nn::TanhOp tanh, unsigned steps);
   bool walkAdd(nn::AddOp add, unsigned steps);
   bool walkSelect(nn::SelectOp select, unsigned steps);
   bool fitsBehind();
+  bool fitsWithout();
   bool fitsInFront();
+  bool findPlace();
   Value getMask(OpBuilder &builder);
+  Value getShown(OpBuilder &builder);
   Value addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order);
+  Value dropBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order);
 
-  Match match;
+  AttentionParts match;
+  std::optional<AttentionGradientParts> gradients;
+  Operation *place = nullptr; ///< behind which gradients are computed
   Masks &known;
   StringRef reason = "something else is done to scores";
 };
@@ -103,20 +108,6 @@ private:
 //===----------------------------------------------------------------------===//
 // What stands around a softmax
 //===----------------------------------------------------------------------===//
-
-/// `is_nan(p) ? 0 : p`, the only readers of p: a query that sees nothing gives zeros.
-static Value skipGuard(Value probabilities) {
-  for (Operation *user : probabilities.getUsers()) {
-    auto select = dyn_cast<nn::SelectOp>(user);
-    auto test = select ? select.getCondition().getDefiningOp<nn::IsNanOp>() : nn::IsNanOp();
-    bool isGuard = test && test->getOperand(0) == probabilities && test->hasOneUse() &&
-                   select.getRhs() == probabilities && nn::getSplatNumber(select.getLhs()) == 0.0 &&
-                   select.getType() == probabilities.getType();
-    if (isGuard && std::distance(probabilities.use_begin(), probabilities.use_end()) == 2)
-      return select;
-  }
-  return {};
-}
 
 /// True if a contraction made `value`, and elementwise ops in its space.
 static bool comesFromEinsum(Value value, ArrayRef<int64_t> shape, unsigned steps) {
@@ -129,25 +120,42 @@ static bool comesFromEinsum(Value value, ArrayRef<int64_t> shape, unsigned steps
           llvm::any_of(op->getOperands(), [&](Value operand) { return comesFromEinsum(operand, shape, steps - 1); }));
 }
 
+/// What reads the weights beside the gradients: nothing, or the contraction with values, behind casts and a guard.
 bool Recognizer::isBetweenEinsums() {
-  Value value = match.softmax;
+  llvm::SmallPtrSet<Operation *, 8> none;
+  const auto &others = gradients ? gradients->readers : none;
+  Value value = match.softmax, scores = match.softmax.getInput();
   while (true) {
-    if (Value guarded = skipGuard(value)) {
+    if (Value guarded = skipGuard(value, others)) {
       value = guarded;
       continue;
     }
-    if (!value.hasOneUse())
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : value.getUses())
+      if (!others.contains(use.getOwner()))
+        uses.push_back(&use);
+    if (uses.size() > 1 || (uses.empty() && !gradients))
       return false;
-    OpOperand &use = *value.use_begin();
-    if (isFloatCast(use.getOwner())) {
-      value = use.getOwner()->getResult(0);
+    if (!uses.empty() && isFloatCast(uses.front()->getOwner())) {
+      value = uses.front()->getOwner()->getResult(0);
       continue;
     }
-    match.mixed = dyn_cast<nn::EinsumOp>(use.getOwner());
-    match.probabilities = use.getOperandNumber();
-    Value scores = match.softmax.getInput();
-    return match.mixed && comesFromEinsum(scores, getTensorType(scores).getShape(), kMostSteps);
+    if (!uses.empty()) {
+      match.mixed = dyn_cast<nn::EinsumOp>(uses.front()->getOwner());
+      match.probabilities = uses.front()->getOperandNumber();
+    }
+    return (uses.empty() || match.mixed) && comesFromEinsum(scores, getTensorType(scores).getShape(), kMostSteps);
   }
+}
+
+/// True if nobody reads `value` but one op, and what slopes of a cap are made of: its square.
+static bool hasOneReader(Value value) {
+  auto isSquare = [&](Operation *user) {
+    return isa<nn::MulOp>(user) && user->getOperand(0) == value && user->getOperand(1) == value;
+  };
+  return llvm::count_if(value.getUses(), [&](OpOperand &use) {
+           return !isa_and_present<nn::TanhOp>(value.getDefiningOp()) || !isSquare(use.getOwner());
+         }) == 1;
 }
 
 /// From the softmax to the contraction; a value that has other readers is stored anyway.
@@ -155,7 +163,7 @@ bool Recognizer::walkBack(Value value, unsigned steps) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0 || getTensorType(value).getShape() != getTensorType(match.softmax.getInput()).getShape())
     return false;
-  if (!value.hasOneUse())
+  if (!hasOneReader(value))
     return fail("scores have other readers");
   if (auto einsum = dyn_cast<nn::EinsumOp>(op)) {
     match.scores = einsum;
@@ -167,6 +175,8 @@ bool Recognizer::walkBack(Value value, unsigned steps) {
     return walkAdd(add, steps - 1);
   if (auto select = dyn_cast<nn::SelectOp>(op))
     return walkSelect(select, steps - 1);
+  if (auto tanh = dyn_cast<nn::TanhOp>(op))
+    return walkCap(tanh, steps - 1);
   if (!isa<nn::MulOp, nn::DivOp>(op))
     return false;
   unsigned other = nn::getSplatNumber(op->getOperand(1)) || isa<nn::DivOp>(op) ? 1 : 0;
@@ -177,11 +187,20 @@ bool Recognizer::walkBack(Value value, unsigned steps) {
   return walkBack(op->getOperand(1 - other), steps - 1);
 }
 
+/// What multiplies the tanh is the cap.
+bool Recognizer::walkCap(nn::TanhOp tanh, unsigned steps) {
+  if (match.cap > 0 || match.scale <= 0)
+    return false;
+  match.cap = std::exchange(match.scale, 1);
+  match.capped = tanh.getResult();
+  return walkBack(tanh->getOperand(0), steps);
+}
+
 bool Recognizer::walkAdd(nn::AddOp add, unsigned steps) {
-  if (match.scale != 1)
+  if (match.scale != 1 || match.cap > 0)
     return fail("a mask is scaled together with the scores");
   for (unsigned other : {1, 0}) {
-    Match before = match;
+    AttentionParts before = match;
     match.masks.push_back({add->getOperand(other), {}, {}});
     if (walkBack(add->getOperand(1 - other), steps))
       return true;
@@ -193,7 +212,7 @@ bool Recognizer::walkAdd(nn::AddOp add, unsigned steps) {
 /// What is excluded must get a number that no score can raise.
 bool Recognizer::walkSelect(nn::SelectOp select, unsigned steps) {
   std::optional<double> number = nn::getSplatNumber(select.getRhs());
-  if (match.scale != 1 || !number || *number > kExcluded)
+  if (match.scale != 1 || match.cap > 0 || !number || *number > kExcluded)
     return fail("excluded scores get a number that does not exclude them");
   match.masks.push_back({{}, select.getCondition(), select.getRhs()});
   return walkBack(select.getLhs(), steps);
@@ -203,74 +222,58 @@ bool Recognizer::walkSelect(nn::SelectOp select, unsigned steps) {
 // Dims
 //===----------------------------------------------------------------------===//
 
-/// The dims of `einsum` with operand `first` as the first one.
-static std::optional<MatmulDims> getDims(nn::EinsumOp einsum, unsigned first) {
-  if (einsum.getInputs().size() != 2)
-    return std::nullopt;
-  std::optional<MatmulDims> dims = MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes());
-  if (!dims || first == 0)
-    return dims;
-  for (MatmulDims::OperandDims *places : {&dims->batch, &dims->rows, &dims->columns, &dims->depth})
-    std::swap(places->lhs, places->rhs);
-  std::swap(dims->rows, dims->columns);
-  return dims;
-}
-
-/// Up to two dims of a batch, one of each other kind.
-static bool isMatrixProduct(const MatmulDims &dims) {
-  return dims.batch.lhs.size() <= 2 && dims.rows.lhs.size() == 1 && dims.columns.rhs.size() == 1 &&
-         dims.depth.lhs.size() == 1;
-}
-
-static Dims join(ArrayRef<int64_t> batch, int64_t row, int64_t column) {
-  Dims dims(batch);
-  dims.append({row, column});
-  return dims;
-}
-
-static bool isInOrder(ArrayRef<int64_t> dims) { return llvm::equal(dims, llvm::seq<int64_t>(0, dims.size())); }
-
-/// The batch's dims in the order in which scores have them: the first operand of the product is the scores' tensor.
-static bool sortBatch(MatmulDims::OperandDims &batch) {
-  if (batch.lhs.size() == 2 && batch.lhs[0] > batch.lhs[1])
-    for (auto *places : {&batch.lhs, &batch.rhs, &batch.result})
-      std::swap((*places)[0], (*places)[1]);
-  return isInOrder(batch.lhs);
-}
-
 bool Recognizer::fitsBehind() {
-  std::optional<MatmulDims> dims = getDims(match.mixed, match.probabilities);
-  if (!dims || !isMatrixProduct(*dims) || !sortBatch(dims->batch))
+  std::optional<MatmulDims> dims = getMatrixDims(match.mixed, match.probabilities);
+  if (!dims || !sortBatch(dims->batch, &MatmulDims::OperandDims::lhs))
     return fail("probabilities are not multiplied with values head by head");
   int64_t rank = getTensorType(match.softmax).getRank(), last = rank - 1;
-  if (!isInOrder(join(dims->batch.lhs, dims->rows.lhs[0], dims->depth.lhs[0])) ||
-      int64_t(match.softmax.getDim()) != last)
+  if (dims->rows.lhs[0] != last - 1 || dims->depth.lhs[0] != last || int64_t(match.softmax.getDim()) != last)
     return fail("the softmax is not along the keys");
   match.batch = dims->batch.lhs.size();
-  match.value = join(dims->batch.rhs, dims->depth.rhs[0], dims->columns.rhs[0]);
-  // Result dim i is this dim of attention's.
-  match.result.resize(rank);
-  for (auto [place, dim] : llvm::enumerate(join(dims->batch.result, dims->rows.result[0], dims->columns.result[0])))
-    match.result[dim] = place;
+  match.value = joinDims(dims->batch.rhs, dims->depth.rhs[0], dims->columns.rhs[0]);
+  match.result = invert(joinDims(dims->batch.result, dims->rows.result[0], dims->columns.result[0]));
   return true;
 }
 
+/// Where weights are made again, or attention was one op from the beginning, gradients alone read them.
+bool Recognizer::fitsWithout() {
+  match.batch = getTensorType(match.softmax).getRank() - 2;
+  return match.batch <= 2 || fail("there are more dims than batch and heads");
+}
+
 bool Recognizer::fitsInFront() {
-  std::optional<MatmulDims> dims = getDims(match.scores, 0);
-  if (!dims || !isMatrixProduct(*dims))
+  std::optional<MatmulDims> dims = getMatrixDims(match.scores, 0);
+  if (!dims)
     return fail("scores are not products of queries and keys head by head");
-  if (dims->rows.result[0] > dims->columns.result[0])
-    dims = getDims(match.scores, 1);
-  // Here the result is the scores' tensor.
-  std::swap(dims->batch.lhs, dims->batch.result);
-  bool isSorted = sortBatch(dims->batch);
-  std::swap(dims->batch.lhs, dims->batch.result);
-  if (!isSorted || static_cast<int64_t>(dims->batch.lhs.size()) != match.batch)
+  match.isSwapped = dims->rows.result[0] > dims->columns.result[0];
+  dims = getMatrixDims(match.scores, match.isSwapped);
+  if (!sortBatch(dims->batch, &MatmulDims::OperandDims::result) ||
+      static_cast<int64_t>(dims->batch.lhs.size()) != match.batch)
     return fail("scores and probabilities have other heads");
-  match.query = join(dims->batch.lhs, dims->rows.lhs[0], dims->depth.lhs[0]);
-  match.key = join(dims->batch.rhs, dims->columns.rhs[0], dims->depth.rhs[0]);
-  if (getTensorType(match.scores.getInputs()[0]).getElementType() != getTensorType(match.mixed).getElementType())
+  match.query = joinDims(dims->batch.lhs, dims->rows.lhs[0], dims->depth.lhs[0]);
+  match.key = joinDims(dims->batch.rhs, dims->columns.rhs[0], dims->depth.rhs[0]);
+  // The op has one type for all; where it is cast behind the scores alone, they were computed wider than attention would.
+  Value result = match.mixed ? match.mixed.getResult() : gradients->gradient;
+  if (getElementType(match.getQuery()) != getElementType(result))
     return fail("queries and values have different element types");
+  return true;
+}
+
+/// Behind all that gradients are made of, and before all that reads them.
+bool Recognizer::findPlace() {
+  SmallVector<Value> read = {match.getQuery(), match.getKey(), gradients->value, gradients->gradient};
+  for (const AttentionMask &mask : match.masks)
+    llvm::append_range(read, ArrayRef<Value>{mask.added, mask.condition, mask.otherwise});
+  // Values from outside of the block are there all along.
+  Block *block = match.softmax->getBlock();
+  for (Value value : read)
+    if (Operation *maker = value ? skipAgain(value).getDefiningOp() : nullptr; maker && maker->getBlock() == block)
+      place = !place || place->isBeforeInBlock(maker) ? maker : place;
+  for (const auto &result : {gradients->ofQuery, gradients->ofKey, gradients->ofValue})
+    if (result.einsum && place)
+      for (Operation *user : result.einsum->getUsers())
+        if (user->getBlock() == block && !place->isBeforeInBlock(user))
+          return fail("a gradient is read before all that it is made of is there");
   return true;
 }
 
@@ -286,8 +289,29 @@ Value Recognizer::addBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> or
   return match.batch == 2 ? ordered : reshapeTo(builder, ordered, shape);
 }
 
+bool Recognizer::isWorth(int64_t few, nn::DenseOf getDense) {
+  RankedTensorType scores = getTensorType(match.softmax);
+  if (!gradients || !match.mixed || spmd::getBytes(scores) >= few)
+    return true;
+  OpBuilder builder(match.mixed);
+  Value mask = getMask(builder);
+  int64_t rank = scores.getRank();
+  if (!mask)
+    return false;
+  nn::MaskParts parts =
+      nn::splitMask(builder, mask, scores.getDimSize(rank - 2), scores.getDimSize(rank - 1), getDense);
+  return parts.band.low || (parts.band.high && !parts.rest); // as `useBand` takes it
+}
+
+/// The other way.
+Value Recognizer::dropBatch(OpBuilder &builder, Value value, ArrayRef<int64_t> order) {
+  ArrayRef<int64_t> shape = getTensorType(value).getShape();
+  return permute(builder, match.batch == 2 ? value : reshapeTo(builder, value, shape.drop_front(2 - match.batch)),
+                 order);
+}
+
 /// What is added to a score, the select between a number and nothing as well.
-static Value getAdded(OpBuilder &builder, const Mask &mask) {
+static Value getAdded(OpBuilder &builder, const AttentionMask &mask) {
   if (!mask.condition)
     return mask.added;
   nn::Composer f(builder, mask.condition.getLoc());
@@ -302,7 +326,7 @@ static Value getSum(OpBuilder &builder, Value all, Value added) {
 /// All masks as one that is added, in the order in which they were. Null if there is none.
 Value Recognizer::getMask(OpBuilder &builder) {
   Value all;
-  for (const Mask &mask : llvm::reverse(match.masks)) {
+  for (const AttentionMask &mask : llvm::reverse(match.masks)) {
     Value added = mask.added;
     if (mask.condition) {
       Value &made = known[{mask.condition, mask.otherwise}];
@@ -319,29 +343,80 @@ Value Recognizer::getMask(OpBuilder &builder) {
   return all;
 }
 
-nn::AttentionOp Recognizer::replace() {
+/// Which scores were not given a number, of those that a number was given: null if all were. Of infinite ones the weights are 0.
+Value Recognizer::getShown(OpBuilder &builder) {
+  Value all;
+  for (const AttentionMask &mask : match.masks)
+    if (mask.condition && std::isfinite(*nn::getSplatNumber(mask.otherwise))) {
+      nn::Composer f(builder, mask.condition.getLoc());
+      Value condition = skipAgain(mask.condition);
+      all = all ? f.both(all, condition) : condition;
+    }
+  return all;
+}
+
+void Recognizer::replace() {
+  if (!match.mixed)
+    return;
   OpBuilder builder(match.mixed);
-  bool isSwapped = false;
-  if (std::optional<MatmulDims> dims = getDims(match.scores, 0))
-    isSwapped = dims->rows.result[0] > dims->columns.result[0];
-  Value query = addBatch(builder, match.scores.getInputs()[isSwapped], match.query);
-  Value key = addBatch(builder, match.scores.getInputs()[!isSwapped], match.key);
+  Value query = addBatch(builder, match.getQuery(), match.query);
+  Value key = addBatch(builder, match.getKey(), match.key);
   Value value = addBatch(builder, match.mixed.getInputs()[1 - match.probabilities], match.value);
   SmallVector<Location> locations{match.mixed.getLoc(), nn::getInnerLoc(match.softmax.getLoc()),
                                   nn::getInnerLoc(match.scores.getLoc())};
-  auto attention = nn::AttentionOp::create(builder, builder.getFusedLoc(locations), query, key, value, getMask(builder),
-                                           APFloat(match.scale), /*causal=*/false, /*causalOffset=*/0, APFloat(0.0),
-                                           /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
-  Value result = attention;
-  if (match.batch != 2)
-    result = reshapeTo(builder, result, getTensorType(result).getShape().drop_front(2 - match.batch));
-  match.mixed.replaceAllUsesWith(permute(builder, result, match.result));
-  return attention;
+  auto attention =
+      nn::AttentionOp::create(builder, builder.getFusedLoc(locations), query, key, value, getMask(builder),
+                              APFloat(match.getScale()), /*causal=*/false, /*causalOffset=*/0, APFloat(match.cap),
+                              /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
+  match.mixed.replaceAllUsesWith(dropBatch(builder, attention, match.result));
+}
+
+void Recognizer::replaceGradients() {
+  OpBuilder builder(match.softmax->getContext());
+  if (place)
+    builder.setInsertionPointAfter(place);
+  else
+    builder.setInsertionPointToStart(match.softmax->getBlock());
+  // What is made again is what it was: read so, it need not be made. And masks of the forward are found in `known`.
+  for (AttentionMask &mask : match.masks)
+    for (Value *value : {&mask.added, &mask.condition, &mask.otherwise})
+      *value = *value ? skipAgain(*value) : Value();
+  Value query = addBatch(builder, skipAgain(match.getQuery()), match.query);
+  Value key = addBatch(builder, skipAgain(match.getKey()), match.key);
+  Value value = addBatch(builder, skipAgain(gradients->value), gradients->valueOrder);
+  Value gradient = addBatch(builder, skipAgain(gradients->gradient), gradients->gradientOrder);
+  Location at = builder.getFusedLoc({nn::getInnerLoc(match.softmax.getLoc()), nn::getInnerLoc(match.scores.getLoc())});
+  auto made = AttentionGradOp::create(
+      builder, at, query.getType(), key.getType(), value.getType(), query, key, value, getMask(builder),
+      builder.getF64FloatAttr(match.getScale()), /*causal=*/UnitAttr(), builder.getI64IntegerAttr(0),
+      builder.getF64FloatAttr(match.cap), /*left=*/IntegerAttr(), /*right=*/IntegerAttr(), gradient, getShown(builder));
+  std::pair<AttentionGradientParts::Result, Value> results[] = {{gradients->ofQuery, made.getDQuery()},
+                                                                {gradients->ofKey, made.getDKey()},
+                                                                {gradients->ofValue, made.getDValue()}};
+  for (auto &[found, result] : results)
+    if (found.einsum)
+      found.einsum.replaceAllUsesWith(dropBatch(builder, result, found.order));
 }
 
 //===----------------------------------------------------------------------===//
 // Every attention
 //===----------------------------------------------------------------------===//
+
+/// Gradients are those of queries and keys as they are, so that nothing but their masks changes.
+static void useBand(AttentionGradOp op, nn::DenseOf getDense, nn::KnownMasks &known) {
+  OpBuilder builder(op);
+  nn::AttentionOp forward = op.createForward(builder);
+  nn::useBand(forward, getDense, /*windowsOnly=*/false, known);
+  op.getMaskMutable().assign(forward.getMask() ? ValueRange(forward.getMask()) : ValueRange());
+  // Each query sees something of what places alone decide, so that nothing is left of scores that got a number.
+  if (!forward.getMask())
+    op.getShownMutable().clear();
+  op.setCausal(forward.getCausal());
+  op.setCausalOffset(forward.getCausalOffset());
+  if (forward.getLeftAttr())
+    op.setLeftAttr(forward.getLeftAttr());
+  forward.erase();
+}
 
 /// Factors of queries and keys are part of the scale, and heads that are repeated are there once.
 static void simplify(nn::AttentionOp attention) {
@@ -374,10 +449,15 @@ struct RecognizeAttention : cleave::exec::impl::RecognizeAttentionBase<Recognize
       for (nn::SoftmaxOp softmax : softmaxes)
         recognize(softmax);
       nn::KnownMasks parts;
-      func.walk([&](nn::AttentionOp attention) {
-        simplify(attention);
-        // What places alone hide, ahead of a query or far from it, need not be read.
-        nn::useBand(attention, [&](Value value) { return getDense(value); }, /*windowsOnly=*/false, parts);
+      auto dense = [&](Value value) { return getDense(value); };
+      // What places alone hide, ahead of a query or far from it, need not be read.
+      func.walk([&](Operation *op) {
+        if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
+          simplify(attention);
+          nn::useBand(attention, dense, /*windowsOnly=*/false, parts);
+        } else if (auto gradients = dyn_cast<AttentionGradOp>(op)) {
+          useBand(gradients, dense, parts);
+        }
       });
       for (Block &block : func.getBody())
         for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -391,15 +471,27 @@ private:
     Recognizer recognizer(softmax, masks);
     if (!recognizer.isBetweenEinsums())
       return;
+    if (recognizer.hasGradients() && forDevices)
+      return tell(softmax, "its gradients have a kernel on the host only");
     if (recognizer.fits()) {
+      if (!recognizer.isWorth(fewBytes, [&](Value value) { return getDense(value); }))
+        return tell(softmax, "there are few, and gradients read them");
       ++numRecognized;
       recognizer.replace();
+      if (!recognizer.hasGradients())
+        return;
+      ++numGradients;
+      recognizer.replaceGradients();
       return;
     }
+    tell(softmax, recognizer.getReason());
+  }
+
+  void tell(nn::SoftmaxOp softmax, StringRef reason) {
     ++numInParts;
-    LDBG() << recognizer.getReason() << ": " << softmax;
-    if (told.insert(recognizer.getReason()).second)
-      softmax.emitRemark() << "this attention runs in parts, its scores stored: " << recognizer.getReason();
+    LDBG() << reason << ": " << softmax;
+    if (told.insert(reason).second)
+      softmax.emitRemark() << "this attention runs in parts, its scores stored: " << reason;
   }
 
   /// The elements of a constant, or of a whole parameter whose elements are at hand.

@@ -5,102 +5,104 @@
 //
 //   y = p v        dv = p^T dy     dp = dy v^T     ds = p (dp - sum(dp p))     dq = ds k scale     dk = ds^T q scale
 //
-// Heads that share keys are a dim of their own: queries [b, keyHeads, heads / keyHeads, s, d].
+// Heads that share keys have them repeated, as exporters write them. So gradients of attention look alike whoever wrote the attention, and
+// become one kernel where they can (`exec-recognize-attention`), which no shardings need to know of.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Nn/Gradients/GradientBuilder.h"
+#include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace cleave::nn;
 
 namespace {
-/// Below every score that counts, and above what overflows.
-constexpr double kHidden = -1e30;
-
 class AttentionRule {
 public:
   AttentionRule(GradientBuilder &g, AttentionOp op)
-      : g(g), f(g.f), op(op), q(Composer::shape(op.getQuery())), k(Composer::shape(op.getKey())), groups(k[1]),
-        shared(q[1] / k[1]) {}
+      : g(g), f(g.f), op(op), q(Composer::shape(op.getQuery())), k(Composer::shape(op.getKey())) {}
 
   LogicalResult run();
 
 private:
-  /// Of heads [b, heads, s, d]: [b, groups, shared, s, d].
-  Value split(Value heads) {
-    Shape shape = Composer::shape(heads);
-    return f.reshape(f.widen(heads), {shape[0], groups, shared, shape[2], shape[3]});
-  }
-  /// Dims of a mask of any rank as [b, groups, shared, s, t], 1 where it repeats.
-  Value splitMask(Value mask);
+  /// Of key heads [b, groups, t, d], in f32 at least: as many heads as queries have.
+  Value repeat(Value heads);
+  /// The other way: sums of the heads that share keys.
+  Value join(Value heads, Value like);
   void computeScores();
+  void hide(Value isSeen) { scores = f.select(isSeen, scores, f.scalarLike(scores, -INFINITY)); }
 
   GradientBuilder &g;
   Composer &f;
   AttentionOp op;
   Shape q, k;
-  int64_t groups, shared;
   Value queries, keys, values;
   /// Scores with a cap, before it acts; scores; the softmax.
   Value uncapped, scores, softmax;
 };
 } // namespace
 
-Value AttentionRule::splitMask(Value mask) {
-  SmallVector<int64_t> shape(Composer::shape(mask));
-  shape.insert(shape.begin(), 4 - shape.size(), 1);
-  bool isPerHead = shape[1] != 1;
-  return f.reshape(mask, {shape[0], isPerHead ? groups : 1, isPerHead ? shared : 1, shape[2], shape[3]});
+Value AttentionRule::repeat(Value heads) {
+  Shape shape = Composer::shape(heads);
+  heads = f.widen(heads);
+  if (shape[1] == q[1])
+    return heads;
+  Value apart = f.reshape(heads, {shape[0], shape[1], 1, shape[2], shape[3]});
+  return f.reshape(f.broadcast(apart, {shape[0], shape[1], q[1] / shape[1], shape[2], shape[3]}),
+                   {shape[0], q[1], shape[2], shape[3]});
+}
+
+Value AttentionRule::join(Value heads, Value like) {
+  Shape shape = Composer::shape(like);
+  if (shape[1] == q[1])
+    return heads;
+  return f.sum(f.reshape(heads, {shape[0], shape[1], q[1] / shape[1], shape[2], shape[3]}), {2});
 }
 
 void AttentionRule::computeScores() {
-  queries = split(op.getQuery());
-  keys = f.widen(op.getKey());
-  values = f.widen(op.getValue());
-  scores = f.mul(f.einsum({queries, keys}, "bghsd,bgtd->bghst"), op.getScale().convertToDouble());
+  queries = f.widen(op.getQuery());
+  keys = repeat(op.getKey());
+  values = repeat(op.getValue());
+  scores = f.mul(f.einsum({queries, keys}, "bhsd,bhtd->bhst"), op.getScale().convertToDouble());
   if (double cap = op.getSoftcap().convertToDouble(); cap > 0) {
     uncapped = f.tanh(f.div(scores, cap));
     scores = f.mul(uncapped, cap);
   }
-  Value hidden = f.scalarLike(scores, kHidden);
   if (Value mask = op.getMask()) {
-    Value apart = splitMask(mask);
-    bool isBool = Composer::elementType(mask).isInteger(1);
-    scores = isBool ? f.select(apart, scores, hidden)
-                    : f.max(f.add(scores, f.cast(apart, Composer::elementType(scores))), hidden);
+    if (Composer::elementType(mask).isInteger(1))
+      hide(mask);
+    else
+      scores = f.add(scores, f.cast(mask, Composer::elementType(scores)));
   }
   KeyBand band = op.getBand();
   Value places = band.isEmpty() ? Value() : f.sub(f.iota({1, k[2]}, 1, f.i64()), f.iota({q[2], 1}, 0, f.i64()));
   if (band.low)
-    scores = f.select(f.ge(places, double(*band.low)), scores, hidden);
+    hide(f.ge(places, double(*band.low)));
   if (band.high)
-    scores = f.select(f.le(places, double(*band.high)), scores, hidden);
+    hide(f.le(places, double(*band.high)));
+  softmax = f.create<SoftmaxOp>(scores, int64_t(3));
   // A query that sees nothing gives zeros.
-  // The softmax by hand: terms that are hidden are 0, and so is the sum where all are.
-  Value most = f.reduce(ReduceKind::Max, scores, {4}, /*keepDims=*/true);
-  Value terms = f.select(f.gt(scores, hidden), f.exp(f.sub(scores, most)), 0);
-  softmax = f.div(terms, f.max(f.sum(terms, {4}, /*keepDims=*/true), 1e-30));
+  if (op.getMask() || !band.isEmpty())
+    softmax = f.select(f.create<IsNanOp>(softmax), f.scalarLike(softmax, 0), softmax);
 }
 
 LogicalResult AttentionRule::run() {
   computeScores();
-  Value out = split(g.of()), query = op.getQuery(), key = op.getKey(), value = op.getValue(), mask = op.getMask();
-  Value ofSoftmax = f.einsum({out, values}, "bghsv,bgtv->bghst");
-  Value sum = f.sum(f.mul(ofSoftmax, softmax), {4}, /*keepDims=*/true);
+  Value out = f.widen(g.of()), query = op.getQuery(), key = op.getKey(), value = op.getValue(), mask = op.getMask();
+  Value ofSoftmax = f.einsum({out, values}, "bhsv,bhtv->bhst");
+  Value sum = f.sum(f.mul(ofSoftmax, softmax), {3}, /*keepDims=*/true);
   Value ofScores = f.mul(softmax, f.sub(ofSoftmax, sum)), inner = ofScores;
   if (uncapped)
     inner = f.mul(inner, f.sub(1, f.square(uncapped)));
   inner = f.mul(inner, op.getScale().convertToDouble());
-  auto byQuery = [&] { return f.reshape(f.einsum({inner, keys}, "bghst,bgtd->bghsd"), q); };
-  auto byMask = [&] {
-    Value apart = g.sumTo(ofScores, Composer::shape(splitMask(mask)));
-    return f.reshape(apart, Composer::shape(mask));
-  };
-  return success(succeeded(g.addBy(value, [&] { return f.einsum({softmax, out}, "bghst,bghsv->bgtv"); })) &&
-                 succeeded(g.addBy(query, byQuery)) &&
-                 succeeded(g.addBy(key, [&] { return f.einsum({inner, queries}, "bghst,bghsd->bgtd"); })) &&
-                 succeeded(g.addBy(mask, byMask)));
+  auto byKey = [&] { return join(f.einsum({inner, queries}, "bhst,bhsd->bhtd"), key); };
+  auto byValue = [&] { return join(f.einsum({softmax, out}, "bhst,bhsv->bhtv"), value); };
+  return success(succeeded(g.addBy(value, byValue)) &&
+                 succeeded(g.addBy(query, [&] { return f.einsum({inner, keys}, "bhst,bhtd->bhsd"); })) &&
+                 succeeded(g.addBy(key, byKey)) && succeeded(g.add(mask, ofScores)));
 }
 
 LogicalResult AttentionOp::differentiate(GradientBuilder &g) { return AttentionRule(g, *this).run(); }

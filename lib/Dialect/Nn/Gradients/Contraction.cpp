@@ -13,17 +13,23 @@ using namespace cleave::nn;
 /// The gradient of factor `index`. A dim of size 1 that repeats is summed over, one that nothing else has repeats the sum.
 static Value differentiateFactor(GradientBuilder &g, EinsumOp einsum, unsigned index) {
   EinsumTerms terms = *parseEinsum(einsum.getEquation());
-  std::string equation = terms.result.str(), known = equation, kept;
+  std::string equation = terms.result.str(), kept;
   SmallVector<Value> factors = {g.of()};
+  llvm::SmallDenseMap<char, int64_t> sizes; // of letters in the other factors
+  auto note = [&](StringRef term, Shape shape) {
+    for (auto [letter, size] : llvm::zip_equal(term, shape))
+      sizes[letter] = std::max(sizes.lookup(letter), size);
+  };
+  note(terms.result, Composer::shape(g.of()));
   for (auto [i, term] : llvm::enumerate(terms.inputs))
     if (i != index) {
       equation += ("," + term).str();
-      known += term;
+      note(term, Composer::shape(g.operand(i)));
       factors.push_back(g.operand(i));
     }
   Shape shape = Composer::shape(g.operand(index));
   for (auto [letter, size] : llvm::zip_equal(terms.inputs[index], shape))
-    if (size != 1 && StringRef(known).contains(letter))
+    if (auto found = sizes.find(letter); found != sizes.end() && found->second == size)
       kept += letter;
   Value product = g.f.einsum(factors, equation + "->" + kept);
   if (!product)

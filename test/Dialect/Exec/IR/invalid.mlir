@@ -166,6 +166,42 @@ func.func @keys_are_seen_or_not(%q: tensor<1x4x1x8xf32>, %k: tensor<1x2x40x8xf32
 
 // -----
 
+// exec.attention_grad C1: the op that it is the gradient of says what is wrong.
+func.func @gradients_are_of_attention(%q: tensor<1x3x4x8xf32>, %k: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{'nn.attention' op}}
+  %0:3 = exec.attention_grad %q, %k, %k of %q scale 0.5 : (tensor<1x3x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x3x4x8xf32>) -> (tensor<1x3x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
+  return
+}
+
+// -----
+
+// exec.attention_grad C2
+func.func @a_gradient_is_like_the_result(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x6xf32>) {
+  // expected-error @below {{'exec.attention_grad' op has a gradient 'tensor<1x2x4x8xf32>' of a result 'tensor<1x2x4x6xf32>' (C2)}}
+  %0:3 = exec.attention_grad %q, %k, %v of %q scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x6xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x6xf32>)
+  return
+}
+
+// -----
+
+// exec.attention_grad C3
+func.func @scores_are_shown_one_by_one(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x5x8xf32>, %c: tensor<5x4xi1>) {
+  // expected-error @below {{'exec.attention_grad' op is told which scores count by 'tensor<5x4xi1>', which does not broadcast to [1, 2, 4, 5] (C3)}}
+  %0:3 = exec.attention_grad %q, %k, %k of %q shown %c scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x4x8xf32>, tensor<5x4xi1>) -> (tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
+  return
+}
+
+// -----
+
+// exec.attention_grad C4
+func.func @gradients_are_like_operands(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x5x8xf32>) {
+  // expected-error @below {{'exec.attention_grad' op has results of other types than query, key and value (C4)}}
+  %0:3 = exec.attention_grad %q, %k, %k of %q scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>)
+  return
+}
+
+// -----
+
 // exec.append C1: the op that it stands for says what is wrong.
 func.func @what_is_appended_is_as_wide(%past: tensor<2x3x4xf32>, %new: tensor<2x1x5xf32>) {
   // expected-error @below {{'nn.concat' op}}

@@ -15,3 +15,10 @@ func.func @windows_are_no_exchange(%q: tensor<2x8x16x64xf32>, %k: tensor<2x8x32x
   %s, %l = exec.partial_attention %q, %k, %k mask %m seen %any part 16 scale 0.125 causal {left = 3} : (tensor<2x8x16x64xf32>, tensor<2x8x32x64xf32>, tensor<2x8x32x64xf32>, tensor<16x32xf32>, tensor<i1>) -> (tensor<2x8x16x2x64xf32>, tensor<2x8x16x2xf32>)
   return
 }
+
+// Gradients of attention: what batch and key heads split, splits all three results alike.
+func.func @gradients_by_heads(%q: tensor<2x8x16x64xf32>, %k: tensor<2x2x32x64xf32>, %v: tensor<2x2x32x48xf32>, %d: tensor<2x8x16x48xf32>) {
+  // expected-remark-re @below {{([i,jk,l,o],[i,j,m,o],[i,j,m,n],[i,jk,l,n])->([i,jk,l,o],[i,j,m,o],[i,j,m,n]) {i=2,j=2,k=4,l=16,m=32,n=48,o=64} replicate={k,l,m,n,o} ordered={m}{{$}}}}
+  %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %d scale 0.125 : (tensor<2x8x16x64xf32>, tensor<2x2x32x64xf32>, tensor<2x2x32x48xf32>, tensor<2x8x16x48xf32>) -> (tensor<2x8x16x64xf32>, tensor<2x2x32x64xf32>, tensor<2x2x32x48xf32>)
+  return
+}
