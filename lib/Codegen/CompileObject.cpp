@@ -121,7 +121,8 @@ void cleave::codegen::setTarget(llvm::Module &module, llvm::TargetMachine &machi
   }
 }
 
-/// From here on LLVM does not know that these allocate, and takes away no store into what they give.
+/// From here on LLVM does not know that these allocate, and takes away no store into what they give: a kernel that writes where nobody reads
+/// is to be found, too.
 static void guardScratch(llvm::Module &module) {
   for (auto [name, guarded] : {std::pair("malloc", "cleave_take_scratch"), std::pair("free", "cleave_give_scratch")})
     if (llvm::Function *function = module.getFunction(name))

@@ -135,6 +135,7 @@ static bool findsItsIndices(nn::LookupOpInterface lookup) {
   auto isSmall = [&](Type type) { return cast<ShapedType>(type).getNumElements() <= kMostElements; };
   if (!makers || !llvm::all_of(lookup->getOperandTypes(), isSmall) || !llvm::all_of(lookup->getResultTypes(), isSmall))
     return true;
+  // A function of its own: what else the model does takes long, and asks for weights.
   OpBuilder builder(lookup->getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(lookup->getLoc());
   builder.setInsertionPointToEnd(module->getBody());
@@ -261,6 +262,7 @@ void DimProposer::findSizes(int64_t batch) {
     if (output.type.shape)
       for (const onnx::Dimension &dim : *output.type.shape)
         written.insert(dim.param);
+  // Of equal symbols there are many that hold by chance, with sizes that nobody means.
   // Those that are written first, in their order; then the others in theirs.
   std::vector<DimRelation> candidates, rest;
   for (DimRelation &candidate : listCandidates())

@@ -99,6 +99,7 @@ std::vector<char> cleave::spmd::findWeights(const Problem &problem, const DimCla
   std::vector<char> weights;
   for (ValueId value = 0; value < problem.numValues(); ++value)
     weights.push_back(classes.isOfParameters(value));
+  // In order, so that what is made of a picked matrix is known when it is read; what a loop hands back is not.
   for (OpId op = 0; op < problem.numOps(); ++op) {
     ArrayRef<ValueId> operands = problem.operands(op);
     bool picks = isLookup(problem.rule(problem.ruleOf(op))) && problem.shape(operands.front()).size() > 2;

@@ -344,6 +344,7 @@ bool RoleFinder::isSorted(ValueId value) const {
     left.pop_back();
     if (op == kNone || isProduct(op))
       continue;
+    // What is asked for is how places came about, not what was sorted.
     if (ruleOf(op).form == Form::Sort)
       return true;
     for (ValueId operand : problem.operands(op))

@@ -349,7 +349,8 @@ void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
       auto [least, place] = lastFast ? addAndFindLeast(sums, lastFast->cells + option * lastFast->strides.back(),
                                                        lastFast->ownStride, ownDomain)
                                      : addAndFindLeast(sums, kNothing, 0, ownDomain);
-      // Of what is all forbidden the first is taken, whatever else was added.
+      // Of what is all forbidden the first is taken, whatever else was added: sums of forbidden ones say nothing, and answers stay what they
+      // are however sums are made.
       cells[cell] = std::min(least, kForbidden);
       best[cell] = least < kForbidden ? place : 0;
     }

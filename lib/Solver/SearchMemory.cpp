@@ -43,6 +43,7 @@ void SearchMemory::keep(const Problem &problem, const SolverOptions &options, co
     solved.pop_front();
 }
 
+// Their options have no price of memory: whatever price is tried next begins at the same place.
 const SearchMemory::Found *SearchMemory::findBeginning(const Problem &problem, const SolverOptions &options) const {
   if (!mayKeep(options))
     return nullptr;

@@ -24,7 +24,7 @@ TYPES = {1: np.float32, 2: np.uint8, 7: np.int64, 10: np.float16, 11: np.float64
 # What onnxruntime refuses, or does not come back from, and what ONNX gives no meaning.
 UNDEFINED = {"ArgMax_0.A", "ArgMax_1.B", "ArgMin_last.B", "AveragePool.B", "AveragePool.C", "Conv.B", "Conv.C", "Conv_relu.B", "Conv_relu.C",
              "ConvTranspose.B", "DynamicQuantizeLinear.A", "DynamicQuantizeLinear.B", "GatherElements.A", "GatherND.A", "Gather_0.A", "Gather_1.B",
-             "GlobalAveragePool.B", "GlobalAveragePool.C", "GRU.A", "GRU.C", "GRU_both.A", "GRU_both.C", "LayerNormalization.B", "LSTM.A", "LSTM_from.A", "MatMul_vector.A",
+             "GlobalAveragePool.B", "GlobalAveragePool.C", "GRU.A", "GRU.C", "GRU_both.A", "GRU_both.C", "LayerNormalization.B", "LSTM.A", "LSTM_from.A", "LSTM_from.C", "MatMul_vector.A",
              "MaxPool.B", "MaxPool.C", "ScatterElements.A", "ScatterND.A", "ScatterND_replace.A", "Split.B", "TopK_2.B"}
 CASES = {}
 

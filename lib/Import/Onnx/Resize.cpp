@@ -4,6 +4,11 @@
 //   Resize 10                             scales; likewise, but rounded up where a dim shrinks
 //   Resize 11 on                          scales or sizes, and how positions map; axes from 18 on
 //
+// All become nn.resize but tf_crop_and_resize, of which each position has a place of its own that nothing about its neighbors tells, and may
+// have none. What it reads is known here, so that it is gathers of the elements that take part, each times its weight:
+//
+//   region 0.3 to 1.1 of 5 elements, 4 positions    at 1.2   2.27   3.33   4.4, which is outside
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "NodeContext.h"
@@ -114,6 +119,7 @@ static Value sampleCrop(NodeContext &node, Value x, const Crop &crop, const Samp
                                                                                    : std::ceil(at - 0.5));
       continue;
     }
+    // Whole places count as behind the element before, as those of nn.resize do (Sampling.h).
     double before = std::ceil(at) - 1;
     for (int64_t tap = 0; tap < taps; ++tap) {
       double place = before + double(first + tap);
@@ -128,6 +134,7 @@ static Value sampleCrop(NodeContext &node, Value x, const Crop &crop, const Samp
   Ints along(NodeContext::rank(x), 1);
   along[crop.dim] = crop.count;
   Value result;
+  // One gather for each tap, as a table of all weights would multiply what is no number by zeros.
   for (int64_t tap = 0; tap < taps; ++tap) {
     Value read = f.gather(x, node.table(f.i64(), {crop.count}, places[tap]), crop.dim);
     if (isNearest)
