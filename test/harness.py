@@ -157,9 +157,9 @@ def conformance(build, rows, *flags):
 
 
 def count_guarded(texts):
-    """(kernels, operands) that ran between guards (test/Codegen/Guards.h), as programs print them."""
-    found = [re.search(r"(\d+) kernels with (\d+) operands ran between guards", text) for text in texts]
-    return tuple(sum(int(match[group]) for match in found if match) for group in (1, 2))
+    """(kernels, operands, temporaries) that ran between guards (test/Codegen/Guards.h), as programs print them."""
+    found = [re.search(r"(\d+) kernels with (\d+) operands and (\d+) temporaries ran between guards", text) for text in texts]
+    return tuple(sum(int(match[group]) for match in found if match) for group in (1, 2, 3))
 
 
 def compare(rows, refused=()):

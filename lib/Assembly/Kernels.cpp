@@ -100,6 +100,8 @@ LogicalResult ProgramTables::addHostCode(ArrayRef<exec::KernelOp> added, program
     std::unique_ptr<codegen::HostTarget> target = std::move(*created);
     if (options.splitsProducts)
       target->splitProducts();
+    if (options.guardsScratch)
+      target->guardScratch();
     std::vector<std::string> &features = addTarget(index, program::Device::Host, target->getArchitecture());
     bool usesTiles = llvm::is_contained(features, "amx-tile");
     FailureOr<std::string> code = compile(added, *target, usesTiles);

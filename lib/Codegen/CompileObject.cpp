@@ -121,6 +121,14 @@ void cleave::codegen::setTarget(llvm::Module &module, llvm::TargetMachine &machi
   }
 }
 
+/// From here on LLVM does not know that these allocate, and takes away no store into what they give: a kernel that writes where nobody reads
+/// is to be found, too.
+static void guardScratch(llvm::Module &module) {
+  for (auto [name, guarded] : {std::pair("malloc", "cleave_take_scratch"), std::pair("free", "cleave_give_scratch")})
+    if (llvm::Function *function = module.getFunction(name))
+      function->setName(guarded);
+}
+
 /// The target, and a wrapper around each function that was there before.
 static void prepare(llvm::Module &module, llvm::TargetMachine &machine) {
   SmallVector<llvm::Function *> kernels;
@@ -176,6 +184,8 @@ FailureOr<std::string> cleave::codegen::compileObject(ModuleOp kernels, const Ho
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
   if (!module)
     return failure();
+  if (target.guardsScratch())
+    guardScratch(*module);
   prepare(*module, target.getMachine());
   optimize(*module, target.getMachine(), makeHostPasses);
   std::optional<std::string> object = generateObject(*module, target.getMachine());

@@ -290,14 +290,16 @@ void Emitter::storeInRow(Value value, const Point &point, Value element) {
   store(row.buffer, element, row.lanes == 1 ? along : Index{places.mul(along.base, row.lanes), 1});
 }
 
-/// On the stack where small, else from the C library.
+/// On the stack where small, else from the C library. Between guards all of it is allocated, and nothing is left free in front or behind
+/// for an alignment, as a byte outside would be in there.
 Value Emitter::allocate(Type element, int64_t count) {
   constexpr int64_t maxOnStack = int64_t{16} << 10;
+  bool isGuarded = getHost().guardsScratch();
   OpBuilder::InsertionGuard guard(b);
   auto type = MemRefType::get({count}, element);
-  auto alignment = b.getI64IntegerAttr(64);
+  IntegerAttr alignment = isGuarded ? IntegerAttr() : b.getI64IntegerAttr(64);
   b.setInsertionPointToStart(entry);
-  if (count <= maxOnStack)
+  if (count <= maxOnStack && !isGuarded)
     return memref::AllocaOp::create(b, loc, type, alignment);
   allocated.push_back(memref::AllocOp::create(b, loc, type, alignment));
   return allocated.back();

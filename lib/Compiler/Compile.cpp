@@ -105,6 +105,7 @@ static AssemblyOptions makeAssemblyOptions(const CompileOptions &options, const 
   if (options.allowed != codegen::Allowed::Nothing)
     assembly.metadata.precision += std::string("+") + getTraits(options.allowed).word;
   assembly.splitsProducts = options.precision == Precision::Split;
+  assembly.guardsScratch = options.guardsScratch;
   return assembly;
 }
 

@@ -111,9 +111,11 @@ std::vector<OtherPlan> Compilation::PlanExplainer::listStages() const {
   return others;
 }
 
-/// By node without numbers, and kind. What is decided otherwise is asked of the first of them: equal layers are decided alike nearly always.
+/// By node without numbers, and kind. What is decided otherwise is asked of the first of them: equal layers are decided alike nearly always. Of
+/// a pipeline it is decided for a microbatch, and each does it.
 std::vector<DearCollective> Compilation::PlanExplainer::listCollectives(const Report &report,
                                                                         const Explainer *explainer) const {
+  int64_t microbatches = found.plan->pipeline ? found.getBest().stages.microbatches : 1;
   constexpr size_t kMost = 10;
   llvm::MapVector<std::pair<std::string, std::string>, DearCollective,
                   std::map<std::pair<std::string, std::string>, unsigned>>
@@ -122,8 +124,10 @@ std::vector<DearCollective> Compilation::PlanExplainer::listCollectives(const Re
     std::string starred = NumberedName(one.node).getStarred();
     auto [entry, isNew] = places.try_emplace({starred, one.kind});
     DearCollective &place = entry->second;
-    if (isNew && explainer)
-      place.nextBest = explainer->findNextBest(one.node);
+    if (isNew && explainer && (place.nextBest = explainer->findNextBest(one.node))) {
+      place.nextBest->bytes *= microbatches;
+      place.nextBest->ns *= static_cast<double>(microbatches);
+    }
     place.node = std::move(starred);
     place.kind = one.kind;
     place.count += one.times;
@@ -141,7 +145,7 @@ std::vector<DearCollective> Compilation::PlanExplainer::listCollectives(const Re
   return dear;
 }
 
-/// Stages have decisions of their own each: of a pipeline alternatives are not told.
+/// Shardings of a pipeline are decided before it is split into stages, of one microbatch: alternatives are asked for there.
 std::optional<PlanReasons> Compilation::PlanExplainer::run() {
   PlanReasons reasons;
   reasons.stages = listStages();
@@ -153,8 +157,7 @@ std::optional<PlanReasons> Compilation::PlanExplainer::run() {
   std::optional<Report> report;
   if (taken->load()) {
     taken->state->plan = taken->state->handed.plan = found.plan;
-    if (!taken->isPipelined())
-      explainer = Explainer::create(*taken);
+    explainer = Explainer::create(*taken);
     if (taken->advance(taken->isPipelined() ? taken->getLastPhase() : Phase::Clustered))
       report = taken->makeReport();
   }

@@ -16,6 +16,7 @@
 #include "cleave/Plan/ProposeStates.h"
 #include "cleave/Search/MeshCells.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -255,6 +256,8 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   if (!prepare())
     return std::nullopt;
   Telling telling(state.onProgress, "plan");
+  std::shared_ptr<SearchMemory> memory = request.forgets ? std::exchange(state.memory, nullptr) : state.memory;
+  llvm::scope_exit remember([&] { state.memory = memory; });
   findStates();
   predictOneDevice();
   if (!lookAtStages())

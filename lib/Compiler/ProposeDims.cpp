@@ -8,14 +8,22 @@
 // An error of shape inference says where two sizes meet, and neither which symbols these are nor whether others do elsewhere; trying asks all
 // of the model at once, and takes milliseconds for models whose weights are not read.
 //
+// Shapes alone do not say that a mask must have a place for each key that is looked up in it. Where no input decides which places these are,
+// they are computed, and sizes are proposed that have them all. What inputs decide shows in a run alone.
+//
 //===----------------------------------------------------------------------===//
 #include "ProposeDims.h"
 
+#include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Reference/Evaluator.h"
 #include "cleave/Support/Status.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -24,6 +32,11 @@ using namespace cleave;
 std::string DimRelation::format() const {
   std::string text = llvm::join(llvm::map_range(terms, [](StringRef term) { return quote(term); }), " + ");
   return quote(dim) + " is " + text + (more ? " + " + std::to_string(more) : "");
+}
+
+// As exporters write it.
+std::string DimRelation::formatSum() const {
+  return llvm::join(terms, " + ") + (more ? " + " + std::to_string(more) : "");
 }
 
 // Nothing where a size that it needs is not there.
@@ -53,7 +66,10 @@ private:
   std::vector<DimRelation> listCandidates() const;
   bool complete(Sizes &sizes, ArrayRef<DimRelation> relations) const;
   bool holds(ArrayRef<DimRelation> relations);
-  bool imports(const Sizes &sizes);
+  OwningOpRef<ModuleOp> import(const Sizes &sizes);
+  bool imports(const Sizes &sizes) { return bool(import(sizes)); }
+  bool finds(const Sizes &sizes);
+  bool takeSizes(int64_t size, int64_t batch, ArrayRef<DimRelation> relations);
 
   MLIRContext *context;
   onnx::ModelFile &model;
@@ -81,10 +97,10 @@ DimProposer::DimProposer(MLIRContext *context, onnx::ModelFile &model, const onn
       }
 }
 
-/// Quietly: what is refused is what is asked.
-bool DimProposer::imports(const Sizes &sizes) {
+/// Quietly: what is refused is what is asked. Null, too, where enough has been tried.
+OwningOpRef<ModuleOp> DimProposer::import(const Sizes &sizes) {
   if (trials-- <= 0)
-    return false;
+    return nullptr;
   onnx::ImportOptions options;
   options.shapes = given.shapes;
   options.arrayShapes = given.arrayShapes;
@@ -92,7 +108,68 @@ bool DimProposer::imports(const Sizes &sizes) {
   for (const auto &[name, size] : sizes)
     options.dims[name] = size;
   ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) { return success(); });
-  return onnx::importOnnx(context, model, options).get() != nullptr;
+  return onnx::importOnnx(context, model, options);
+}
+
+/// What makes `value`, in order; nothing where inputs or weights have a part in it, or it is much.
+static std::optional<SmallVector<Operation *>> findMakers(Value value) {
+  constexpr size_t kMostMakers = 200;
+  llvm::SetVector<Operation *> found;
+  SmallVector<Value> left{value};
+  while (!left.empty()) {
+    Operation *op = left.pop_back_val().getDefiningOp();
+    if (!op || isa<nn::LoadOp>(op) || op->getNumRegions() > 0 || found.size() > kMostMakers)
+      return std::nullopt;
+    if (found.insert(op))
+      left.append(op->operand_begin(), op->operand_end());
+  }
+  SmallVector<Operation *> makers = found.takeVector();
+  llvm::sort(makers, [](Operation *lhs, Operation *rhs) { return lhs->isBeforeInBlock(rhs); });
+  return makers;
+}
+
+/// False if a lookup with indices that no input decides does not find what it looks for. What it looks in are zeros.
+static bool findsItsIndices(nn::LookupOpInterface lookup) {
+  constexpr int64_t kMostElements = int64_t(1) << 20;
+  std::optional<SmallVector<Operation *>> makers = findMakers(lookup.getIndices());
+  auto isSmall = [&](Type type) { return cast<ShapedType>(type).getNumElements() <= kMostElements; };
+  if (!makers || !llvm::all_of(lookup->getOperandTypes(), isSmall) || !llvm::all_of(lookup->getResultTypes(), isSmall))
+    return true;
+  // A function of its own: what else the model does takes long, and asks for weights.
+  OpBuilder builder(lookup->getContext());
+  OwningOpRef<ModuleOp> module = ModuleOp::create(lookup->getLoc());
+  builder.setInsertionPointToEnd(module->getBody());
+  SmallVector<Type> given;
+  for (Value operand : lookup->getOperands())
+    if (operand != lookup.getIndices())
+      given.push_back(operand.getType());
+  auto func =
+      func::FuncOp::create(builder, lookup->getLoc(), "main", builder.getFunctionType(given, lookup->getResultTypes()));
+  Block *body = func.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  IRMapping map;
+  auto *argument = body->args_begin();
+  for (Value operand : lookup->getOperands())
+    if (operand != lookup.getIndices())
+      map.map(operand, *argument++);
+  for (Operation *maker : *makers)
+    builder.clone(*maker, map);
+  func::ReturnOp::create(builder, lookup->getLoc(), builder.clone(*lookup, map)->getResults());
+  SmallVector<reference::Tensor> inputs, outputs;
+  for (Type type : given)
+    inputs.push_back(reference::Tensor::zeros(cast<RankedTensorType>(type)));
+  return succeeded(reference::runGlobal(func, inputs, outputs));
+}
+
+/// The model can be imported, and what it looks up without asking any input is there.
+bool DimProposer::finds(const Sizes &sizes) {
+  OwningOpRef<ModuleOp> module = import(sizes);
+  ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) { return success(); });
+  return module && !module
+                        ->walk([](nn::LookupOpInterface lookup) {
+                          return findsItsIndices(lookup) ? WalkResult::advance() : WalkResult::interrupt();
+                        })
+                        .wasInterrupted();
 }
 
 /// Sizes of what is bound; false where it is bound to itself.
@@ -154,25 +231,51 @@ void DimProposer::findRelations() {
       }
 }
 
-/// Pictures of a common size, few tokens; or more, where parts of them must divide.
+/// Pictures of a common size, few tokens. False where the model does not take that.
+bool DimProposer::takeSizes(int64_t size, int64_t batch, ArrayRef<DimRelation> relations) {
+  Sizes sizes;
+  for (StringRef symbol : symbols) {
+    auto has = [&](StringRef word) { return symbol.contains_insensitive(word); };
+    bool isPicture = has("height") || has("width");
+    auto known = given.dims.find(symbol);
+    sizes[symbol.str()] = known != given.dims.end() ? known->second
+                          : has("batch")            ? batch
+                          : isPicture               ? std::max<int64_t>(size, 224)
+                                                    : size;
+  }
+  if (!complete(sizes, relations) || !finds(sizes))
+    return false;
+  for (StringRef symbol : symbols)
+    if (!given.dims.contains(symbol))
+      proposal.sizes.emplace_back(symbol.str(), sizes.at(symbol.str()));
+  return true;
+}
+
+/// Or more, where parts of them must divide; or one more than another, where something is looked up behind its end: exporters write such sums
+/// as dims of outputs, and these are tried first. That is an example, and nothing that must hold.
 void DimProposer::findSizes(int64_t batch) {
-  for (int64_t size : {16, 32, 64, 128, 256}) {
-    Sizes sizes;
-    for (StringRef symbol : symbols) {
-      auto has = [&](StringRef word) { return symbol.contains_insensitive(word); };
-      bool isPicture = has("height") || has("width");
-      auto known = given.dims.find(symbol);
-      sizes[symbol.str()] = known != given.dims.end() ? known->second
-                            : has("batch")            ? batch
-                            : isPicture               ? std::max<int64_t>(size, 224)
-                                                      : size;
-    }
-    if (!complete(sizes, proposal.relations) || !imports(sizes))
-      continue;
-    for (StringRef symbol : symbols)
-      if (!given.dims.contains(symbol))
-        proposal.sizes.emplace_back(symbol.str(), sizes.at(symbol.str()));
-    return;
+  for (int64_t size : {16, 32, 64, 128, 256})
+    if (takeSizes(size, batch, proposal.relations))
+      return;
+  llvm::StringSet<> written;
+  for (const onnx::ValueInfoProto &output : model.model.graph.output)
+    if (output.type.shape)
+      for (const onnx::Dimension &dim : *output.type.shape)
+        written.insert(dim.param);
+  // Of equal symbols there are many that hold by chance, with sizes that nobody means.
+  // Those that are written first, in their order; then the others in theirs.
+  std::vector<DimRelation> candidates, rest;
+  for (DimRelation &candidate : listCandidates())
+    (!candidate.isEqual() && written.contains(candidate.formatSum()) ? candidates : rest)
+        .push_back(std::move(candidate));
+  llvm::append_range(candidates, rest);
+  for (const DimRelation &candidate : candidates) {
+    std::vector<DimRelation> relations = proposal.relations;
+    relations.push_back(candidate);
+    bool isOpen = !given.dims.contains(candidate.dim) &&
+                  llvm::none_of(proposal.relations, [&](const DimRelation &one) { return one.dim == candidate.dim; });
+    if (isOpen && takeSizes(16, batch, relations))
+      return;
   }
 }
 

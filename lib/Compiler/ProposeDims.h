@@ -14,6 +14,10 @@ struct DimRelation {
 
   /// `'total' is 'past' + 1`, `'rows' is 'batch'`.
   std::string format() const;
+  /// Just another symbol.
+  bool isEqual() const { return terms.size() == 1 && more == 0; }
+  /// `past + 1`
+  std::string formatSum() const;
   /// What `sizes` make of it; nothing where one of its terms has none.
   std::optional<int64_t> evaluate(const std::map<std::string, int64_t> &sizes) const;
 };
@@ -26,7 +30,8 @@ struct DimProposal {
 };
 
 /// What must hold is found by trying: the model is imported with sizes of which no two are alike, then with one symbol as a sum of others,
-/// then with two. Trials are counted by nodes, so that large models are not tried long. `batch`: a size for batches.
+/// then with two. Trials are counted by nodes, so that large models are not tried long. `batch`: a size for batches. Sizes that are proposed
+/// have all places that the model looks up without asking an input; the model is not run.
 DimProposal proposeDims(mlir::MLIRContext *context, onnx::ModelFile &model, const onnx::ImportOptions &given,
                         int64_t batch);
 

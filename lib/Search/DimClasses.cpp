@@ -95,6 +95,23 @@ std::vector<char> cleave::spmd::findDependents(const Problem &problem, std::vect
   return isOne;
 }
 
+std::vector<char> cleave::spmd::findWeights(const Problem &problem, const DimClasses &classes) {
+  std::vector<char> weights;
+  for (ValueId value = 0; value < problem.numValues(); ++value)
+    weights.push_back(classes.isOfParameters(value));
+  // In order, so that what is made of a picked matrix is known when it is read; what a loop hands back is not.
+  for (OpId op = 0; op < problem.numOps(); ++op) {
+    ArrayRef<ValueId> operands = problem.operands(op);
+    bool picks = isLookup(problem.rule(problem.ruleOf(op))) && problem.shape(operands.front()).size() > 2;
+    // A matrix that has been picked may be moved and cast before it is multiplied.
+    bool moves = !operands.empty() && problem.rule(problem.ruleOf(op)).flops == 0 &&
+                 all_of(operands, [&](ValueId operand) { return weights[operand]; });
+    for (ValueId result : problem.results(op))
+      weights[result] |= moves || (picks && weights[operands.front()]);
+  }
+  return weights;
+}
+
 static uint8_t markOf(DimTag tag) { return uint8_t(1) << static_cast<int>(tag); }
 
 /// Notes what the op says of the classes of its factors.

@@ -14,6 +14,7 @@
 #include "cleave/Search/Roles.h"
 #include "Repeats.h"
 #include "cleave/Search/ClassColoring.h"
+#include "cleave/Sharding/Fusion.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -43,7 +44,8 @@ class RoleFinder {
 public:
   RoleFinder(const Problem &problem, const std::vector<char> &isGiven, const std::vector<char> &isWeight)
       : problem(problem), classes(problem), isGiven(isGiven), isWeight(isWeight),
-        isOfCall(findDependents(problem, isGiven)), kinds(problem.numValues(), 0) {}
+        isOfCall(findDependents(problem, isGiven)), isOfWeight(findWeights(problem, classes)),
+        kinds(problem.numValues(), 0) {}
 
   std::vector<Role> run();
 
@@ -53,7 +55,7 @@ private:
   const ShardingRule &ruleOf(OpId op) const { return problem.rule(problem.ruleOf(op)); }
   bool isProduct(OpId op) const { return ruleOf(op).flops > 0; }
   bool isOfWeights(OpId op) const {
-    return any_of(problem.operands(op), [&](ValueId operand) { return classes.isOfParameters(operand); });
+    return any_of(problem.operands(op), [&](ValueId operand) { return isOfWeight[operand]; });
   }
   void findUses();
   Reached walkUp(ValueId from, bool throughRows) const;
@@ -72,6 +74,7 @@ private:
   void findOthers();
   RoleKind judgeOther(OpId op, unsigned operand) const;
   bool isDepthwise(OpId op) const;
+  bool isSorted(ValueId value) const;
   bool dependsOnCall(ValueId value) const { return isOfCall[value]; }
 
   const Problem &problem;
@@ -79,6 +82,8 @@ private:
   const std::vector<char> &isGiven, &isWeight;
   /// By value, whether a call changes it: a table that is looked up by others is one of positions.
   std::vector<char> isOfCall;
+  /// By value, whether it is of parameters, or a matrix of an expert that is picked out of one.
+  std::vector<char> isOfWeight;
   /// By value, who reads it: op and number of the operand.
   std::vector<std::vector<std::pair<OpId, unsigned>>> users;
   /// By value: of a parameter its kinds, of what is made of it alone the parameters.
@@ -99,7 +104,7 @@ void RoleFinder::findUses() {
     for (auto [index, operand] : enumerate(problem.operands(op))) {
       users[operand].emplace_back(op, index);
       for (ValueId result : problem.results(op)) {
-        if (classes.isOfParameters(result))
+        if (isOfWeight[result])
           append_range(parametersOf[result], parametersOf[operand]);
       }
     }
@@ -115,7 +120,7 @@ RoleFinder::Reached RoleFinder::walkUp(ValueId from, bool throughRows) const {
     auto [value, depth] = left.front();
     left.pop();
     OpId op = problem.producer(value);
-    if (op == kNone || depth > kFarthest || classes.isOfParameters(value))
+    if (op == kNone || depth > kFarthest || isOfWeight[value])
       continue;
     if (isProduct(op)) {
       products.emplace_back(op, depth);
@@ -256,8 +261,11 @@ RoleKind RoleFinder::judgeConvolution(OpId op, FactorId taken) const {
   return ruleOf(op).isReduction(taken) ? RoleKind::ConvolutionRow : RoleKind::ConvolutionColumn;
 }
 
-/// A product for each.
+/// A product for each; or for each token with what is picked.
 bool RoleFinder::isOfExperts(OpId op) const {
+  for (ValueId operand : problem.operands(op))
+    if (isOfWeight[operand] && !classes.isOfParameters(operand))
+      return true;
   const ShardingRule &rule = ruleOf(op);
   return any_of(seq<FactorId>(0, rule.factorSizes.size()), [&](FactorId factor) {
     return classes.getTag(classes.ofFactor(op, factor)) == DimTag::Expert && standsIn(rule.results[0], factor) &&
@@ -327,11 +335,32 @@ void RoleFinder::findGate(ArrayRef<OpId> ups) {
 // Tables and vectors
 //===----------------------------------------------------------------------===//
 
+/// A sort has found it, or places of what it found: experts of each token, and no words that a caller gives.
+bool RoleFinder::isSorted(ValueId value) const {
+  DenseSet<ValueId> seen{value};
+  std::vector<ValueId> left{value};
+  while (!left.empty()) {
+    OpId op = problem.producer(left.back());
+    left.pop_back();
+    if (op == kNone || isProduct(op))
+      continue;
+    // What is asked for is how places came about, not what was sorted.
+    if (ruleOf(op).form == Form::Sort)
+      return true;
+    for (ValueId operand : problem.operands(op))
+      if (seen.insert(operand).second)
+        left.push_back(operand);
+  }
+  return false;
+}
+
 /// Of a weight that is looked up, scaled by or added. What is next to a product is its bias; rows close above are those of a norm, whether
 /// it is one op or written out.
 RoleKind RoleFinder::judgeOther(OpId op, unsigned operand) const {
   const ShardingRule &rule = ruleOf(op);
   ArrayRef<ValueId> operands = problem.operands(op);
+  if (isLookup(rule) && operand == 0 && isSorted(operands[1]))
+    return RoleKind::Bias; // of an expert
   if (isLookup(rule) && operand == 0)
     return any_of(operands.drop_front(), [&](ValueId index) { return dependsOnCall(index); }) ? RoleKind::Embedding
                                                                                               : RoleKind::PositionTable;
@@ -373,7 +402,7 @@ void RoleFinder::findOthers() {
     if (parametersOf[value].empty())
       continue;
     for (auto [op, operand] : users[value]) {
-      if (all_of(problem.results(op), [&](ValueId result) { return classes.isOfParameters(result); }))
+      if (all_of(problem.results(op), [&](ValueId result) { return isOfWeight[result]; }))
         continue;
       ArrayRef<int64_t> shape = problem.shape(value);
       bool isVector = count_if(shape, [](int64_t extent) { return extent > 1; }) <= 1;

@@ -43,13 +43,7 @@ static std::string listDivisors(int64_t extent) {
 StyledPlan::StyledPlan(const Problem &problem, StyledModel model) : problem(problem), model(std::move(model)) {
   DimClasses classes(problem);
   pieces.assign(classes.numPlaces(), 1);
-  for (ValueId value = 0; value < problem.numValues(); ++value)
-    isOfWeights.push_back(classes.isOfParameters(value));
-  // A router picks a matrix for each token, out of those of all experts: that is a weight still, as the row of a table is not.
-  for (OpId op = 0; op < problem.numOps(); ++op)
-    if (isLookup(problem.rule(problem.ruleOf(op))) && problem.shape(problem.operands(op).front()).size() > 2)
-      for (ValueId result : problem.results(op))
-        isOfWeights[result] = isOfWeights[problem.operands(op).front()];
+  isOfWeights = findWeights(problem, classes);
   readers.resize(problem.numValues());
   for (OpId op = 0; op < problem.numOps(); ++op)
     for (ValueId operand : problem.operands(op))

@@ -290,6 +290,20 @@ SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32
   return cursors;
 }
 
+/// Adds what the last of `tables` has at an option of the last neighbor to `sums`, and finds the first of the least sums on the way: of
+/// nearly all sums it is the only table, and a loop of its own for the least would take as long as all else.
+static std::pair<int64_t, unsigned> addAndFindLeast(const int64_t *sums, const int64_t *cell, size_t stride,
+                                                    unsigned ownDomain) {
+  int64_t least = sums[0] + cell[0];
+  unsigned place = 0;
+  for (unsigned option = 1; option < ownDomain; ++option) {
+    int64_t sum = sums[option] + cell[option * stride];
+    place = sum < least ? option : place;
+    least = sum < least ? sum : least;
+  }
+  return {least, place};
+}
+
 /// What does not change with the last neighbor, the fastest, is added up once for all of its options. Sums are held to what is forbidden now
 /// and then, before they could overflow: a loop that only adds is the faster one.
 void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
@@ -298,12 +312,14 @@ void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
   for (const Cursor &cursor : cursors)
     (scope.empty() || cursor.strides.back() == 0 ? slow : fast).push_back(&cursor);
   SmallVector<unsigned, 6> digits(scope.size(), 0);
+  constexpr int64_t kNothing[] = {0};
   // One cell per option of the variable; domains are far smaller than 256.
   int64_t slowSums[256], row[256];
   constexpr size_t kMostAdded = 16;
   static_assert(kForbidden <= std::numeric_limits<int64_t>::max() / int64_t(kMostAdded + 1),
                 "so many sums do not overflow");
-  auto add = [&](ArrayRef<const Cursor *> tables, size_t place, int64_t *sums) {
+  // `isAll`: nothing is added afterwards.
+  auto add = [&](ArrayRef<const Cursor *> tables, size_t place, int64_t *sums, bool isAll) {
     for (auto [number, cursor] : enumerate(tables)) {
       const int64_t *cell = cursor->cells + (place == 0 ? 0 : place * cursor->strides.back());
       size_t stride = cursor->ownStride;
@@ -313,21 +329,30 @@ void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
       else
         for (unsigned option = 0; option < ownDomain; ++option)
           sums[option] += cell[option * stride];
-      if (number % kMostAdded == kMostAdded - 1 || number + 1 == tables.size())
+      if (number % kMostAdded == kMostAdded - 1 || (isAll && number + 1 == tables.size()))
         for (unsigned option = 0; option < ownDomain; ++option)
           sums[option] = std::min(sums[option], kForbidden);
     }
   };
   size_t fastDomain = scope.empty() ? 1 : domains[scope.back()];
+  const Cursor *lastFast = fast.empty() || fast.size() >= kMostAdded ? nullptr : fast.pop_back_val();
   for (size_t cell = 0; cell < numCells;) {
     std::fill_n(slowSums, ownDomain, 0);
-    add(slow, 0, slowSums);
+    add(slow, 0, slowSums, /*isAll=*/true);
     for (size_t option = 0; option < fastDomain; ++option, ++cell) {
-      std::copy_n(slowSums, ownDomain, row);
-      add(fast, option, row);
-      const int64_t *least = std::min_element(row, row + ownDomain);
-      cells[cell] = *least;
-      best[cell] = least - row;
+      const int64_t *sums = slowSums;
+      if (!fast.empty()) {
+        std::copy_n(slowSums, ownDomain, row);
+        add(fast, option, row, /*isAll=*/!lastFast);
+        sums = row;
+      }
+      auto [least, place] = lastFast ? addAndFindLeast(sums, lastFast->cells + option * lastFast->strides.back(),
+                                                       lastFast->ownStride, ownDomain)
+                                     : addAndFindLeast(sums, kNothing, 0, ownDomain);
+      // Of what is all forbidden the first is taken, whatever else was added: sums of forbidden ones say nothing, and answers stay what they
+      // are however sums are made.
+      cells[cell] = std::min(least, kForbidden);
+      best[cell] = least < kForbidden ? place : 0;
     }
     for (size_t place = scope.size(); place-- > 1;) { // Odometer over the others, the last one fastest.
       bool wraps = ++digits[place - 1] == domains[scope[place - 1]];

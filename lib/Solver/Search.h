@@ -66,7 +66,8 @@ private:
   void runLastStage();
   SolverOptions optionsByBytes() const;
   std::vector<StrategyId> search();
-  std::vector<StrategyId> translate(const Search &other, llvm::ArrayRef<StrategyId> of);
+  std::vector<ChoiceId> listChoices(llvm::ArrayRef<StrategyId> of) const;
+  std::vector<StrategyId> takeChoices(llvm::ArrayRef<ChoiceId> listed);
   void searchFromBytes(std::vector<StrategyId> &annotated);
 
   // Answer.cpp.

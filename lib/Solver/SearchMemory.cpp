@@ -12,7 +12,7 @@ using namespace cleave::spmd;
 using namespace llvm;
 
 /// A plan is searched on some meshes, one after the other: what came long before does not come again.
-static constexpr size_t kMostSolved = 24, kMostPlanned = 8;
+static constexpr size_t kMostSolved = 24, kMostBegun = 4, kMostPlanned = 8;
 
 static bool mayKeep(const SolverOptions &options) { return !options.maySplit && !options.trace.os; }
 
@@ -41,6 +41,24 @@ void SearchMemory::keep(const Problem &problem, const SolverOptions &options, co
   solved.back().options.memory.reset(); // Or it would hold itself.
   if (solved.size() > kMostSolved)
     solved.pop_front();
+}
+
+// Their options have no price of memory: whatever price is tried next begins at the same place.
+const SearchMemory::Found *SearchMemory::findBeginning(const Problem &problem, const SolverOptions &options) const {
+  if (!mayKeep(options))
+    return nullptr;
+  auto known =
+      find_if(begun, [&](const Begun &one) { return areEqual(one.options, options) && one.problem.isSameAs(problem); });
+  return known == begun.end() ? nullptr : &known->found;
+}
+
+void SearchMemory::keepBeginning(const Problem &problem, const SolverOptions &options, Found found) {
+  if (!mayKeep(options))
+    return;
+  begun.push_back({problem, options, std::move(found)});
+  begun.back().options.memory.reset();
+  if (begun.size() > kMostBegun)
+    begun.pop_front();
 }
 
 /// Neighboring axes over one kind of link are as good as one: what a collective costs follows from how many of its ranks are over which

@@ -359,11 +359,20 @@ SolverOptions Solver::Search::optionsByBytes() const {
   return byBytes;
 }
 
-/// Our names of strategies that another search calls `of`; nodes for which there is none here keep the present one.
-std::vector<StrategyId> Solver::Search::translate(const Search &other, ArrayRef<StrategyId> of) {
+/// What another search understands, whatever it calls strategies.
+std::vector<ChoiceId> Solver::Search::listChoices(ArrayRef<StrategyId> of) const {
+  std::vector<ChoiceId> listed;
+  for (StrategyId strategy : of)
+    append_range(listed, strategies.choices(strategy));
+  return listed;
+}
+
+/// Our names of strategies that another search has listed; nodes for which there is none here keep the present one.
+std::vector<StrategyId> Solver::Search::takeChoices(ArrayRef<ChoiceId> listed) {
   std::vector<StrategyId> ours = present;
-  for (auto [node, strategy] : enumerate(of))
-    if (StrategyId same = strategies.strategy(signatures[node], other.strategies.choices(strategy));
+  size_t numAtoms = problem.getMesh().numAtoms();
+  for (NodeId node = 0; node < graph.numNodes(); ++node)
+    if (StrategyId same = strategies.strategy(signatures[node], listed.slice(node * numAtoms, numAtoms));
         strategies[same].isValid)
       ours[node] = same;
   return ours;
@@ -371,14 +380,25 @@ std::vector<StrategyId> Solver::Search::translate(const Search &other, ArrayRef<
 
 /// By time a decision may be the best along each axis and not of all: latencies and launches come whole. Bytes alone have a smoother
 /// way down, to somewhere else; from there it may go on to less. If it does, `annotated` becomes what annotations alone come to on that way.
+/// Bytes are the same at all prices of memory, so of a limit that is searched for they are decided once.
 void Solver::Search::searchFromBytes(std::vector<StrategyId> &annotated) {
-  Search other(problem, optionsByBytes());
-  std::vector<StrategyId> otherAnnotated = other.search(), found = present;
+  SolverOptions byBytes = optionsByBytes();
+  SearchMemory::Found begin;
+  if (const SearchMemory::Found *known = options.memory ? options.memory->findBeginning(problem, byBytes) : nullptr) {
+    begin = *known;
+  } else {
+    Search other(problem, byBytes);
+    begin.annotated = other.listChoices(other.search());
+    begin.present = other.listChoices(other.present);
+    if (options.memory)
+      options.memory->keepBeginning(problem, byBytes, begin);
+  }
+  std::vector<StrategyId> found = present;
   int64_t least = descent->total();
-  present = translate(other, other.present);
+  present = takeChoices(begin.present);
   runLastStage();
   if (descent->total() < least)
-    annotated = translate(other, otherAnnotated);
+    annotated = takeChoices(begin.annotated);
   else
     present = std::move(found);
 }

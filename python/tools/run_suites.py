@@ -115,7 +115,7 @@ def suites(build):
         yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least, quick=None if name in LONG else ("", least))
     yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 315, quick=("", 315))
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1905)
-    yield Suite("resize", [python, "test/Onnx/resize.py", build], count_closing, 48)
+    yield Suite("resize", [python, "test/Onnx/resize.py", build], count_closing, 72)
     yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 285)
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270, merge="drawn")
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260, merge="drawn")

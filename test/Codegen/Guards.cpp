@@ -1,7 +1,8 @@
 //===- Guards.cpp - kernels between pages that fault ----------------------===//
 //
 // Operands that overlap are one span, which moves as a whole. Each span has pages of its own, around which nothing may be touched; what
-// is left of its pages is full of a pattern, which no store may change.
+// is left of its pages is full of a pattern, which no store may change. A temporary has pages likewise, from when the kernel takes it
+// until the kernel has ended: where it faults, its temporaries are still there to say what the address is.
 //
 //===----------------------------------------------------------------------===//
 #include "Guards.h"
@@ -23,12 +24,15 @@ using program::concat;
 
 /// NaN, as floats.
 static constexpr unsigned char kPattern = 0xff;
+/// What temporaries hold before they are written, where kPattern was there in another run; 1.4e18 as f32.
+static constexpr unsigned char kOtherPattern = 0x5d;
 
-static std::atomic<uint64_t> kernelsSoFar, operandsSoFar;
+static std::atomic<uint64_t> kernelsSoFar, operandsSoFar, temporariesSoFar;
 
-GuardCounts cleave::test::getGuardCounts() { return {kernelsSoFar, operandsSoFar}; }
+GuardCounts cleave::test::getGuardCounts() { return {kernelsSoFar, operandsSoFar, temporariesSoFar}; }
 std::string cleave::test::describeGuarded() {
-  return concat(kernelsSoFar.load(), " kernels with ", operandsSoFar.load(), " operands ran between guards");
+  return concat(kernelsSoFar.load(), " kernels with ", operandsSoFar.load(), " operands and ", temporariesSoFar.load(),
+                " temporaries ran between guards");
 }
 
 //===----------------------------------------------------------------------===//
@@ -49,63 +53,58 @@ struct Span {
   uint64_t getBytes() const { return uint64_t(end - begin); }
 };
 
-/// A span's copy, with the guards on both sides.
+/// Bytes of the kernel's, with the guards on both sides, full of the pattern.
 class Region {
 public:
-  Region(const Span &span, End side);
+  /// \param rest of the address, divided by `alignment`.
+  Region(std::string name, uint64_t bytes, uint64_t alignment, uint64_t rest, End side);
   ~Region() { munmap(memory, room + 2 * page); }
   Region(const Region &) = delete;
 
   char *getData() const { return data; }
+  const std::string &getName() const { return name; }
   /// What is wrong with an access to `address`, or an empty string if it is not in the guards.
   std::string explain(const char *address) const;
-  /// What was written that may not be, or an empty string.
+  /// What was written around the bytes, or an empty string.
   std::string findStray() const;
 
 private:
-  std::string name() const { return concat("operand ", uint64_t(span.operands.front())); }
-
-  const Span &span;
-  uint64_t page = uint64_t(sysconf(_SC_PAGESIZE)), room;
+  std::string name;
+  uint64_t bytes, page = uint64_t(sysconf(_SC_PAGESIZE)), room;
   char *memory, *begin, *data;
 };
 
 } // namespace
 
-/// As near to the guard as the alignment lets it; remainders stay what they are.
-Region::Region(const Span &span, End side) : span(span) {
-  uint64_t bytes = span.getBytes(), alignment = span.alignment;
+/// As near to the guard as the alignment lets it.
+Region::Region(std::string name, uint64_t bytes, uint64_t alignment, uint64_t rest, End side)
+    : name(std::move(name)), bytes(bytes) {
   room = (std::max<uint64_t>(bytes, 1) + alignment + page - 1) / page * page;
   void *mapped = mmap(nullptr, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED || mprotect(static_cast<char *>(mapped) + page, room, PROT_READ | PROT_WRITE) != 0)
     std::perror("no memory between guards"), std::abort();
   memory = static_cast<char *>(mapped);
   begin = memory + page;
-  uint64_t rest = reinterpret_cast<uintptr_t>(span.begin) % alignment;
   uint64_t gap = side == End::Before ? rest : (room - bytes - rest) / alignment * alignment + rest;
   data = begin + gap;
   std::memset(begin, kPattern, room);
-  if (bytes > 0)
-    std::memcpy(data, span.begin, bytes);
 }
 
 std::string Region::explain(const char *address) const {
   if (address < memory || address >= memory + room + 2 * page)
     return "";
-  int64_t offset = address - data, behind = offset - int64_t(span.getBytes()) + 1;
-  return offset < 0 ? concat("byte ", -offset, " in front of ", name())
-                    : concat("byte ", behind, " behind the end of ", name());
+  int64_t offset = address - data, behind = offset - int64_t(bytes) + 1;
+  return offset < 0 ? concat("byte ", -offset, " in front of ", name)
+                    : concat("byte ", behind, " behind the end of ", name);
 }
 
 std::string Region::findStray() const {
-  const char *end = data + span.getBytes();
+  const char *end = data + bytes;
   auto isStray = [](char byte) { return static_cast<unsigned char>(byte) != kPattern; };
   const char *before = std::find_if<const char *>(begin, data, isStray),
              *behind = std::find_if<const char *>(end, begin + room, isStray);
   if (before != data || behind != begin + room)
     return concat("writes ", explain(before != data ? before : behind));
-  if (!span.isWritten && std::memcmp(data, span.begin, span.getBytes()) != 0)
-    return concat("writes ", name(), ", which it may only read");
   return "";
 }
 
@@ -133,6 +132,84 @@ static std::vector<Span> findSpans(const std::vector<GuardedOperand> &operands) 
   }
   return spans;
 }
+
+//===----------------------------------------------------------------------===//
+// Temporaries
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Those of the kernel that runs.
+class Scratch {
+public:
+  explicit Scratch(End side) : side(side) {}
+
+  char *take(uint64_t bytes);
+  void give(char *data);
+  /// As of a region: of the first temporary that says something.
+  std::string explain(const char *address) const;
+  std::string findStray() const;
+
+private:
+  struct Temporary {
+    std::unique_ptr<Region> region;
+    bool isTaken;
+  };
+  End side;
+  std::vector<Temporary> temporaries;
+  /// What was given back and never taken.
+  std::string fault;
+};
+
+} // namespace
+
+static thread_local Scratch *currentScratch;
+
+/// Remainders of addresses are those of the bytes: where the last one is next to a guard, the first one is aligned to elements as well.
+char *Scratch::take(uint64_t bytes) {
+  std::string name = concat("temporary ", uint64_t(temporaries.size()), " of ", bytes, " bytes");
+  temporaries.push_back({std::make_unique<Region>(std::move(name), bytes, 1, 0, side), true});
+  const Region &region = *temporaries.back().region;
+  if (side == End::Before)
+    std::memset(region.getData(), kOtherPattern, bytes);
+  else
+    ++temporariesSoFar;
+  return region.getData();
+}
+
+void Scratch::give(char *data) {
+  for (Temporary &temporary : temporaries)
+    if (temporary.region->getData() == data && std::exchange(temporary.isTaken, false))
+      return;
+  fault = "gives back a temporary that it has not";
+}
+
+std::string Scratch::explain(const char *address) const {
+  for (const Temporary &temporary : temporaries)
+    if (std::string text = temporary.region->explain(address); !text.empty())
+      return text;
+  return "";
+}
+
+std::string Scratch::findStray() const {
+  for (const Temporary &temporary : temporaries) {
+    if (std::string text = temporary.region->findStray(); !text.empty())
+      return text;
+    if (temporary.isTaken)
+      return concat("keeps ", temporary.region->getName());
+  }
+  return fault;
+}
+
+/// A kernel that is called elsewhere has none.
+static Scratch &getScratch() {
+  if (!currentScratch)
+    std::fputs("a kernel with guarded temporaries does not run between guards\n", stderr), std::abort();
+  return *currentScratch;
+}
+
+char *cleave::test::cleave_take_scratch(uint64_t bytes) { return getScratch().take(bytes); }
+void cleave::test::cleave_give_scratch(char *data) { getScratch().give(data); }
 
 //===----------------------------------------------------------------------===//
 // Calls
@@ -166,14 +243,32 @@ public:
   void bringBack() const;
 
 private:
+  /// What was written that may not be, or an empty string.
+  std::string findStray(size_t index) const;
+
   const std::vector<Span> &spans;
+  End side;
   std::vector<std::unique_ptr<Region>> regions;
 };
 } // namespace
 
-Run::Run(const std::vector<Span> &spans, End side) : spans(spans) {
-  for (const Span &span : spans)
-    regions.push_back(std::make_unique<Region>(span, side));
+/// Remainders of addresses stay what they are.
+Run::Run(const std::vector<Span> &spans, End side) : spans(spans), side(side) {
+  for (const Span &span : spans) {
+    regions.push_back(std::make_unique<Region>(concat("operand ", uint64_t(span.operands.front())), span.getBytes(),
+                                               span.alignment, reinterpret_cast<uintptr_t>(span.begin) % span.alignment,
+                                               side));
+    if (span.getBytes() > 0)
+      std::memcpy(regions.back()->getData(), span.begin, span.getBytes());
+  }
+}
+
+std::string Run::findStray(size_t index) const {
+  const Span &span = spans[index];
+  const Region &region = *regions[index];
+  std::string fault = region.findStray();
+  bool isChanged = !span.isWritten && std::memcmp(region.getData(), span.begin, span.getBytes()) != 0;
+  return fault.empty() && isChanged ? concat("writes ", region.getName(), ", which it may only read") : fault;
 }
 
 std::string Run::call(KernelFunction kernel, const std::vector<GuardedOperand> &operands,
@@ -184,13 +279,17 @@ std::string Run::call(KernelFunction kernel, const std::vector<GuardedOperand> &
       arguments[operand] = regions[i]->getData() + (operands[operand].data - spans[i].begin);
   arguments.insert(arguments.end(), scalars.begin(), scalars.end());
   runtime::CrashGuard guard;
+  Scratch scratch(side);
+  Scratch *before = std::exchange(currentScratch, &scratch);
   bool isAlive = ::call(kernel, arguments.data(), guard);
-  for (const auto &region : regions) {
-    std::string fault = isAlive ? region->findStray() : region->explain(static_cast<char *>(guard.address));
-    if (!fault.empty())
-      return isAlive ? fault : concat("touches ", fault);
-  }
-  return isAlive ? "" : concat("ends with ", guard.describe());
+  currentScratch = before;
+  auto *address = static_cast<char *>(guard.address);
+  std::string fault = isAlive ? scratch.findStray() : scratch.explain(address);
+  for (size_t i = 0; i < regions.size() && fault.empty(); ++i)
+    fault = isAlive ? findStray(i) : regions[i]->explain(address);
+  if (isAlive || fault.empty())
+    return isAlive ? fault : concat("ends with ", guard.describe());
+  return concat("touches ", fault);
 }
 
 std::string Run::compare(const Run &other) const {

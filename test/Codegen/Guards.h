@@ -8,6 +8,10 @@
 // What a kernel writes must be the same both times, and nothing else may be written: not around operands, which is filled with a
 // pattern, and no operand that is only read.
 //
+// So do temporaries of kernels that are made for it (codegen::HostTarget::guardScratch): each lies between such pages, at the end of its
+// own in the first run and at the begin in the second. They are full of NaN in the first run and of another pattern in the second, so
+// that results show what a kernel takes from a temporary that it has not written.
+//
 // The contract that this holds kernels of the host to: of each operand they touch the bytes of its tensor and no others, wherever
 // these lie, as long as they are aligned as the program says. Panels of packed weights are whole in the tensor itself.
 //
@@ -34,13 +38,17 @@ struct GuardedOperand {
 
 /// What ran between guards so far, in all threads of this process.
 struct GuardCounts {
-  uint64_t kernels = 0, operands = 0;
+  uint64_t kernels = 0, operands = 0, temporaries = 0;
 };
 GuardCounts getGuardCounts();
-/// `12 kernels with 40 operands ran between guards`
+/// `12 kernels with 40 operands and 7 temporaries ran between guards`: of temporaries those of one run each.
 std::string describeGuarded();
 
 using KernelFunction = void (*)(void **);
+
+/// What kernels with guarded temporaries call, while they run between guards: `bytes` of no alignment, and those back again.
+extern "C" __attribute__((visibility("default"))) char *cleave_take_scratch(uint64_t bytes);
+extern "C" __attribute__((visibility("default"))) void cleave_give_scratch(char *data);
 
 /// Runs a kernel on copies of its operands, at both ends, and brings back what it has written. `scalars` are handed on behind the
 /// operands. What is wrong, or an empty string.

@@ -25,6 +25,14 @@ void cleave::codegen::askForTiles() {
 std::string cleave::codegen::runObject(StringRef object, StringRef name, ArrayRef<Tensor> inputs, TypeRange results,
                                        SmallVectorImpl<Tensor> &got, ArrayRef<InPlace> places) {
   auto jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
+  auto addFunction = [&](StringRef name, auto *function) {
+    llvm::orc::SymbolMap found{{jit->mangleAndIntern(name),
+                                {llvm::orc::ExecutorAddr::fromPtr(function),
+                                 llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable}}};
+    llvm::cantFail(jit->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(found))));
+  };
+  addFunction("cleave_take_scratch", test::cleave_take_scratch);
+  addFunction("cleave_give_scratch", test::cleave_give_scratch);
   llvm::cantFail(jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object)));
   auto kernel = llvm::cantFail(jit->lookup(name)).toPtr<test::KernelFunction>();
   std::vector<test::GuardedOperand> operands;

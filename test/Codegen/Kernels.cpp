@@ -292,6 +292,7 @@ int main(int argc, char **argv) {
   if (splits)
     target->splitProducts();
   if (checks) {
+    target->guardScratch();
     std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &reason);
     return file ? checkAll(file->getBuffer(), context, *target, gpu.get()) : 1;
   }

@@ -1,10 +1,10 @@
-"""Kernels of host programs between pages that nobody may touch: each operand first ends at one, then begins behind one (Guards.h). Any byte
-read or written outside of an operand is a failed case that names the kernel, the operand and the byte.
+"""Kernels of host programs between pages that nobody may touch: each operand, and each temporary of a kernel, first ends at one, then begins
+behind one (Guards.h). Any byte read or written outside is a failed case that names the kernel, the operand or temporary, and the byte.
 
 Usage: guards.py BUILD_DIR [NAME...]
 
 Cases are ONNX's node tests and the fixtures, as programs on one rank; random programs on several, in f32 and in bf16; and files of kernels. The
-last line but one says how many kernels and operands these were. The suites `kernels` and `windows` and all of `CleaveCodegenTests` run theirs
+last line but one says how many these were. The suites `kernels` and `windows` and all of `CleaveCodegenTests` run theirs
 between guards, too.
 """
 import os
@@ -29,7 +29,7 @@ PARTS = 64
 # Outputs are compared elsewhere; here they show that kernels ran on what they were meant for.
 FIXTURE_TOLERANCE = (5e-2, 5e-2)
 # The suite cannot shrink unnoticed.
-LEAST_KERNELS, LEAST_OPERANDS = 55000, 170000
+LEAST = {"kernels": 55000, "operands": 170000, "temporaries": 20000}
 
 
 def fixtures():
@@ -86,11 +86,11 @@ def main():
         count, failed, texts = count + number, failed + len(wrong), texts + counted
         for text in wrong:
             print(f"FAILED {name}: {text}")
-    kernels, operands = harness.count_guarded(texts)
-    if not names and not harness.is_drawn() and (kernels < LEAST_KERNELS or operands < LEAST_OPERANDS):
-        print(f"expected at least {LEAST_KERNELS} kernels and {LEAST_OPERANDS} operands")
+    counts = dict(zip(LEAST, harness.count_guarded(texts)))
+    if not names and not harness.is_drawn() and any(count < LEAST[what] for what, count in counts.items()):
+        print(f"expected at least {LEAST}, there were {counts}")
         failed += 1
-    print(f"{kernels} kernels with {operands} operands ran between guards")
+    print("{kernels} kernels with {operands} operands and {temporaries} temporaries ran between guards".format(**counts))
     return harness.close(count, failed)
 
 

@@ -125,6 +125,7 @@ static std::optional<SmallVector<Tensor>> runTwice(ModuleOp lowered, func::FuncO
   if (depth.isForDevices)
     options.devices = {"emulated"};
   options.usesLibraries = depth.isForDevices;
+  options.guardsScratch = depth.isGuarded;
   std::unique_ptr<Assembly> made = assemble(*lowered.getOps<func::FuncOp>().begin(), options);
   if (!made)
     return std::nullopt;

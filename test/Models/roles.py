@@ -24,7 +24,7 @@ MODELS = os.path.dirname(os.path.abspath(__file__))
 CASES = {
     "bert_dyn18": "", "bert_ts17": "batch=2,seq=16", "gpt2_dyn18": "batch=2,seq=16", "gpt2_ts17": "batch=2,seq=16",
     "llama_gqa_dyn18": "batch=2,seq=16", "llama_gqa_dyn23": "batch=2,seq=16", "moe_dyn18": "", "resnet_ts17": "batch=2", "t5_like_dyn18": "",
-    "unet_dyn18": "", "vit_dyn18": "batch=2", "Parallel/moe_groups": "", "Parallel/swin": "", "Parallel/vit197": "",
+    "unet_dyn18": "", "vit_dyn18": "batch=2", "Parallel/moe_groups": "", "Parallel/swin": "", "Parallel/vit197": "", "Torch/mixtral": "batch=4,seq=12",
 }
 # What a name says, the first that matches; of nodes that read a weight, too.
 HINTS = [
@@ -33,7 +33,8 @@ HINTS = [
     (r"(query|q_proj)(\.weight$|/MatMul)", "query"), (r"(key|k_proj)(\.weight$|/MatMul)", "key"), (r"(value|v_proj)(\.weight$|/MatMul)", "value"),
     (r"mlp\.c_proj\.weight|mlp/down(\.weight$|/MatMul)|layer\.\d/output/dense/MatMul|mlp\.fc2\.weight", "down"),
     (r"c_fc\.weight|mlp/up(\.weight$|/MatMul)|intermediate/dense/MatMul|mlp\.fc1\.weight", "up"),
-    (r"moe\.w1|^/up\.weight", "expert up"), (r"moe\.w2|^/down\.weight", "expert down"), (r"moe\.gate\.weight|^/gate\.weight", "router"),
+    (r"moe\.w1|^/up\.weight", "expert up"), (r"moe\.w2|^/down\.weight", "expert down"),
+    (r"moe\.gate\.weight|^/gate\.weight|mlp\.gate\.weight$", "router"),
     (r"wpe\.weight|position_embeddings|/positions$", "position table"),
     (r"word_embeddings|token_type_embeddings|wte\.weight|^embed\.weight|embed_tokens", "embedding"), (r"classifier\.weight", "head"),
     (r"(LayerNorm|ln_\w+|norm\w*|layernorm\w*|layer_norm)\.(weight|bias)$", "norm"),

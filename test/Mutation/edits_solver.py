@@ -159,6 +159,8 @@ EDITS = [
          "a kernel that moves what is gathered costs nothing", ["lit:Spmd/Transforms/bundle-collectives"]),
     Edit("nothing-goes-along", "lib/Sharding/ReshardRoute.cpp", "use == UseAllToAll::ForMore", "false",
          "what is gathered over fast links is gathered first", [SHARDING], "auto isElsewhere"),
+    Edit("begins-of-another-problem", "lib/Solver/SearchMemory.cpp", "one.problem.isSameAs(problem)", "true",
+         "a search begins with what bytes decided of another model", ["CleaveSolverTests:SearchMemoryTest.*"], after="findBeginning"),
     Edit("one-start-by-time", "lib/Solver/Solver.cpp", "searchFromBytes(annotated);", ";",
          "the search stays where time alone leads it", ["lit:Driver/time-from-bytes"]),
     Edit("rows-are-rows", "lib/Solver/Launches.cpp", "describeRows(first) == describeRows(second)", "true",

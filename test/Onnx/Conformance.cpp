@@ -238,6 +238,7 @@ static std::string runProgramCase(const Case &test, Way way) {
     readLength(name, array, options.dims);
   if (way == Way::Emulated)
     options.target = "cuda:emulated";
+  options.guardsScratch = way == Way::Guards;
   Compilation compilation(options);
   bool isLoaded = compilation.load();
   std::string problem = isLoaded ? runProgramAndCompare(compilation, *arrays, test, way) : "", message;

@@ -172,7 +172,7 @@ def main():
             print(f"FAILED seed {name}: {status} {reason}")
     failed = sum(status != "PASS" for status, _ in results.values()) + len(rows) - len(results)
     if not is_emulated:
-        print("{} kernels with {} operands ran between guards".format(*harness.count_guarded(reason for _, reason in results.values())))
+        print("{} kernels with {} operands and {} temporaries ran between guards".format(*harness.count_guarded(reason for _, reason in results.values())))
     return harness.close(len(rows), failed)
 
 

@@ -30,6 +30,8 @@ struct AssemblyOptions {
   bool usesLibraries = false;
   /// Products of f32 are computed as three of bf16 (codegen::HostTarget). Every processor must have tiles.
   bool splitsProducts = false;
+  /// For tests: temporaries of kernels lie where who runs the program puts them (codegen::HostTarget).
+  bool guardsScratch = false;
   /// What products on devices may do (codegen::CudaTarget).
   codegen::Allowed allowed = codegen::Allowed::Nothing;
   /// Weights stand in the program, not in the files that they came from.

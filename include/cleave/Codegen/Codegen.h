@@ -63,6 +63,11 @@ public:
     splits = true;
   }
   bool splitsProducts() const { return splits; }
+  /// For tests: all temporaries of a kernel come from `char *cleave_take_scratch(uint64_t bytes)` and go back by
+  /// `cleave_give_scratch(char *)`, aligned to their elements alone. Whoever has the kernels run has these two functions, and can let
+  /// pages that fault lie around what they give.
+  void guardScratch() { guards = true; }
+  bool guardsScratch() const { return guards; }
   /// `x86-64`, `aarch64`: what program files call it.
   std::string getArchitecture() const;
   /// What a processor must be able to do for code that is made for this one, as LLVM names it.
@@ -70,7 +75,7 @@ public:
 
 private:
   HostTarget() = default;
-  bool pairProducts = false, tiles = false, halves = false, splits = false;
+  bool pairProducts = false, tiles = false, halves = false, splits = false, guards = false;
 };
 
 /// How an op is computed; `Fill` ops need all of their results in memory, in a kernel of several too.

@@ -87,6 +87,8 @@ struct CompileOptions {
   codegen::Allowed allowed = codegen::Allowed::Nothing;
   /// Weights stand in the program, not in the files that they came from.
   bool embedWeights = false;
+  /// For tests: temporaries of kernels lie where who runs the program puts them (codegen::HostTarget).
+  bool guardsScratch = false;
 
   /// A folder that gets a file per phase; empty: none.
   std::string dumpPhases;

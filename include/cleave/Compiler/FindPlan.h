@@ -44,6 +44,8 @@ struct PlanRequest {
   int64_t mostAxes = 3;
   /// Follows time against memory, from what takes least time to what takes least memory.
   bool wantsFront = false;
+  /// Decides everything anew, also what was decided before (Solver/SearchMemory.h): the same answer, in more time. For tests.
+  bool forgets = false;
 };
 
 /// Stages as they were cut, by the times that cuts and schedules are made of: nanoseconds.

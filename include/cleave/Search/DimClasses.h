@@ -82,6 +82,10 @@ private:
   std::vector<DimTag> tags;
 };
 
+/// By value: it is of parameters (`isOfParameters`), or a matrix that is picked for each token out of those of all experts, [expert, in, out].
+/// That is a weight still, as a row of a table is not.
+std::vector<char> findWeights(const Problem &problem, const DimClasses &classes);
+
 } // namespace cleave::spmd
 
 #endif // CLEAVE_SEARCH_DIMCLASSES_H

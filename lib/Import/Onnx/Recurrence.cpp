@@ -42,8 +42,7 @@ bool RecurrenceImporter::readShapes() {
          node.check(r == Shape({directions, gates * hidden, hidden}),
                     "R must be [" + Twine(directions) + ", " + Twine(gates * hidden) + ", " + Twine(hidden) + "]") &&
          node.check(w == Shape({directions, gates * hidden, inputs}),
-                    "W must be [" + Twine(directions) + ", " + Twine(gates * hidden) + ", " + Twine(inputs) + "]") &&
-         node.check(steps > 0, "X has no steps");
+                    "W must be [" + Twine(directions) + ", " + Twine(gates * hidden) + ", " + Twine(inputs) + "]");
 }
 
 /// Before shapes, which have a part for each direction.
@@ -267,6 +266,14 @@ SmallVector<Value> RecurrenceImporter::runDirections(int64_t first, int64_t coun
   return joinDirections(std::move(results), first, count);
 }
 
+/// After no steps, as of a sample whose length is 0, states are what they were: nothing is multiplied, and nothing is in the sequence.
+SmallVector<Value> RecurrenceImporter::takeNoStep(int64_t first, int64_t count) {
+  SmallVector<Value> results{node.broadcast(node.scalarLike(x, 0), {0, count, batch, hidden})};
+  for (unsigned i = 0; i < nn::countStates(kind); ++i)
+    results.push_back(getInitial(5 + i, first, count));
+  return results;
+}
+
 void RecurrenceImporter::run() {
   if (!readDirections() || !readShapes() || !readActivations())
     return;
@@ -279,7 +286,8 @@ void RecurrenceImporter::run() {
   bool isAlike = directions == 1 || getActivations(0) == getActivations(1);
   SmallVector<SmallVector<Value>> groups;
   for (int64_t first = 0; first < directions && !node.failed(); first += isAlike ? directions : 1)
-    groups.push_back(runDirections(first, isAlike ? directions : 1));
+    groups.push_back(steps == 0 ? takeNoStep(first, isAlike ? directions : 1)
+                                : runDirections(first, isAlike ? directions : 1));
   if (node.failed())
     return;
   // What nobody asks for is not made: a transpose of all steps would stay, as results of a node may be named in a plan.

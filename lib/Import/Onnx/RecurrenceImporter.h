@@ -35,6 +35,7 @@ protected:
   /// The recurrence of directions [first, first + count): sequence and last states.
   virtual llvm::SmallVector<Value> runDirections(int64_t first, int64_t count);
 
+  llvm::SmallVector<Value> takeNoStep(int64_t first, int64_t count);
   Value getInitial(unsigned operand, int64_t first, int64_t count);
   Value getPeepholes(int64_t first, int64_t count);
   /// The node's bias of what the input makes and of what the state makes, [count, gates, hidden] each; null without one.

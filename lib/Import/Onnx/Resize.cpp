@@ -4,10 +4,16 @@
 //   Resize 10                             scales; likewise, but rounded up where a dim shrinks
 //   Resize 11 on                          scales or sizes, and how positions map; axes from 18 on
 //
+// All become nn.resize but tf_crop_and_resize, of which each position has a place of its own that nothing about its neighbors tells, and may
+// have none. What it reads is known here, so that it is gathers of the elements that take part, each times its weight:
+//
+//   region 0.3 to 1.1 of 5 elements, 4 positions    at 1.2   2.27   3.33   4.4, which is outside
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Resize.h"
 #include "NodeContext.h"
 #include "Registry.h"
+#include "cleave/Dialect/Nn/IR/Sampling.h"
 
 #include <cmath>
 
@@ -27,79 +33,8 @@ struct Sampling {
 };
 } // namespace
 
-/// Elements of a table of weights.
+/// Positions along a dim of a crop, which tables are made of.
 constexpr int64_t kMaxCrop = int64_t(1) << 24;
-
-/// One dim of tf_crop_and_resize: the weights of all elements for each result, and where the result is outside.
-static Value cropDim(NodeContext &node, Value x, int64_t dim, const Sampling &sampling, double start, double end,
-                     int64_t count, double outside) {
-  nn::Composer &f = node;
-  int64_t extent = NodeContext::shape(x)[dim], rank = NodeContext::rank(x);
-  if (node.failed() || !node.check(extent > 0 && count <= kMaxCrop / extent, "a crop of this size is not supported"))
-    return {};
-  SmallVector<double> weights(count * extent, 0), isOutside(count, 0);
-  for (int64_t i = 0; i < count; ++i) {
-    // In f32, as others compute it: a place between two elements is nearest to either by rounding.
-    float last = float(extent - 1), first = float(start), behind = float(end);
-    float at = count > 1 ? first * last + float(i) * (behind - first) * last / float(count - 1)
-                         : 0.5f * (first + behind) * last;
-    isOutside[i] = at < 0 || at > last;
-    auto add = [&](double place, double weight) {
-      weights[i * extent + std::clamp<int64_t>(int64_t(place), 0, extent - 1)] += weight;
-    };
-    if (isOutside[i])
-      continue;
-    double low = std::floor(at), t = double(at) - low;
-    if (sampling.mode == nn::ResizeMode::Nearest)
-      add(sampling.rounding == nn::NearestMode::Floor             ? low
-          : sampling.rounding == nn::NearestMode::Ceil            ? std::ceil(at)
-          : sampling.rounding == nn::NearestMode::RoundPreferCeil ? std::floor(at + 0.5)
-                                                                  : std::ceil(at - 0.5),
-          1);
-    else
-      add(low, 1 - t), add(low + 1, t);
-  }
-  std::string in, out;
-  for (int64_t d = 0; d < rank; ++d) {
-    in.push_back(d == dim ? 'y' : char('a' + d));
-    out.push_back(d == dim ? 'z' : char('a' + d));
-  }
-  Type type = NodeContext::elementType(x);
-  Value y = f.einsum({x, node.table(type, {count, extent}, weights)}, in + ",zy->" + out);
-  if (llvm::none_of(isOutside, [](double is) { return is != 0; }))
-    return y;
-  Ints along(rank, 1);
-  along[dim] = count;
-  return f.select(f.gt(node.reshape(node.table(f.f32(), {count}, isOutside), along), 0.5), node.scalar(type, outside),
-                  y);
-}
-
-/// Of each axis, the part from `start` to `end` of the region, resized. Regions must be known.
-static Value cropAndResize(NodeContext &node, const Sampling &sampling, Shape axes, ArrayRef<double> scales,
-                           Shape sizes) {
-  double outside = node.floatAttr("extrapolation_value", 0);
-  SmallVector<double> region = node.hasOperand(1) ? node.constantFloats(1) : SmallVector<double>();
-  Value y = node.operand(0);
-  Shape shape = NodeContext::shape(y);
-  if (node.failed() || !node.check(region.size() == 2 * axes.size(), "the region does not have two numbers per axis") ||
-      !node.check(isa<FloatType>(NodeContext::elementType(y)) && sampling.mode != nn::ResizeMode::Cubic &&
-                      !sampling.antialias,
-                  "'tf_crop_and_resize' is supported of floats, nearest and linear, without antialias"))
-    return {};
-  for (auto [i, axis] : llvm::enumerate(axes)) {
-    int64_t dim = axis < 0 ? axis + int64_t(shape.size()) : axis;
-    double start = region[i], end = region[axes.size() + i];
-    int64_t count = sizes[dim];
-    if (scales[dim] > 0)
-      count = int64_t(std::floor(double(shape[dim]) * (end - start) * scales[dim]));
-    if (!node.check(count > 0, "the region of axis " + Twine(dim) + " is empty"))
-      return {};
-    if (start != 0 || end != 1 || count != shape[dim])
-      y = cropDim(node, y, dim, sampling, start, end, count, outside);
-  }
-  return y;
-}
-
 /// No dim of a result is as large.
 constexpr double kMaxExtent = 1e12;
 
@@ -124,7 +59,15 @@ static Value resize(NodeContext &node, Value x, const Sampling &sampling, ArrayR
                                         sampling.excludeOutside, sampling.antialias, APFloat(sampling.cubic));
 }
 
-/// Result extents are scaled input extents, rounded down.
+/// Rounded down. In f32, as ONNX's own shape inference has it: 10 times 0.7 is 7.
+static int64_t scaleExtent(NodeContext &node, int64_t extent, double scale) {
+  double scaled = std::floor(float(extent) * float(scale));
+  bool isPossible = scaled >= 0 && scaled < kMaxExtent;
+  node.check(isPossible, "the scale " + Twine(std::to_string(scale)) + " is out of range");
+  return isPossible ? int64_t(scaled) : 0;
+}
+
+/// Result extents are scaled input extents.
 static Value resizeByScales(NodeContext &node, Value x, const Sampling &sampling, ArrayRef<double> scales) {
   if (node.failed())
     return {};
@@ -133,14 +76,133 @@ static Value resizeByScales(NodeContext &node, Value x, const Sampling &sampling
     return {};
   Ints extents;
   for (auto [extent, scale] : llvm::zip(shape, scales)) {
-    // In f32, as ONNX's own shape inference has it: 10 times 0.7 is 7.
-    double scaled = std::floor(float(extent) * float(scale));
-    if (!node.check(scaled >= 0 && scaled < kMaxExtent,
-                    "the scale " + Twine(std::to_string(scale)) + " is out of range"))
+    extents.push_back(scaleExtent(node, extent, scale));
+    if (node.failed())
       return {};
-    extents.push_back(int64_t(scaled));
   }
   return resize(node, x, sampling, scales, extents);
+}
+
+namespace {
+/// One dim of tf_crop_and_resize.
+struct Crop {
+  int64_t dim, extent, count;
+  double start, end; ///< of the region, in extents
+  double length;     ///< of the result before it is rounded down to `count`
+
+  /// The place of the input that position `i` of the result is at. A quotient of what is exact, of numbers of f32 and sizes up to thousands:
+  /// the region's end is at its end, and not a bit behind it, where all would be outside.
+  double getPlace(int64_t i) const {
+    double last = double(extent - 1);
+    return length == 1 ? (start + end) * last / 2
+                       : (start * last * (length - 1) + double(i) * (end - start) * last) / (length - 1);
+  }
+  bool isOutside(int64_t i) const { return getPlace(i) < 0 || getPlace(i) > double(extent - 1); }
+  bool keepsAll() const { return start == 0 && end == 1 && length == double(extent); }
+};
+} // namespace
+
+/// Of each position of the result an element, or, where it is `between`, the elements around it and their weights: all that read the
+/// first, then the second ones.
+static Value sampleCrop(NodeContext &node, Value x, const Crop &crop, const Sampling &sampling) {
+  nn::Composer &f = node;
+  bool isNearest = sampling.mode == nn::ResizeMode::Nearest;
+  int64_t first = sampling.mode == nn::ResizeMode::Cubic ? -1 : 0, taps = isNearest ? 1 : 2 - 2 * first;
+  std::vector<SmallVector<double>> places(taps, SmallVector<double>(crop.count)), weights = places;
+  auto clamp = [&](double place) { return std::clamp(place, 0.0, double(crop.extent - 1)); };
+  for (int64_t i = 0; i < crop.count; ++i) {
+    double at = std::clamp(crop.getPlace(i), 0.0, double(crop.extent - 1)), sum = 0;
+    if (isNearest) {
+      places[0][i] = clamp(sampling.rounding == nn::NearestMode::Floor             ? std::floor(at)
+                           : sampling.rounding == nn::NearestMode::Ceil            ? std::ceil(at)
+                           : sampling.rounding == nn::NearestMode::RoundPreferCeil ? std::floor(at + 0.5)
+                                                                                   : std::ceil(at - 0.5));
+      continue;
+    }
+    // Whole places count as behind the element before, as those of nn.resize do (Sampling.h).
+    double before = std::ceil(at) - 1;
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      double place = before + double(first + tap);
+      bool isExcluded = sampling.excludeOutside && (place < 0 || place > double(crop.extent - 1));
+      places[tap][i] = clamp(place);
+      weights[tap][i] = isExcluded ? 0 : nn::getSampleWeight(sampling.mode, sampling.cubic, place - at);
+      sum += weights[tap][i];
+    }
+    for (int64_t tap = 0; tap < taps && sampling.excludeOutside; ++tap)
+      weights[tap][i] /= sum;
+  }
+  Ints along(NodeContext::rank(x), 1);
+  along[crop.dim] = crop.count;
+  Value result;
+  // One gather for each tap, as a table of all weights would multiply what is no number by zeros.
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    Value read = f.gather(x, node.table(f.i64(), {crop.count}, places[tap]), crop.dim);
+    if (isNearest)
+      return read;
+    read = f.mul(read, node.reshape(node.table(NodeContext::elementType(x), {crop.count}, weights[tap]), along));
+    result = result ? f.add(result, read) : read;
+  }
+  return result;
+}
+
+/// The regions of `axes`, which must be known; nothing after an error. Extents by scales are those of the whole input, as ONNX's shape
+/// inference, its reference and onnxruntime have it: its text would have them of the region alone.
+static SmallVector<Crop> readCrops(NodeContext &node, Shape axes, ArrayRef<double> scales, Shape sizes) {
+  SmallVector<double> region = node.hasOperand(1) ? node.constantFloats(1) : SmallVector<double>();
+  Shape shape = NodeContext::shape(node.operand(0));
+  if (node.failed() || !node.check(region.size() == 2 * axes.size(), "the region does not have two numbers per axis"))
+    return {};
+  SmallVector<Crop> crops;
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    int64_t dim = axis < 0 ? axis + int64_t(shape.size()) : axis;
+    Crop crop{dim, shape[dim], sizes[dim], region[i], region[axes.size() + i], double(sizes[dim])};
+    if (scales[dim] > 0) {
+      crop.length = double(crop.extent) * scales[dim];
+      crop.count = scaleExtent(node, crop.extent, scales[dim]);
+    }
+    if (node.failed() || !node.check(crop.count > 0 && crop.extent > 0, "axis " + Twine(dim) + " is empty") ||
+        !node.check(crop.count <= kMaxCrop, Twine(crop.count) + " positions of a crop are not supported"))
+      return {};
+    if (!node.check(std::isfinite(crop.start) && std::isfinite(crop.end) && crop.length > 0,
+                    "the region of axis " + Twine(dim) + " is not one of numbers"))
+      return {};
+    if (!crop.keepsAll())
+      crops.push_back(crop);
+  }
+  return crops;
+}
+
+/// Of each axis, the part from `start` to `end` of the region, resized. What is outside along any axis has the extrapolation value, which
+/// is put there when all axes are done: it may be infinite, or no number.
+static Value cropAndResize(NodeContext &node, const Sampling &sampling, Shape axes, ArrayRef<double> scales,
+                           Shape sizes) {
+  double outside = node.floatAttr("extrapolation_value", 0);
+  Value x = node.operand(0);
+  Type type = NodeContext::elementType(x);
+  if (node.failed() ||
+      !node.check((isa<FloatType>(type) || sampling.mode == nn::ResizeMode::Nearest) && !sampling.antialias,
+                  "'tf_crop_and_resize' is supported of floats or nearest, without antialias"))
+    return {};
+  SmallVector<Crop> crops = readCrops(node, axes, scales, sizes);
+  if (node.failed())
+    return {};
+  nn::Composer &f = node;
+  bool isNarrow = isa<FloatType>(type) && type.getIntOrFloatBitWidth() < 32;
+  Value y = isNarrow ? node.cast(x, f.f32()) : x;
+  for (const Crop &crop : crops)
+    y = sampleCrop(node, y, crop, sampling);
+  for (const Crop &crop : crops) {
+    SmallVector<double> isOutside;
+    for (int64_t i = 0; i < crop.count; ++i)
+      isOutside.push_back(crop.isOutside(i));
+    if (!llvm::is_contained(isOutside, 1.0))
+      continue;
+    Ints along(NodeContext::rank(y), 1);
+    along[crop.dim] = crop.count;
+    Value mask = f.gt(node.reshape(node.table(f.f32(), {crop.count}, isOutside), along), 0.5);
+    y = f.select(mask, node.scalar(NodeContext::elementType(y), outside), y);
+  }
+  return isNarrow ? node.cast(y, type) : y;
 }
 
 static void importUpsample(NodeContext &node) {

@@ -298,7 +298,7 @@ def sampling():
         standard("DeformConv", [f32(2, 4, 7, 6), Weight(f32(6, 4 // groups, 3, 3)), f32(2, parts * 18, rows, columns),
                                 Weight(f32(6)) if bias else None, f32(2, parts * 9, rows, columns) if mask else None], opset=19,
                  group=groups, offset_group=parts, strides=[stride] * 2, dilations=[dilation] * 2, pads=[pad] * 4)
-    for mode, region in itertools.product(("nearest", "linear"), ((0, 0, 0.4, 0.6, 1, 1, 0.6, 0.8), (0, 0, -0.2, 0.3, 1, 1, 1.25, 0.9))):
+    for mode, region in itertools.product(("nearest", "linear"), ((0, 0, 0.42, 0.6, 1, 1, 0.63, 0.8), (0, 0, -0.2, 0.3, 1, 1, 1.25, 0.9))):
         standard("Resize", [f32(1, 2, 4, 5), Weight(np.array(region, np.float32)), None, Weight(np.array([1, 2, 3, 6], np.int64))],
                  mode=mode, coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=7.5)
 

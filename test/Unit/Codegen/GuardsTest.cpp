@@ -63,6 +63,49 @@ TEST(Guards, KnowOperandsWithoutBytes) {
             "touches byte 1 behind the end of operand 0");
 }
 
+/// 8 bytes of a kernel's own, of which `touch` gets the address, and the result is the first.
+template <typename Fn> std::string runWithTemporary(Fn touch) {
+  static Fn *current;
+  current = &touch;
+  return run([](void **arguments) {
+    char *data = cleave_take_scratch(8);
+    (*current)(data);
+    at(arguments, 1)[0] = data[0];
+    cleave_give_scratch(data);
+  });
+}
+
+TEST(Guards, FindWhatIsTouchedAroundTemporaries) {
+  GuardCounts before = getGuardCounts();
+  EXPECT_EQ(runWithTemporary([](char *data) { memset(data, 0, 8); }), "");
+  EXPECT_EQ(getGuardCounts().temporaries, before.temporaries + 1);
+  EXPECT_EQ(runWithTemporary([](char *data) { touch(data + 8); }),
+            "touches byte 1 behind the end of temporary 0 of 8 bytes");
+  EXPECT_EQ(runWithTemporary([](char *data) {
+              data[0] = 0;
+              touch(data - 2);
+            }),
+            "touches byte 2 in front of temporary 0 of 8 bytes");
+  // In the first run there is room in front, which a store is found in.
+  EXPECT_EQ(runWithTemporary([](char *data) { memset(data - 1, 0, 8); }),
+            "writes byte 1 in front of temporary 0 of 8 bytes");
+}
+
+TEST(Guards, FindWhatComesOfATemporaryThatNobodyWrote) {
+  EXPECT_EQ(runWithTemporary([](char *data) { memset(data + 1, 0, 7); }),
+            "operand 1 gets other bytes where operands lie elsewhere");
+}
+
+TEST(Guards, FindTemporariesThatAreKept) {
+  EXPECT_EQ(run([](void **) {
+              cleave_give_scratch(cleave_take_scratch(1));
+              (void)cleave_take_scratch(24);
+            }),
+            "keeps temporary 1 of 24 bytes");
+  EXPECT_EQ(run([](void **arguments) { cleave_give_scratch(at(arguments, 0)); }),
+            "gives back a temporary that it has not");
+}
+
 /// A result in place of an argument, and one that begins inside of another operand.
 TEST(Guards, KeepOperandsThatOverlapTogether) {
   char bytes[16] = "0123456789abcde", number = 7;

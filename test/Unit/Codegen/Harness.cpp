@@ -21,6 +21,7 @@ KernelTest::KernelTest() {
     return success();
   });
   target = llvm::cantFail(HostTarget::create("native"));
+  target->guardScratch();
   if (const char *number = getenv("CLEAVE_DEVICE")) {
     every = std::max(1, atoi(number));
     loadDeviceDialects(context);

@@ -6,6 +6,7 @@
 #include "cleave/Compiler/Bench.h"
 #include "cleave/Compiler/CheckOutputs.h"
 #include "cleave/Compiler/Compile.h"
+#include "cleave/Compiler/FindPlan.h"
 #include "cleave/Compiler/Run.h"
 #include "cleave/Compiler/Schedule.h"
 
@@ -37,6 +38,23 @@ func.func @main(%a: tensor<8x4xf32> {nn.name = "a"}, %b: tensor<4x4xf32>) -> (te
   %0 = nn.einsum %a, %b "ij,jk->ik" : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %1 = nn.einsum %0, %b "ij,jk->ik" : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   return %1 : tensor<8x4xf32>
+}
+)";
+
+/// Two feed-forwards that are alike, and one that is not.
+constexpr llvm::StringLiteral kLayers = R"(
+func.func @main(%x: tensor<8x64xf32> {nn.name = "x"}, %a: tensor<64x256xf32> {nn.name = "a", nn.parameter},
+                %b: tensor<256x64xf32> {nn.name = "b", nn.parameter}, %c: tensor<64x256xf32> {nn.name = "c", nn.parameter},
+                %d: tensor<256x64xf32> {nn.name = "d", nn.parameter}, %e: tensor<64x96xf32> {nn.name = "e", nn.parameter})
+    -> (tensor<8x96xf32> {nn.name = "y"}) {
+  %0 = nn.einsum %x, %a "ij,jk->ik" : (tensor<8x64xf32>, tensor<64x256xf32>) -> tensor<8x256xf32>
+  %1 = nn.exp %0 : (tensor<8x256xf32>) -> tensor<8x256xf32>
+  %2 = nn.einsum %1, %b "ij,jk->ik" : (tensor<8x256xf32>, tensor<256x64xf32>) -> tensor<8x64xf32>
+  %3 = nn.einsum %2, %c "ij,jk->ik" : (tensor<8x64xf32>, tensor<64x256xf32>) -> tensor<8x256xf32>
+  %4 = nn.exp %3 : (tensor<8x256xf32>) -> tensor<8x256xf32>
+  %5 = nn.einsum %4, %d "ij,jk->ik" : (tensor<8x256xf32>, tensor<256x64xf32>) -> tensor<8x64xf32>
+  %6 = nn.einsum %5, %e "ij,jk->ik" : (tensor<8x64xf32>, tensor<64x96xf32>) -> tensor<8x96xf32>
+  return %6 : tensor<8x96xf32>
 }
 )";
 
@@ -226,6 +244,42 @@ TEST_F(LibraryTest, PredictsWithoutAMeshForOneDevice) {
 }
 
 // One product on each of two ranks. That of the first is made again, for it takes 2 us to start and a message 5 us.
+/// All that is said of what was looked at.
+std::vector<std::string> describeCells(const FoundPlan &found) {
+  std::vector<std::string> texts;
+  for (const std::vector<PlanCell> *cells : {&found.cells, &found.front})
+    for (const PlanCell &cell : *cells)
+      texts.push_back(llvm::formatv("{0} {1}: {2} ns, {3} ns, {4} B, {5} B, {6} B {7}\n{8}", cell.mesh,
+                                    kVerdictWords[int(cell.verdict)], cell.ns, cell.spanNs, cell.peakBytes,
+                                    cell.storedBytes, cell.sentBytes, cell.reason, cell.text));
+  return texts;
+}
+
+// What was decided of a mesh, at a price of memory or of a plan once before is looked up; the answer must be what it is where nothing is.
+TEST_F(LibraryTest, FindsTheSamePlanWithWhatItRemembersAndWithout) {
+  CompileOptions options = write(kLayers);
+  options.cluster = "8xH100-nvlink";
+  auto find = [&](PlanRequest request, bool forgets) {
+    Compilation compilation(options);
+    request.forgets = forgets;
+    std::optional<FoundPlan> found = findPlan(compilation, request);
+    EXPECT_TRUE(found && compilation.getDiagnostics().empty());
+    return found;
+  };
+  std::optional<FoundPlan> free = find({.devices = 8}, false);
+  ASSERT_TRUE(free);
+  int64_t half = free->getBest().peakBytes / 2;
+  for (int64_t devices : {4, 6})
+    for (int64_t limit : {int64_t(0), half}) {
+      PlanRequest request{.devices = devices, .memoryBytes = limit, .wantsFront = true};
+      std::optional<FoundPlan> known = find(request, false), anew = find(request, true);
+      ASSERT_TRUE(known && anew);
+      EXPECT_EQ(describeCells(*known), describeCells(*anew));
+      EXPECT_EQ(known->solves, anew->solves);
+      EXPECT_GT(known->solves, 4u);
+    }
+}
+
 TEST_F(LibraryTest, SchedulesTheStagesOfAModel) {
   Compilation compilation(write(kModel));
   ScheduleOptions options;

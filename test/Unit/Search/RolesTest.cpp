@@ -100,6 +100,48 @@ TEST(RolesTest, Experts) {
   EXPECT_EQ(roleOf(roles, down), "expert down");
 }
 
+/// Rows of `table` along its first dim, one for each of `ids`.
+ValueId lookUp(GraphBuilder &graph, ValueId table, ValueId ids) {
+  llvm::ArrayRef<int64_t> from = graph.problem.shape(table);
+  RuleBuilder rule(2, 1);
+  std::optional<FactorId> token = rule.addParallel(graph.problem.shape(ids)[0]);
+  std::optional<FactorId> row = rule.addReduction(from[0], ReductionKind::Sum);
+  std::vector<int64_t> shape{graph.problem.shape(ids)[0]};
+  rule.operandDim(0, row).operandDim(1, token).resultDim(0, token);
+  for (int64_t extent : from.drop_front()) {
+    std::optional<FactorId> factor = rule.addParallel(extent);
+    rule.operandDim(0, factor).resultDim(0, factor);
+    shape.push_back(extent);
+  }
+  rule.rule.form = Form::Movement;
+  rule.rule.isMovement = true;
+  return graph.op(rule.rule, {table, ids}, shape);
+}
+
+// A router sorts its scores; what it picks for each token out of a stack is the weight of an expert, and a row of numbers its bias. Words that
+// a caller gives are looked up in an embedding.
+TEST(RolesTest, PickedExperts) {
+  GraphBuilder graph({1});
+  ValueId words = graph.input({16}), embedding = graph.parameter({100, 64}), router = graph.parameter({64, 8});
+  ValueId up = graph.parameter({8, 64, 256}), bias = graph.parameter({8, 256}), down = graph.parameter({8, 256, 64});
+  ValueId x = lookUp(graph, embedding, words);
+  ValueId scores = graph.einsum("tk,ke->te", {x, router});
+  RuleBuilder sort(1, 1);
+  std::optional<FactorId> token = sort.addParallel(16);
+  sort.operandDim(0, token).operandDim(0, std::optional<FactorId>()).resultDim(0, token);
+  sort.rule.form = Form::Sort;
+  ValueId picked = graph.op(sort.rule, {scores}, {16});
+  ValueId wide = graph.einsum("tk,tkj->tj", {x, lookUp(graph, up, picked)});
+  ValueId biased = graph.pointwise({graph.add(wide, lookUp(graph, bias, picked))});
+  graph.problem.addOutput(graph.einsum("tk,tkj->tj", {biased, lookUp(graph, down, picked)}));
+  std::vector<Role> roles = rolesOf(graph, words);
+  EXPECT_EQ(roleOf(roles, embedding), "embedding");
+  EXPECT_EQ(roleOf(roles, router), "router");
+  EXPECT_EQ(roleOf(roles, up), "expert up");
+  EXPECT_EQ(roleOf(roles, bias), "bias");
+  EXPECT_EQ(roleOf(roles, down), "expert down");
+}
+
 using Letters = std::vector<unsigned>;
 
 TEST(RepeatsTest, Layers) {

@@ -9,6 +9,7 @@
 #include "cleave/Sharding/Cluster.h"
 #include <functional>
 #include <random>
+#include <set>
 
 using namespace cleave::spmd;
 
@@ -148,6 +149,36 @@ TEST(SearchMemoryTest, CostsAreShared) {
   EXPECT_NE(memory->costsOn(AtomMesh({2, 2}), options.costs), planned);
   ++options.costs.perCollective;
   EXPECT_NE(memory->costsOn(mlp.graph.problem.getMesh(), options.costs), planned);
+}
+
+// Who raises the price of memory until an answer fits searches once more from what bytes decide, which are the same at all prices.
+TEST(SearchMemoryTest, PricesShareWhatBytesDecide) {
+  auto memory = std::make_shared<SearchMemory>();
+  auto make = [](int64_t rows) {
+    Mlp mlp({4, 2}, rows);
+    mlp.graph.problem.decideStorage(mlp.first);
+    mlp.graph.problem.decideStorage(mlp.second);
+    return mlp;
+  };
+  Mlp mlp = make(256), other = make(64);
+  SolverOptions byBytes = makeOptions(nullptr);
+  byBytes.costs = CostModel::create(Optimize::Bytes);
+  EXPECT_FALSE(memory->findBeginning(mlp.graph.problem, byBytes));
+  std::set<int64_t> stored;
+  for (double price : {0.0, 1e-3, 1.0, 10.0, 1e3}) {
+    for (const Mlp *one : {&mlp, &other}) {
+      SolverOptions with = makeOptions(memory), without = makeOptions(nullptr);
+      with.perStoredByte = without.perStoredByte = price;
+      Solved shared(one->graph, with), alone(one->graph, without);
+      expectSame(shared.solver.getDecision(), alone.solver.getDecision());
+      stored.insert(shared.solver.getDecision().objective);
+    }
+  }
+  EXPECT_GT(stored.size(), 4u) << "prices do not matter here";
+  ASSERT_TRUE(memory->findBeginning(mlp.graph.problem, byBytes));
+  EXPECT_TRUE(memory->findBeginning(other.graph.problem, byBytes));
+  EXPECT_FALSE(memory->findBeginning(Mlp({2, 4}).graph.problem, byBytes));
+  EXPECT_FALSE(memory->findBeginning(mlp.graph.problem, makeOptions(nullptr)));
 }
 
 // Parts of an axis that are called axes are the same parts, over the same links: costs are theirs, whoever asked first.

@@ -109,10 +109,10 @@ static int64_t getNearest(NearestMode mode, const Source &source, int64_t extent
   return std::min(std::max<int64_t>(source.whole + up, 0), extent - 1);
 }
 
-/// Of linear interpolation a tent, of cubic the usual two pieces with a free coefficient.
-static double getWeight(ResizeOp op, double distance) {
-  double x = std::abs(distance), a = op.getCubicCoefficient().convertToDouble();
-  if (op.getMode() == ResizeMode::Linear)
+double cleave::nn::getSampleWeight(ResizeMode mode, double cubic, double distance) {
+  assert(mode != ResizeMode::Nearest && "nearest elements have no weights");
+  double x = std::abs(distance), a = cubic;
+  if (mode == ResizeMode::Linear)
     return std::max(1 - x, 0.0);
   if (x <= 1)
     return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -140,6 +140,7 @@ Taps cleave::nn::getTaps(ResizeOp op, unsigned dim) {
   Axis axis{op.getInput().getType().getDimSize(dim), op.getResult().getType().getDimSize(dim), toFraction(scale)};
   bool isNearest = op.getMode() == ResizeMode::Nearest;
   double shrink = op.getAntialias() ? std::min(scale, 1.0) : 1.0; // a filter is widened by shrinking only
+  double cubic = op.getCubicCoefficient().convertToDouble();
   int64_t radius = op.getMode() == ResizeMode::Cubic ? 2 : 1, first = int64_t(std::floor(-radius / shrink)) + 1;
   Taps taps;
   taps.count = isNearest ? 1 : 2 - 2 * first;
@@ -156,7 +157,8 @@ Taps cleave::nn::getTaps(ResizeOp op, unsigned dim) {
     for (int64_t tap = first; tap < first + taps.count; ++tap) {
       bool isOutside = before + tap < 0 || before + tap >= axis.from;
       taps.positions.push_back(std::min(std::max<int64_t>(before + tap, 0), axis.from - 1));
-      taps.weights.push_back(isOutside && op.getExcludeOutside() ? 0 : getWeight(op, (tap - ratio) * shrink));
+      taps.weights.push_back(
+          isOutside && op.getExcludeOutside() ? 0 : getSampleWeight(op.getMode(), cubic, (tap - ratio) * shrink));
     }
     if (op.getAntialias() || op.getExcludeOutside())
       normalize(MutableArrayRef(taps.weights).take_back(taps.count));

@@ -27,6 +27,10 @@ bool keepsDim(ResizeOp op, unsigned dim);
 /// Precondition: the dim has elements, and 1/4 of one at least at its scale.
 Taps getTaps(ResizeOp op, unsigned dim);
 
+/// The weight of an element so far from where a sample is taken, before weights are made to add up to 1: of linear interpolation a tent, of
+/// cubic the usual two pieces with a free coefficient. Precondition: `mode` is not nearest.
+double getSampleWeight(ResizeMode mode, double cubic, double distance);
+
 /// What a rank reads for its positions of a result that is cut along a dim, and how it makes them of that.
 struct ShardSampling {
   /// Without its factors.
