@@ -14,7 +14,7 @@ using namespace cleave::onnx;
 
 namespace {
 
-Artifacts read(const std::string &name) {
+Artifacts readArtifactsOf(const std::string &name) {
   llvm::Expected<Artifacts> artifacts = readArtifacts(CLEAVE_ARTIFACTS "/" + name);
   EXPECT_TRUE(bool(artifacts));
   return artifacts ? std::move(*artifacts) : (llvm::consumeError(artifacts.takeError()), Artifacts());
@@ -28,7 +28,7 @@ std::string readBytes(const std::string &name) {
 }
 
 TEST(Artifacts, SayWhatIsTrainedAndHow) {
-  Artifacts mlp = read("mlp");
+  Artifacts mlp = readArtifactsOf("mlp");
   EXPECT_EQ(mlp.trained, (std::vector<std::string>{"fc1.weight", "fc2.weight"}));
   ASSERT_TRUE(mlp.optimizer);
   EXPECT_EQ(mlp.optimizer->kind, OrtOptimizer::Kind::HfAdamW);
@@ -38,11 +38,11 @@ TEST(Artifacts, SayWhatIsTrainedAndHow) {
   EXPECT_FALSE(mlp.optimizer->clip);
   EXPECT_EQ(mlp.checkpoint.weights.size(), 3U);
   EXPECT_EQ(mlp.checkpoint.weights["fc1.bias"].shape, (std::vector<int64_t>{8})); // frozen, and there
-  Artifacts cnn = read("cnn");
+  Artifacts cnn = readArtifactsOf("cnn");
   ASSERT_TRUE(cnn.optimizer);
   EXPECT_EQ(cnn.optimizer->kind, OrtOptimizer::Kind::Sgd);
   EXPECT_EQ(cnn.optimizer->clip, std::optional(0.5));
-  Artifacts attention = read("attention");
+  Artifacts attention = readArtifactsOf("attention");
   ASSERT_TRUE(attention.optimizer);
   EXPECT_FALSE(attention.optimizer->correctsBias);
   EXPECT_EQ(attention.optimizer->betas[0], 0.8);
