@@ -71,6 +71,15 @@ EDITS = [
          "a window along another dim has the samples of another microbatch", ["lit:pipeline-windows"]),
     Edit("shards-of-half-samples", "lib/Dialect/Pipe/Microbatches/SplitInTime.cpp", "std::gcd(samples, devices) == 1", "true",
          "the batch is sharded so that smaller microbatches have no whole samples", ["lit:Pipe/Transforms/microbatch-uneven"]),
+    # ===--- Steps in stages -------------------------------------------------===
+    Edit("addends-as-they-come", "lib/Dialect/Pipe/Transforms/Lower.cpp", "own.early[microbatch] = addend;", "own.early[order[own.turn]] = addend;",
+         "gradients are added in the order of the table", ["training-pipelines"]),
+    Edit("one-way-is-lost", "lib/Dialect/Pipe/Transforms/Lower.cpp", "add(sums[{place.first, 0}].value, *give.getKind(), value);", ";",
+         "sums of microbatches that go the other way are not added", ["training-pipelines"]),
+    Edit("weights-have-what-others-read", "lib/Dialect/Pipe/Stages/StepOps.cpp", "isHeavy && !needed.contains(op)", "isHeavy",
+         "W makes what the stage before waits for", ["training-pipelines"]),
+    Edit("states-are-not-lent", "lib/Dialect/Pipe/Transforms/Lower.cpp", "messages[{*owner, to}].push_back(argument);", ";",
+         "ranks read a state that they do not have", ["training-pipelines"]),
     # ===--- Schedules: generators, bounds, search ---------------------------===
     Edit("weights-of-h1-late", GENERATORS + "ZeroBubble.cpp", "++numGradients > rank", "++numGradients > rank + 1",
          "H1 holds more than 1F1B", [SCHEDULE]),

@@ -171,7 +171,8 @@ void Bucketer::run(int64_t &next) {
     ++numReductions;
   }
   for (auto &[key, list] : lists) {
-    llvm::stable_sort(list, [](const Reduction &a, const Reduction &b) { return a.ready < b.ready; });
+    auto getPlace = [&](Reduction reduction) { return std::pair(reduction.ready, made[reduction.op].first); };
+    llvm::sort(list, [&](const Reduction &a, const Reduction &b) { return getPlace(a) < getPlace(b); });
     size_t begin = 0;
     for (size_t end : choose(list)) {
       while (begin < end) {
