@@ -9,34 +9,34 @@ namespace {
 
 ValueInfoProto value(llvm::StringRef name) { return {name, {}}; }
 
-TensorProto tensor(llvm::StringRef name) {
+TensorProto makeTensor(llvm::StringRef name) {
   TensorProto tensor;
   tensor.name = name;
   return tensor;
 }
 
 /// y of x and W; an algorithm that makes W1 of these and T1 of T.
-ModelProto makeModel() {
+ModelProto makeTrainingModel() {
   ModelProto model;
   model.graph.input = {value("x")};
   model.graph.output = {value("y")};
-  model.graph.initializer = {tensor("W")};
+  model.graph.initializer = {makeTensor("W")};
   TrainingInfoProto &info = model.trainingInfo.emplace_back();
   info.algorithm.input = {value("t")};
   info.algorithm.output = {value("loss"), value("W1"), value("T1")};
-  info.algorithm.initializer = {tensor("T")};
+  info.algorithm.initializer = {makeTensor("T")};
   info.algorithm.node.emplace_back();
   info.updateBinding = {{"W", "W1"}, {"T", "T1"}};
   return model;
 }
 
-std::string getError(ModelProto model) {
+std::string getErrorOf(ModelProto model) {
   llvm::Expected<TrainingStep> step = joinTraining(model);
   return step ? "" : llvm::toString(step.takeError());
 }
 
 TEST(TrainingGraph, ListsAreJoinedInTheOrderOfTheStandard) {
-  ModelProto model = makeModel();
+  ModelProto model = makeTrainingModel();
   llvm::Expected<TrainingStep> step = joinTraining(model);
   ASSERT_TRUE(bool(step));
   EXPECT_EQ(model.graph.input.at(1).name, "t");
@@ -51,35 +51,35 @@ TEST(TrainingGraph, ListsAreJoinedInTheOrderOfTheStandard) {
 
 /// Rule 3 of onnx.proto: an output of the model will do.
 TEST(TrainingGraph, AStateMayBecomeAnOutputOfTheModel) {
-  ModelProto model = makeModel();
+  ModelProto model = makeTrainingModel();
   model.trainingInfo[0].updateBinding[0].value = "y";
-  EXPECT_EQ(getError(model), "");
+  EXPECT_EQ(getErrorOf(model), "");
 }
 
 TEST(TrainingGraph, BindingsAreChecked) {
-  ModelProto model = makeModel();
+  ModelProto model = makeTrainingModel();
   model.trainingInfo[0].updateBinding[0].key = "w";
-  EXPECT_EQ(getError(model), "training_info[0].update_binding: 'w' is not an initializer of the model or of its "
-                             "algorithm; did you mean 'W' or 'T'?");
+  EXPECT_EQ(getErrorOf(model), "training_info[0].update_binding: 'w' is not an initializer of the model or of its "
+                               "algorithm; did you mean 'W' or 'T'?");
   model.trainingInfo[0].updateBinding[0] = {"W", "W2"};
-  EXPECT_EQ(getError(model),
+  EXPECT_EQ(getErrorOf(model),
             "training_info[0].update_binding: 'W' becomes 'W2', which is not an output of the algorithm "
             "or the model; did you mean 'W1'?");
   model.trainingInfo[0].updateBinding = {{"W", "W1"}, {"W", "W1"}};
-  EXPECT_EQ(getError(model), "training_info[0].update_binding: 'W' is bound twice");
+  EXPECT_EQ(getErrorOf(model), "training_info[0].update_binding: 'W' is bound twice");
   model.trainingInfo[0].updateBinding.clear();
-  EXPECT_EQ(getError(model), "training_info binds nothing: no 'update_binding' says what a step changes");
+  EXPECT_EQ(getErrorOf(model), "training_info binds nothing: no 'update_binding' says what a step changes");
 }
 
 /// An instance that initializes alone stands beside the one that trains.
 TEST(TrainingGraph, OneAlgorithmIsTaken) {
-  ModelProto model = makeModel();
+  ModelProto model = makeTrainingModel();
   TrainingInfoProto &second = model.trainingInfo.emplace_back();
   second.initialization.output = {value("W0")};
   second.initializationBinding = {{"W", "W0"}};
-  EXPECT_EQ(getError(model), "");
+  EXPECT_EQ(getErrorOf(model), "");
   second.updateBinding = {{"W", "y"}};
-  EXPECT_EQ(getError(model),
+  EXPECT_EQ(getErrorOf(model),
             "training_info has several algorithms, the second one is training_info[1]: one is supported");
 }
 
