@@ -7,6 +7,7 @@
 #include "RunnableSamples.h"
 #include "cleave/Runtime/Profile.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -108,8 +109,11 @@ TEST(Executor, RunsTensorParallelPrograms) {
       for (size_t i = 0; i < 128; ++i)
         ASSERT_EQ(z[i], 2 * x[i] + 5);
     }
-    // Four ranks: three launches, and both ends of the collective.
-    EXPECT_EQ(executor->getEvents().size(), options.keepsTimes ? 20u : 0u);
+    // Four ranks: three launches, and both ends of the collective. How often that moves on between is a matter of time.
+    std::vector<Event> events = executor->getEvents();
+    auto count =
+        std::count_if(events.begin(), events.end(), [](const Event &event) { return event.part != Part::Advance; });
+    EXPECT_EQ(count, options.keepsTimes ? 20 : 0);
   }
   std::printf("%llu elements compared\n", (unsigned long long)compared);
   EXPECT_EQ(compared, 5u * 3 * 256);
