@@ -57,7 +57,7 @@ CASES = {
     "gpt2, data, tensor parallel and stages, ZeRO-3": case(GPT2, "data: 2, model: 2, stage: 4", BATCH + MEGATRON, stages="microbatches: 2, schedule: zb-h1", **zero(3)),
     "gpt2, made again in stages": case(GPT2, "stage: 2", stages="microbatches: 4", recompute="blocks"),
     "llama, stages": case(LLAMA, "data: 2, stage: 2", [("{input_ids,attention_mask,labels}", "[data, _]")], stages="microbatches: 2, schedule: auto"),
-    "resnet, stages": case(RESNET, "stage: 3", stages="microbatches: 4, schedule: eager-1f1b"),
+    "resnet, stages": case(RESNET, "stage: 3", stages="microbatches: 2, schedule: 1f1b"),
     "llama": case(LLAMA), "llama, context parallel": case(LLAMA, "seq: 4", [("{input_ids,attention_mask,labels}", "[_, seq]")]),
     "llama, data parallel": case(LLAMA, "data: 4", [("{input_ids,attention_mask,labels}", "[data, _]")]),
     "experts": case(MOE), "experts, expert parallel": case(MOE, "expert: 4", [("\"moe.w{1,2}\"", "[expert, _, _]")]),

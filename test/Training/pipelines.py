@@ -23,7 +23,7 @@ WIDTH, LAYERS, BATCH = 6, 16, 48
 RTOL, ATOL = 2e-5, 2e-6
 # Name: stages of a rank, microbatches for p ranks.
 SCHEDULES = {
-    "gpipe": (1, lambda p: (1, 4)), "1f1b": (1, lambda p: (2, 8)), "eager-1f1b": (1, lambda p: (4,)), "zb-h1": (1, lambda p: (2 * p,)),
+    "gpipe": (1, lambda p: (2, 4)), "1f1b": (1, lambda p: (2, 8)), "eager-1f1b": (1, lambda p: (4,)), "zb-h1": (1, lambda p: (2 * p,)),
     "zb-h2": (1, lambda p: (2 * p,)), "interleaved": (2, lambda p: (p, 2 * p)), "bfs": (2, lambda p: (4,)), "zb-v": (2, lambda p: (2 * p,)),
     "v-half": (2, lambda p: (2 * p,)), "v-min": (2, lambda p: (2 * p,)), "dualpipe-v": (2, lambda p: (2 * p,)), "hanayo": (2, lambda p: (p,)),
     "dualpipe": (1, lambda p: (2 * p,) if p % 2 == 0 else ()), "chimera": (1, lambda p: (p, 2 * p) if p % 2 == 0 else ()), "auto": (1, lambda p: (p, 6)),

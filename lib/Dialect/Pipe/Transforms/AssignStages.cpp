@@ -14,6 +14,8 @@
 #include "cleave/Dialect/Pipe/Stages/StageSplitter.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Schedule/Schedule.h"
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Support/DebugLog.h"
@@ -46,6 +48,7 @@ private:
   FailureOr<std::vector<int32_t>> placeStages();
   FailureOr<std::vector<int32_t>> followPlan();
   bool hasBackward();
+  bool changesParameters();
   LogicalResult followOptions(StageSplitter &splitter, Location loc);
   LogicalResult assign(func::FuncOp func, ArrayRef<int32_t> placement);
 
@@ -101,6 +104,17 @@ bool AssignStages::hasBackward() {
   });
 }
 
+/// A parameter has a next value.
+bool AssignStages::changesParameters() {
+  return llvm::any_of(getOperation().getOps<func::FuncOp>(), [](func::FuncOp func) {
+    for (unsigned result = 0; result < func.getNumResults(); ++result)
+      if (std::optional<unsigned> state = spmd::findStateArgument(func, result);
+          state && spmd::isParameter(func, *state))
+        return true;
+    return false;
+  });
+}
+
 /// Stages stand where the schedule has them, which is the one that pipe-schedule makes. Microbatches of one stage are no pipeline where
 /// nobody names a schedule.
 FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
@@ -115,6 +129,10 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
     shape.chunks = 0;
   llvm::Expected<schedule::Schedule> table = makeTable(pipeline.schedule, shape, getPlacementRequest(pipeline), use);
   auto loc = FileLineColLoc::get(&getContext(), pipeline.place.file, pipeline.place.line, pipeline.place.column);
+  // Of one microbatch nothing is combined: what is behind the loop cannot be told from what is in it.
+  if (count == 1 && ranks * pipeline.countChunks() > 1 && changesParameters())
+    return mlir::emitError(loc)
+           << "a step in stages has 2 microbatches at least: with one, each stage only waits for the others";
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());
   if (pipeline.recompute != spmd::PlanRecompute::Never)
