@@ -111,8 +111,8 @@ TEST(Executor, RunsTensorParallelPrograms) {
     }
     // Four ranks: three launches, and both ends of the collective. How often that moves on between is a matter of time.
     std::vector<Event> events = executor->getEvents();
-    auto count =
-        std::count_if(events.begin(), events.end(), [](const Event &event) { return event.part != Part::Advance; });
+    auto count = std::count_if(events.begin(), events.end(),
+                               [](const Event &event) { return event.part != cleave::runtime::Part::Advance; });
     EXPECT_EQ(count, options.keepsTimes ? 20 : 0);
   }
   std::printf("%llu elements compared\n", (unsigned long long)compared);
