@@ -145,6 +145,11 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   manager.addPass(exec::createRecompute(memory, judge));
 }
 
+static int64_t countStages(const spmd::Plan &plan) {
+  const spmd::MeshAxis *axis = plan.findAxis(plan.pipeline->axis);
+  return (axis ? axis->size : 1) * plan.pipeline->countChunks();
+}
+
 /// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what
 /// travels faster than a collective begins does not begin alone.
 static void addOptimized(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
@@ -163,9 +168,12 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
   }
   if (state.training) {
     addRecompute(manager, options, state);
-    exec::BucketReductionsOptions bucketing;
-    bucketing.byTime = options.cluster.has_value();
-    manager.addPass(exec::createBucketReductions(bucketing));
+    // Of several stages, gradients that are reduced together may be on different ranks.
+    if (!state.pipeline || countStages(*state.pipeline) == 1) {
+      exec::BucketReductionsOptions bucketing;
+      bucketing.byTime = options.cluster.has_value();
+      manager.addPass(exec::createBucketReductions(bucketing));
+    }
   }
   addGate(manager, Phase::Optimized);
 }
