@@ -11,6 +11,7 @@ run_suites.py reads the last line, `N passed, N failed`.
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,22 @@ import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 THREADS = 2
+
+
+class Folder:
+    """A temporary place for the programs and data of a suite."""
+
+    def __init__(self, build, prefix):
+        self.build, self.path = build, tempfile.mkdtemp(prefix=prefix)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path)
+
+    def at(self, name):
+        return os.path.join(self.path, name)
 
 
 def arguments(*known):

@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
@@ -32,20 +31,11 @@ MESHES = {"one": ("", {}, False), "data": ("d=2", ROWS, False), "data4": ("d=4",
           "both": ("d=2,m=2", {**ROWS, "w1": "[_, m]", "b1": "[m]", "w2": "[m, _]", "m(w1)": "[d, m]"}, True)}
 
 
-class Folder:
+class Folder(harness.Folder):
     """A place for programs and data, and ways to train there."""
 
     def __init__(self, build):
-        self.build, self.path = build, tempfile.mkdtemp(prefix="cleave-train-")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.path)
-
-    def at(self, name):
-        return os.path.join(self.path, name)
+        super().__init__(build, "cleave-train-")
 
     def compile(self, optimizer, mesh, device="host"):
         axes, dims, uneven = MESHES[mesh]

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 
 import numpy as np
 import onnx
@@ -132,18 +131,9 @@ def expected(model, batches, fed):
     return losses, {name: values[name] for name in states}
 
 
-class Folder:
+class Folder(harness.Folder):
     def __init__(self, build):
-        self.build, self.path = build, tempfile.mkdtemp(prefix="cleave-forms-")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.path)
-
-    def at(self, name):
-        return os.path.join(self.path, name)
+        super().__init__(build, "cleave-forms-")
 
     def call(self, *words, expect=0):
         done = harness.cleave(self.build, *words, cwd=self.path, timeout=60)

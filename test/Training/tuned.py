@@ -6,10 +6,8 @@ The loss of an exported model is computed here, from what onnxruntime makes of t
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import onnx
@@ -47,11 +45,11 @@ MESHES = {
 TRAIN = "loss: {kind: cross_entropy, of: y}, optimizer: {kind: adamw, decay: 0.01}, rate: 0.02"
 
 
-class Folder:
+class Folder(harness.Folder):
     """A model, data, and plans."""
 
     def __init__(self, build, text=TEXT, shapes=SHAPES):
-        self.build, self.path = build, tempfile.mkdtemp(prefix="cleave-tuned-")
+        super().__init__(build, "cleave-tuned-")
         random = np.random.default_rng(3)
         model = parser.parse_model(text)
         for name, shape in shapes.items():
@@ -62,15 +60,6 @@ class Folder:
         for name, count in (("data", 40), ("other", 20)):
             x = random.standard_normal((count, 8)).astype(np.float32)
             np.savez(self.at(name + ".npz"), x=x, labels=np.argmax(x[:, :CLASSES] + x[:, -CLASSES:], 1))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.path)
-
-    def at(self, name):
-        return os.path.join(self.path, name)
 
     def plan(self, mesh, more=""):
         text, _, zero = MESHES[mesh].partition("zero: ")

@@ -25,8 +25,8 @@ void cleave::pipe::tellOfShared(func::FuncOp func, const ModelParts &parts, Arra
       if (auto load = dyn_cast<nn::LoadOp>(op)) {
         auto &[bytes, stages] = users[load.getParam()];
         bytes = std::max(bytes, spmd::getBytes(load.getType()));
-        if (stages.empty() || stages.back() != static_cast<int64_t>(number))
-          stages.push_back(static_cast<int64_t>(number));
+        if (int64_t own = parts.units.getStage(static_cast<int64_t>(number)); !llvm::is_contained(stages, own))
+          stages.push_back(own);
       }
   for (const auto &[name, use] : users)
     if (llvm::any_of(use.second,

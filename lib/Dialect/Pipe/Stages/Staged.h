@@ -40,7 +40,6 @@ struct Staged {
   bool isOn(int32_t rank, int32_t stage) const {
     return llvm::any_of(table.replicas, [&](const schedule::Replica &way) { return way.placement[stage] == rank; });
   }
-  int32_t getRank(mlir::Value made) const { return getRank(stageOf.lookup(made.getDefiningOp())); }
   /// The stage whose rank has a result of the function.
   int32_t getResultStage(mlir::Value returned);
   /// The rank that has an argument which is kept as it is, or the next value of which it makes; nothing of all others.
