@@ -75,18 +75,12 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
                     "bool", "communicates", (ins), "", "return true;">,
     InterfaceMethod<"Bytes that the busiest rank sends, rounded up.", "int64_t", "getWireBytes">,
     InterfaceMethod<"Ranks that one sends to, or gets from, at most: of what goes point to point. By itself all others of its group.",
-                    "int64_t", "getNumPeers", (ins), "", "return $_op.getRankGroups().size() - 1;">,
+                    "int64_t", "getNumPeers", (ins), "", "return ::cleave::spmd::countOthersInGroup($_op);">,
     InterfaceMethod<"What the op is for, a sentence for people; null if that is not known. It does not change what the op computes.",
                     "::mlir::StringAttr", "getCauseAttr", (ins), "", "return {};">,
     InterfaceMethod<"Sets what the op is for; does nothing where `communicates` is false.",
                     "void", "setCauseAttr", (ins "::mlir::StringAttr":$cause), "", "return;">,
   ];
-  let extraSharedClassDeclaration = [{
-    /// The groups of ranks, each in the order of its index along the axes. Precondition: the op is valid.
-    ::cleave::spmd::RankGroups getRankGroups() {
-      return ::cleave::spmd::getMesh($_op).getRankGroups($_op.getGroupAxes());
-    }
-  }];
   let verify = "return ::cleave::spmd::verifyCollective($_op);";
 }
 

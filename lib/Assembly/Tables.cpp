@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;

@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Exec/IR/Commands.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "mlir/Support/DebugStringHelper.h"
 
 using namespace mlir;
@@ -26,7 +27,7 @@ static CollectiveReport describeCollective(spmd::CollectiveOpInterface op, Value
   report.kind = cost::getKindOfCollective(op).str();
   for (spmd::AxisAttr axis : op.getGroupAxes())
     report.axes.push_back(spmd::formatAxis(axis));
-  report.groupSize = op.getRankGroups().size();
+  report.groupSize = getRankGroups(op).size();
   auto type = cast<ShapedType>(operand.getType());
   report.type = debugString(type.getElementType());
   report.operandShape = type.getShape().vec();

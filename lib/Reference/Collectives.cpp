@@ -10,6 +10,7 @@
 #include "Ranks.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/PartMoves.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "cleave/Sharding/ShardMoves.h"
 #include "cleave/Sharding/WindowMoves.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -183,7 +184,7 @@ static PerRank window(spmd::WindowOp op, const PerRank &inputs, spmd::MeshAttr m
   ArrayRef<int64_t> local = inputs.front().getShape();
   auto type = cast<RankedTensorType>(op.getResult().getType());
   PerRank results(inputs.size());
-  op.getRankGroups().forEachGroup([&](ArrayRef<int64_t> group) {
+  getRankGroups(op).forEachGroup([&](ArrayRef<int64_t> group) {
     for (auto [number, target] : llvm::enumerate(group)) {
       Tensor &result = results[target] = op.getFillAttr() ? fill(type, op.getFillAttr()) : Tensor::zeros(type);
       SmallVector<int64_t> start = getWindowStart(windows, dims, target);
@@ -203,7 +204,7 @@ static PerRank moveParts(OpT op, const PerRank &inputs, decltype(spmd::forEachPa
   int64_t dim = op.getDim();
   SmallVector<int64_t> extents(inputs.front().getShape());
   PerRank results(inputs.size());
-  op.getRankGroups().forEachGroup([&](ArrayRef<int64_t> group) {
+  getRankGroups(op).forEachGroup([&](ArrayRef<int64_t> group) {
     for (auto [number, target] : llvm::enumerate(group)) {
       Tensor &result = results[target] = Tensor::zeros(cast<RankedTensorType>(op.getResult().getType()));
       forEachPiece(op.getParts(), group.size(), number, [&](const spmd::PartPiece &piece) {
@@ -219,7 +220,7 @@ static PerRank moveParts(OpT op, const PerRank &inputs, decltype(spmd::forEachPa
 }
 
 static PerRank axisIndex(spmd::AxisIndexOp op, spmd::MeshAttr mesh) {
-  spmd::RankGroups groups = op.getRankGroups();
+  spmd::RankGroups groups = getRankGroups(op);
   std::map<int64_t, Tensor> indices; // shared by the ranks that have the same
   PerRank results;
   for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
@@ -234,7 +235,7 @@ static PerRank axisIndex(spmd::AxisIndexOp op, spmd::MeshAttr mesh) {
 }
 
 static PerRank keepOnFirst(spmd::KeepOnFirstOp op, const PerRank &inputs) {
-  spmd::RankGroups groups = op.getRankGroups();
+  spmd::RankGroups groups = getRankGroups(op);
   PerRank results(inputs.size(), getIdentity(inputs.front().getType(), op.getKind()));
   for (auto [rank, input] : llvm::enumerate(inputs))
     if (groups.indexOf(rank) == 0)
@@ -244,7 +245,7 @@ static PerRank keepOnFirst(spmd::KeepOnFirstOp op, const PerRank &inputs) {
 
 FailureOr<PerRank> cleave::reference::evaluateCollective(spmd::CollectiveOpInterface op, const PerRank &inputs) {
   spmd::MeshAttr mesh = spmd::getMesh(op);
-  spmd::RankGroups groups = op.getRankGroups();
+  spmd::RankGroups groups = getRankGroups(op);
   return llvm::TypeSwitch<Operation *, FailureOr<PerRank>>(op)
       .Case([&](spmd::AllReduceOp op) { return combineGroups(inputs, groups, op.getKind()); })
       .Case([&](spmd::AllGatherOp op) { return allGather(inputs, op.getDims(), mesh); })

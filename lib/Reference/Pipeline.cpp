@@ -11,6 +11,7 @@
 
 #include "Kernels.h"
 #include "Loops.h"
+#include "cleave/Sharding/RankGroups.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -8,6 +8,7 @@
 
 #include "Loops.h"
 #include "cleave/Dialect/Spmd/IR/ShardBox.h"
+#include "cleave/Sharding/RankGroups.h"
 #include <limits>
 #include <map>
 

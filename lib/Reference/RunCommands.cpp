@@ -11,6 +11,7 @@
 #include "Kernels.h"
 #include "Loops.h"
 #include "cleave/Program/Command.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -130,7 +131,7 @@ static SmallVector<int64_t> getPieceShape(ArrayRef<int64_t> whole, ArrayRef<int6
 
 /// All members' pieces put together, and a piece of that for each.
 LogicalResult Executor::communicate(exec::CollectiveOp op) {
-  spmd::RankGroups groups = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups();
+  spmd::RankGroups groups = spmd::getRankGroups(cast<spmd::CollectiveOpInterface>(op.getOperation()));
   ArrayRef<int64_t> gather = op.getGather().value_or(ArrayRef<int64_t>()),
                     slice = op.getSlice().value_or(ArrayRef<int64_t>());
   for (auto [source, target] : llvm::zip_equal(op.getSources(), op.getTargets())) {

@@ -11,6 +11,7 @@
 #include "Loops.h"
 #include "Ranks.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include <cstring>
 #include <map>

@@ -16,7 +16,7 @@
 #define CLEAVE_SHARDING_SHARDINGRULE_H
 
 #include "cleave/Sharding/Beyond.h"
-#include "cleave/Sharding/Fusion.h"
+#include "cleave/Sharding/Form.h"
 #include "cleave/Sharding/ReductionKind.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"

@@ -14,6 +14,7 @@
 #include "Elements.h"
 #include "Writers.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include <limits>
 

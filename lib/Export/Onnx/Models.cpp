@@ -15,6 +15,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Onnx/WireWriter.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Exec/IR/Commands.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include <set>
 
@@ -108,7 +109,7 @@ LogicalResult CollectiveOp::verify() {
   if (reduces(getKind()) != getReduction().has_value())
     return emitOpError() << (getReduction() ? "reduces in an " : "does not say how it reduces in an ") << word
                          << " (C2)";
-  int64_t size = cast<spmd::CollectiveOpInterface>(getOperation()).getRankGroups().size();
+  int64_t size = spmd::getRankGroups(cast<spmd::CollectiveOpInterface>(getOperation())).size();
   for (auto [list, isWanted, what] :
        {std::tuple(getGather(), gathers(getKind()), "gathers"), std::tuple(getSlice(), slices(getKind()), "slices")})
     if (list.has_value() != isWanted || (list && countPieces(*list) != size))
@@ -122,7 +123,7 @@ LogicalResult CollectiveOp::verify() {
 
 /// As for the collectives of spmd: what one rank sends, n ranks in a group.
 int64_t cleave::exec::countWireBytes(CollectiveOp op, unsigned index) {
-  int64_t group = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups().size();
+  int64_t group = spmd::getRankGroups(cast<spmd::CollectiveOpInterface>(op.getOperation())).size();
   Value counted = hasLargerResult(op.getKind()) ? op.getTargets()[index] : op.getSources()[index];
   return llvm::divideCeil(getTurns(op.getKind()) * (group - 1) * spmd::getBytes(counted.getType()), group);
 }

@@ -22,6 +22,7 @@
 
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "cleave/Sharding/ShardMoves.h"
 
 #include "llvm/ADT/TypeSwitch.h"

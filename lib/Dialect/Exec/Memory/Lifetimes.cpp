@@ -10,6 +10,7 @@
 
 #include "cleave/Dialect/Exec/IR/Control.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -132,7 +133,7 @@ bool Lifetimes::mayShare(CommandOpInterface op, unsigned read, unsigned write) {
     return false;
   if (keepsShape(collective.getKind()))
     return isSame;
-  spmd::RankGroups groups = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups();
+  spmd::RankGroups groups = spmd::getRankGroups(cast<spmd::CollectiveOpInterface>(op.getOperation()));
   return isOwnRow(collective, from, to, groups.indexOf(rank), groups.size());
 }
 

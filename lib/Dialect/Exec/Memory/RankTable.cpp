@@ -6,6 +6,7 @@
 #include "RankTable.h"
 
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/RankGroups.h"
 
 using namespace mlir;
 using namespace cleave;

@@ -16,6 +16,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -85,7 +86,7 @@ FailureOr<Weights::Box> Weights::getBox(Value value) {
         return getWhole(getParam(op.getValue(), "constant"), op.getResult().getType().getShape());
       })
       .Case([&](spmd::AxisIndexOp op) -> FailureOr<Box> {
-        SmallVector<int64_t> indices = llvm::to_vector(llvm::seq<int64_t>(0, op.getRankGroups().size()));
+        SmallVector<int64_t> indices = llvm::to_vector(llvm::seq<int64_t>(0, getRankGroups(op).size()));
         auto type = RankedTensorType::get(int64_t(indices.size()), builder.getI64Type());
         Box box = getWhole(getParam(DenseElementsAttr::get(type, ArrayRef(indices)), "ranks"), {1});
         box.starts = {table.get(op.getGroupAxes(), 1)};

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Sharding/PartMoves.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "cleave/Sharding/WindowMoves.h"
 
 using namespace mlir;
@@ -86,7 +87,7 @@ LogicalResult CommandBuilder::emitWindow(spmd::WindowOp op) {
     return failure();
   SmallVector<spmd::DimWindow, 4> windows = op.getWindows();
   spmd::MeshAttr mesh = spmd::getMesh(op);
-  spmd::RankGroups groups = op.getRankGroups();
+  spmd::RankGroups groups = getRankGroups(op);
   auto dims = llvm::map_to_vector(op.getDims().getAsRange<ArrayAttr>(), [&](ArrayAttr axes) {
     return mesh.getRankGroups(llvm::to_vector(axes.getAsRange<spmd::AxisAttr>()));
   });
@@ -117,7 +118,7 @@ template <typename OpT, typename ForEachPiece>
 LogicalResult CommandBuilder::emitParts(OpT op, ForEachPiece forEachPiece) {
   if (!getView(op.getInput()))
     return failure();
-  spmd::RankGroups groups = op.getRankGroups();
+  spmd::RankGroups groups = getRankGroups(op);
   SmallVector<int64_t> extents(op.getInput().getType().getShape()), ends, boxes;
   int64_t dim = op.getDim();
   for (int64_t rank = 0, count = spmd::getMesh(op).getNumRanks(); rank < count; ++rank) {

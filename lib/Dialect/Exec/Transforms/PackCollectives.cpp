@@ -29,6 +29,7 @@
 namespace cleave::exec {
 #define GEN_PASS_DEF_PACKCOLLECTIVES
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+#include "cleave/Sharding/RankGroups.h"
 } // namespace cleave::exec
 
 using namespace mlir;

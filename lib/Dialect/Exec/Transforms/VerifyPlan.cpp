@@ -20,6 +20,7 @@
 namespace cleave::exec {
 #define GEN_PASS_DEF_VERIFYPLAN
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
+#include "cleave/Sharding/RankGroups.h"
 } // namespace cleave::exec
 
 using namespace mlir;
@@ -94,7 +95,7 @@ LogicalResult VerifyPlan::checkMeeting(CommandOpInterface op, const Ranges &rang
       return op.emitOpError("does not find its operands at one offset on all ranks (M6)");
     if (!collective || !isOneTensor || keepsShape(collective.getKind()))
       continue;
-    spmd::RankGroups groups = cast<spmd::CollectiveOpInterface>(op.getOperation()).getRankGroups();
+    spmd::RankGroups groups = spmd::getRankGroups(cast<spmd::CollectiveOpInterface>(op.getOperation()));
     for (int64_t rank = 0, count = spmd::getMesh(op).getNumRanks(); rank < count; ++rank)
       if (!isOwnRow(collective, ranges.get(source, rank), ranges.get(target, rank), groups.indexOf(rank),
                     groups.size()))

@@ -23,6 +23,7 @@ void SpmdDialect::registerAttributes() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "cleave/Dialect/Spmd/IR/SpmdAttrs.cpp.inc"
+#include "cleave/Sharding/RankGroups.h"
       >();
 }
 

@@ -58,6 +58,7 @@ static void printAxesPerDim(OpAsmPrinter &printer, Operation *op, ArrayAttr dims
 
 #define GET_OP_CLASSES
 #include "cleave/Dialect/Spmd/IR/SpmdOps.cpp.inc"
+#include "cleave/Sharding/RankGroups.h"
 
 //===----------------------------------------------------------------------===//
 // Verification
@@ -356,6 +357,14 @@ OpFoldResult WindowOp::fold(FoldAdaptor) {
   return {};
 }
 
+RankGroups cleave::spmd::getRankGroups(CollectiveOpInterface collective) {
+  return getMesh(collective).getRankGroups(collective.getGroupAxes());
+}
+
+int64_t cleave::spmd::countOthersInGroup(Operation *collective) {
+  return getRankGroups(cast<CollectiveOpInterface>(collective)).size() - 1;
+}
+
 /// For every collective, through the interface: what one of them needs besides stands in its own `verify`.
 LogicalResult cleave::spmd::verifyCollective(Operation *op) {
   MeshAttr mesh = getMesh(op);
@@ -409,7 +418,7 @@ std::optional<ReductionKind> ReduceScatterOp::getReductionKind() { return getKin
 
 /// `times` (n-1)/n of the bytes of `value`, n ranks in a group.
 static int64_t countBytes(CollectiveOpInterface op, Value value, int64_t times = 1) {
-  int64_t group = op.getRankGroups().size();
+  int64_t group = getRankGroups(op).size();
   return llvm::divideCeil(times * (group - 1) * getBytes(value.getType()), group);
 }
 
@@ -443,14 +452,14 @@ int64_t WindowOp::getNumPeers() { return countPeers(getWindows()); }
 /// Of one position a rank sends all that it has along the other dims.
 template <typename OpT> static int64_t countPartBytes(OpT op, decltype(countSentOfParts) countSent) {
   int64_t extent = op.getInput().getType().getDimSize(op.getDim());
-  int64_t sent = extent == 0 ? 0 : countSent(op.getParts(), op.getRankGroups().size());
+  int64_t sent = extent == 0 ? 0 : countSent(op.getParts(), getRankGroups(op).size());
   return sent == 0 ? 0 : sent * (getBytes(op.getInput().getType()) / extent);
 }
 
 int64_t JoinOp::getWireBytes() { return countPartBytes(*this, countSentOfParts); }
 int64_t SplitOp::getWireBytes() { return countPartBytes(*this, countSentOfSplit); }
-int64_t JoinOp::getNumPeers() { return countPeersOfParts(getParts(), getRankGroups().size()); }
-int64_t SplitOp::getNumPeers() { return countPeersOfSplit(getParts(), getRankGroups().size()); }
+int64_t JoinOp::getNumPeers() { return countPeersOfParts(getParts(), spmd::getRankGroups(*this).size()); }
+int64_t SplitOp::getNumPeers() { return countPeersOfSplit(getParts(), spmd::getRankGroups(*this).size()); }
 
 void cleave::spmd::forEachCollective(Operation *root, function_ref<void(CollectiveOpInterface, int64_t)> visit) {
   auto func = dyn_cast<func::FuncOp>(root);

@@ -25,6 +25,8 @@ llvm::LogicalResult partitionByCloning(mlir::Operation *op, PartitionContext &co
 MeshAttr getMesh(mlir::Operation *op);
 /// What CollectiveOpInterface demands of every op.
 llvm::LogicalResult verifyCollective(mlir::Operation *op);
+/// Ranks of a collective's group but one. Precondition: the op is valid.
+int64_t countOthersInGroup(mlir::Operation *collective);
 } // namespace cleave::spmd
 
 #include "cleave/Dialect/Spmd/IR/SpmdInterfaces.h.inc"
@@ -44,6 +46,9 @@ ShardingAttr getSharding(mlir::Type type);
 mlir::RankedTensorType withSharding(mlir::RankedTensorType type, ShardingAttr sharding);
 /// Per-device type of a sharded one: local shape, no encoding. Unsharded types come back unchanged.
 mlir::RankedTensorType getLocalType(mlir::RankedTensorType type);
+/// The groups of ranks of a collective, each in the order of its index along the axes (cleave/Sharding/RankGroups.h). Precondition: the op
+/// is valid.
+RankGroups getRankGroups(CollectiveOpInterface collective);
 /// Bytes that the busiest rank sends in all collectives inside `root` together.
 int64_t countWireBytes(mlir::Operation *root);
 
