@@ -32,6 +32,7 @@ int main(int argc, char **argv) {
   exitCode = llvm::StringSwitch<ExitCode (*)(Session &)>(options->command)
                  .Case("inspect", inspectCommand)
                  .Case("import", importCommand)
+                 .Case("page", pageCommand)
                  .Case("plan", planCommand)
                  .Case("shard", shardCommand)
                  .Case("bench", benchCommand)

@@ -172,13 +172,24 @@ SmallVector<HeldBytes> cleave::cost::listPeakBytes(func::FuncOp func, const Symb
       held.push_back({static_cast<int64_t>(buffer.getBytes()), inputs.lookup(buffer.getSymName()), buffer});
   if (!held.empty())
     return held;
+  SmallVector<LiveBytes> all = listLiveBytes(func, symbols);
+  Liveness liveness;
+  for (const LiveBytes &one : all)
+    liveness.use(liveness.define(one.first, one.bytes), one.last);
+  int64_t peak = liveness.findPeak().first;
+  for (const LiveBytes &one : all)
+    if (one.first <= peak && peak <= one.last)
+      held.push_back(one);
+  return held;
+}
+
+SmallVector<LiveBytes> cleave::cost::listLiveBytes(func::FuncOp func, const SymbolTable &symbols) {
   SmallVector<Value> names;
   Liveness liveness = PeakCounter(symbols).follow(func.getBody().front(), [](Value) { return false; }, names);
-  int64_t peak = liveness.findPeak().first;
+  SmallVector<LiveBytes> live;
   for (auto [value, interval] : llvm::zip_equal(names, liveness.getIntervals()))
-    if (interval.first <= peak && peak <= interval.last)
-      held.push_back({interval.bytes, value, {}});
-  return held;
+    live.push_back({{interval.bytes, value, {}}, interval.first, interval.last});
+  return live;
 }
 
 SmallVector<exec::BufferOp> cleave::cost::getBuffers(func::FuncOp func, const SymbolTable &symbols) {

@@ -297,6 +297,8 @@ private:
       return "'--allow' is about programs: use --device";
     if (options.command == "compile" && options.output.empty())
       return "'compile' writes a program: name it with '-o m.cleave'";
+    if (options.command == "page" && options.output.empty())
+      return "'page' writes a page: name it with '-o page.html'";
     if (options.command == "export" && options.writesToOutput())
       return "'export' writes files into a folder: name it with '-o DIR'";
     if (options.command == "run" && options.getEmit() < Phase::Partitioned)
@@ -347,6 +349,9 @@ private:
              "'--memory-limit'";
     if (options.compile.model.empty() && !options.compile.sharding.plan.empty())
       return llvm::formatv("'--plan {0}' is about a model, which is not named", options.compile.sharding.plan);
+    if (options.compile.model.empty() && !options.html.empty())
+      return llvm::formatv("'--html {0}' is about a model, which is not named; '--draw FILE.html' draws a schedule",
+                           options.html);
     if (options.compile.model.empty() && !schedule.profile.empty())
       return llvm::formatv("'--profile {0}' is about a model, which is not named", schedule.profile);
     for (auto [numbers, legal, name] : {std::tuple(&schedule.cost, "F, I, W, overlap", "--cost"),

@@ -29,8 +29,10 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addInput("--eval-data", options.train.evalData);
   files.addInput("--resume", options.train.resume);
   files.addInput("--weights-from", options.train.weightsFrom);
+  if (options.command == "page")
+    files.addInput("--compare", schedule.compare);
   files.addInput("--schedule", schedule.name);
-  for (llvm::StringRef name : llvm::split(schedule.compare, ","))
+  for (llvm::StringRef name : llvm::split(options.command == "page" ? "" : schedule.compare, ","))
     files.addInput("--compare", name.str());
   if (options.command == "export")
     files.addOutputFolder("-o", options.output, onnx::isExportedName);
@@ -47,6 +49,7 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addOutput("--export-adapters", options.adapters);
   if (!options.adapters.empty())
     files.addOutput("--export-adapters", onnx::getAdapterConfig(options.adapters));
+  files.addOutput("--html", options.html);
   files.addOutput("--report", options.report);
   files.addOutput("--certificate", options.certificate);
   files.addOutput("--table", schedule.table);

@@ -23,6 +23,8 @@ def Import : SubCommand<"import", "the nn dialect, before any sharding", "MODEL 
 def Inspect : SubCommand<"inspect", "inputs, outputs, ops, parameters (names as a plan addresses them), FLOPs, "
                                     "what cannot be imported", "MODEL">;
 def Manual : SubCommand<"manual", "the man page: cleave manual | man -l -", "">;
+def Page : SubCommand<"page", "one HTML file that shows a decision: graph, mesh, memory, schedule, costs; of two plans where they differ",
+                      "MODEL [--plan .. | --devices N] -o page.html">;
 def Plan : SubCommand<"plan", "a plan that is found: which tensors are split how, by predicted time within the memory of a device",
                      "MODEL --devices N [--cluster ..] [-o plan.yaml]">;
 def Run : SubCommand<"run", "runs it on every rank (one, without a mesh); --check also runs it unsharded and compares",
@@ -33,10 +35,10 @@ def Shard : SubCommand<"shard", "the partitioned program, or an earlier phase", 
 def Train : SubCommand<"train", "trains a model: the step that a plan's 'train' describes, again and again, on every rank (a thread each)",
                        "MODEL --plan .. --data .. --steps .. [--save ..]">;
 
-defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Plan, Run, Shard, Train];
+defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Page, Plan, Run, Shard, Train];
 // With those that need no model.
 defvar kEvery = !listconcat(kAll, [Schedule]);
-defvar kSharding = [Bench, Compile, Explain, Export, Run, Shard, Train];
+defvar kSharding = [Bench, Compile, Explain, Export, Page, Run, Shard, Train];
 defvar kPlanning = !listconcat(kSharding, [Plan]);
 
 //===----------------------------------------------------------------------===//
@@ -202,8 +204,8 @@ defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule
 defm verify : Value<"verify", "FILE.json", "verify", [Plan], "checks a proof that --certificate has written, instead of finding a plan">;
 defm placement : Value<"placement", "HOW", "schedule.placement", [Schedule], "of stages on ranks, for auto">;
 defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it">;
-defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Plan, Schedule],
-                     "a line for each of several schedules; of plan, --compare A.yaml B.yaml: where two plans differ">;
+defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Page, Plan, Schedule],
+                     "a line for each of several schedules; of plan, --compare A.yaml B.yaml: where two plans differ; of page, a plan beside the first">;
 defm messages : Value<"messages", "HOW", "schedule.messages", [Schedule],
                       "whether a sender waits for the receiver (rendezvous) or not (async, without it)">;
 defm steps : Value<"steps", "N", "schedule.steps", [Schedule, Train], "batches, one after the other; of train, how many steps there are in the end">;
@@ -211,7 +213,7 @@ defm steps : Value<"steps", "N", "schedule.steps", [Schedule, Train], "batches, 
 
 def Files : OptionGroup<"4">, HelpText<"Files written">;
 let Group = Files in {
-def o : Separate<["-"], "o", [Bench, Compile, Export, Import, Plan, Shard]>, Fills<"output">, MetaVarName<"FILE">,
+def o : Separate<["-"], "o", [Bench, Compile, Export, Import, Page, Plan, Shard]>, Fills<"output">, MetaVarName<"FILE">,
         HelpText<"where to write, a folder for export; a module goes to standard output without it">;
 def sample_digests : Switch<"sample-digests", "compile.sampleDigests", [Compile, Import, Shard],
                             "digests of weights are of 12 KiB of each, not of all its bytes: changes of a few elements pass unnoticed">;
@@ -224,6 +226,7 @@ defm certificate : Value<"certificate", "FILE.json", "certificate", [Plan], "a p
 defm table : Value<"table", "FILE.csv", "schedule.table", [Schedule],
                    "the schedule as a table of torch.distributed.pipelining; - is standard output">;
 def compute_only : Switch<"compute-only", "schedule.computeOnly", [Schedule], "leaves messages out of the table">;
+defm html : Value<"html", "FILE.html", "html", [Explain, Schedule, Train], "the page that 'cleave page' makes of the same model and plan, too">;
 defm draw : Value<"draw", "FILE", "schedule.draw", [Plan, Schedule],
                    "a picture (.svg), a page (.html) or a trace for Perfetto (.json); of plan --front, a picture">;
 }

@@ -193,5 +193,5 @@ ExitCode cleave::driver::scheduleCommand(Session &session) {
     return print(*failure);
   if (llvm::Error error = deliver(options, std::get<ScheduleResult>(made)))
     return session.fail(std::move(error));
-  return kDone;
+  return writePage(session);
 }

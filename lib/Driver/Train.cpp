@@ -176,5 +176,5 @@ ExitCode cleave::driver::trainCommand(Session &session) {
   }
   if (!options.quiet)
     llvm::outs() << runner::formatSummary(summary) << '\n';
-  return writeTrained(session, adapters) ? kDone : session.getExitCode();
+  return writeTrained(session, adapters) ? writePage(session) : session.getExitCode();
 }

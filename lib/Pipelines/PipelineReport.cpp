@@ -143,7 +143,7 @@ static std::optional<cost::RanksTime> predict(ArrayRef<func::FuncOp> ranks, cons
 }
 
 /// Each rank of a pipeline stands for all that are at its place along the others' axes, and goes by the slowest of their devices.
-static std::vector<cost::OpTimes> makeTimes(ModuleOp module, size_t numRanks, const spmd::Cluster &cluster) {
+std::vector<cost::OpTimes> cleave::makeTimes(ModuleOp module, size_t numRanks, const spmd::Cluster &cluster) {
   spmd::MeshAttr mesh = spmd::getMesh(module), whole = pipe::getWholeMesh(module);
   auto axis = module->getAttrOfType<StringAttr>(pipe::PipeDialect::kAxisAttr);
   std::vector<cost::OpTimes> times;

@@ -14,6 +14,8 @@ llvm::SmallVector<mlir::func::FuncOp> getCalled(mlir::func::FuncOp func, const m
 /// As `makeReport`, by the module's symbols: there may be many functions, and more parameters.
 Report makeReport(mlir::func::FuncOp func, llvm::StringRef model, const mlir::SymbolTable &symbols,
                   const cost::OpTimes *times);
+/// Of each rank of a pipeline, or of the one program that all ranks have. Precondition: the mesh fits on the cluster.
+std::vector<cost::OpTimes> makeTimes(mlir::ModuleOp module, size_t numRanks, const spmd::Cluster &cluster);
 /// What a rank of a pipeline sends in one message, a collective of kind `send` for each value; none for other ops.
 std::vector<CollectiveReport> describeMessage(mlir::Operation *op);
 

@@ -143,8 +143,11 @@ static Purpose findPurpose(func::FuncOp func, const cost::HeldBytes &held) {
     return Purpose::Communication;
   if (!held.value)
     return Purpose::Working;
-  if (auto argument = dyn_cast<BlockArgument>(held.value))
-    return getPurpose(func.getArgAttr(argument.getArgNumber(), spmd::kRoleAttr)).value_or(Purpose::Working);
+  if (auto argument = dyn_cast<BlockArgument>(held.value)) {
+    unsigned number = argument.getArgNumber();
+    Purpose otherwise = spmd::isParameter(func, number) ? Purpose::Parameters : Purpose::Batch;
+    return getPurpose(func.getArgAttr(number, spmd::kRoleAttr)).value_or(otherwise);
+  }
   if (held.value.getDefiningOp<nn::LoadOp>())
     return Purpose::Parameters;
   if (std::optional<Purpose> next = findNextPurpose(func, held.value))
@@ -153,6 +156,10 @@ static Purpose findPurpose(func::FuncOp func, const cost::HeldBytes &held) {
     if (isa<exec::InputOp>(user))
       return getPurpose(user->getAttr(spmd::kRoleAttr)).value_or(Purpose::Working);
   return findPurpose(held.value);
+}
+
+llvm::StringRef cleave::nameRole(func::FuncOp func, const cost::HeldBytes &held) {
+  return kPurposeWords[size_t(findPurpose(func, held))];
 }
 
 //===----------------------------------------------------------------------===//

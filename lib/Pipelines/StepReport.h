@@ -2,6 +2,7 @@
 #ifndef CLEAVE_LIB_PIPELINES_STEPREPORT_H
 #define CLEAVE_LIB_PIPELINES_STEPREPORT_H
 
+#include "cleave/Cost/Memory.h"
 #include "cleave/Pipelines/Report.h"
 
 namespace cleave {
@@ -9,6 +10,9 @@ namespace cleave {
 /// Fills in what is trained, and what the most bytes of a rank are for; nothing of a function that is not a step. Precondition: all else is
 /// counted.
 void describeStep(mlir::func::FuncOp func, const mlir::SymbolTable &symbols, Report &report);
+
+/// What bytes of a rank are for, in the words of `memory_by_role`. Of what is no step arguments that are no weights are the batch.
+llvm::StringRef nameRole(mlir::func::FuncOp func, const cost::HeldBytes &held);
 
 } // namespace cleave
 

@@ -16,6 +16,7 @@ EDGES = {
     "Solver": "Support Sharding",
     "Search": "Support Sharding Plan Solver",
     "Schedule": "Program Support",
+    "Pictures": "Support",
     "Onnx": "Support",
     "Transforms": "",
     "Dialect/Spmd/IR": "Sharding",
@@ -55,5 +56,5 @@ EDGES = {
     "Compiler": "Program Runtime Support Sharding Plan Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
                 "Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Pipe/Stages Dialect/Pipe/Microbatches Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                 "Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines Assembly",
-    "Driver": "Program Runtime Runner Support Sharding Plan Schedule Export Pipelines Compiler",
+    "Driver": "Program Runtime Runner Support Sharding Plan Schedule Pictures Export Pipelines Compiler",
 }

@@ -96,6 +96,11 @@ public:
   /// Counts a partitioned model. Nothing after an error: no function to be run.
   std::optional<Report> makeReport();
 
+  /// What a page shows of a loaded model with a mesh, in the words of docs/page.md: the graph of a rank's program with equal layers folded
+  /// into one, why values are sharded as they are, memory over time, links, and the schedule of a pipeline. `name` is that of the plan.
+  /// Takes the model as far as a report counts it. Nothing after an error.
+  std::optional<llvm::json::Object> describeForPage(llvm::StringRef name);
+
   /// Takes a loaded model, which has a mesh, the rest of the way to the program that options ask for, with a variant for each of their
   /// sizes; paths of weights are seen from `folder`. `digests`: weights in files have those of all their bytes, which are read for it; not
   /// needed by who runs the program at once. Null after an error.

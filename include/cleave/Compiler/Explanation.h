@@ -81,6 +81,12 @@ struct ValueExplanation : ShardedValue {
   std::vector<std::string> unfollowed;
 };
 
+/// `h: f32[8, 128] [data, _]`, and what of it `cleave explain` prints below.
+void print(llvm::raw_ostream &os, const ShardedValue &value);
+void print(llvm::raw_ostream &os, const Alternative &alternative);
+/// A line for each step of each chain.
+void print(llvm::raw_ostream &os, const ValueExplanation &value);
+
 class Explainer {
 public:
   /// Takes a loaded model with a mesh to its decisions. Null after an error: it is past them, or has none to run.

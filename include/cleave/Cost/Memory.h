@@ -25,6 +25,13 @@ struct HeldBytes {
 /// rank; what values in place share counts for the one that is written last.
 llvm::SmallVector<HeldBytes> listPeakBytes(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
 
+/// What is held, from a step to a step, both included.
+struct LiveBytes : HeldBytes {
+  int64_t first = 0, last = 0;
+};
+/// All that is held at any time, before memory is planned; a step is an op of the function's block.
+llvm::SmallVector<LiveBytes> listLiveBytes(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
+
 /// The buffers of a function: those that its views see where it is that of a rank of a pipeline, else all of the module.
 llvm::SmallVector<exec::BufferOp> getBuffers(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
 

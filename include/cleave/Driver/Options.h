@@ -137,6 +137,7 @@ struct Options {
   /// `cleave train`.
   runner::TrainOptions train;
   SampleOrder order = SampleOrder::Shuffled;
+  std::string html;     ///< --html FILE.html
   std::string trained;  ///< --export FILE.onnx
   std::string adapters; ///< --export-adapters FILE.safetensors
 };

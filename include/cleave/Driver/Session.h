@@ -45,6 +45,11 @@ ExitCode inspectCommand(Session &session);
 std::optional<ExitCode> inspectProgram(Session &session);
 ExitCode importCommand(Session &session);
 ExitCode planCommand(Session &session);
+ExitCode pageCommand(Session &session);
+/// The page of `--html`, where one is asked for; the model is taken anew.
+ExitCode writePage(Session &session);
+/// The page of a compilation of the session's model, loaded or not.
+ExitCode writePage(Session &session, Compilation &compilation, const std::string &path);
 ExitCode shardCommand(Session &session);
 ExitCode explainCommand(Session &session);
 ExitCode runCommand(Session &session);

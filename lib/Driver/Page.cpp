@@ -1,0 +1,95 @@
+//===- Page.cpp - a whole decision on one page ----------------------------===//
+//
+// `cleave page`, and `--html` of other commands: the model is taken anew as far as a page needs it, so that what those commands do stays as
+// it is. A second plan is taken as the first.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Driver/Session.h"
+
+#include "cleave/Compiler/ComparePlans.h"
+#include "cleave/Pictures/Page.h"
+#include "cleave/Plan/Plan.h"
+#include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+
+using namespace cleave;
+using namespace cleave::driver;
+using llvm::StringRef;
+using llvm::json::Object;
+
+/// What a plan is called on the page: its file, or how it came about.
+static std::string namePlan(const CompileOptions &options) {
+  if (!options.sharding.plan.empty())
+    return llvm::sys::path::filename(options.sharding.plan).str();
+  if (options.devices)
+    return llvm::formatv("found for {0} devices", options.devices);
+  return options.sharding.mesh.empty() ? "one device" : options.sharding.mesh;
+}
+
+static std::optional<Object> describePlan(Compilation &compilation) {
+  if (!compilation.isLoaded() && !compilation.load())
+    return std::nullopt;
+  if (!compilation.hasMesh())
+    compilation.useOneDevice();
+  return compilation.describeForPage(namePlan(compilation.getGivenOptions()));
+}
+
+/// The model by another plan, on the mesh of that one.
+static CompileOptions takePlan(CompileOptions options, const std::string &plan) {
+  options.sharding.plan = plan;
+  options.sharding.mesh.clear();
+  options.devices = 0;
+  options.like.clear();
+  return options;
+}
+
+ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, const std::string &path) {
+  const Options &options = session.getOptions();
+  const std::string &other = options.command == "page" ? options.schedule.compare : "";
+  llvm::json::Array plans;
+  std::vector<std::string> differences;
+  std::optional<Object> first = describePlan(compilation);
+  if (!first)
+    return session.getExitCode();
+  plans.push_back(std::move(*first));
+  auto handler = [&](const Diagnostic &diagnostic) { session.report(diagnostic); };
+  if (!other.empty()) {
+    const CompileOptions &given = compilation.getGivenOptions();
+    Compilation second(takePlan(given, other), handler);
+    std::optional<Object> plan = describePlan(second);
+    if (!plan)
+      return session.getExitCode();
+    plans.push_back(std::move(*plan));
+    std::optional<PlanDifference> difference = comparePlans(given, given.sharding.plan, other, handler);
+    if (!difference)
+      return session.getExitCode();
+    differences = std::move(difference->places);
+  }
+  std::string model = llvm::sys::path::filename(compilation.getGivenOptions().model).str();
+  std::string note = llvm::formatv("Cleave {0}. Times are predicted, those of one rank.", CLEAVE_VERSION);
+  llvm::Error error = writeFileAtomically(path, [&](llvm::raw_ostream &os) {
+    pictures::writePage(os, pictures::makePage(model, std::move(plans), differences), note);
+    return llvm::Error::success();
+  });
+  return error ? session.fail(std::move(error)) : kDone;
+}
+
+ExitCode cleave::driver::writePage(Session &session) {
+  const Options &options = session.getOptions();
+  if (options.html.empty())
+    return kDone;
+  // What the command has done to its own is not what a page begins with.
+  Compilation anew(session.getGivenOptions(), [&](const Diagnostic &diagnostic) {
+    if (diagnostic.severity == Diagnostic::Severity::Error)
+      session.report(diagnostic);
+  });
+  return writePage(session, anew, options.html);
+}
+
+ExitCode cleave::driver::pageCommand(Session &session) {
+  if (!session.load())
+    return session.getExitCode();
+  return writePage(session, session, session.getOptions().output);
+}

@@ -1,0 +1,104 @@
+// The schedule of a pipeline: what each rank does and when. On a canvas, since there may be a hundred thousand bars.
+const kBarHeight = 22, kRowHeight = 28, kNames = 64;
+const kKinds = {F: ['forward', '--role0'], B: ['backward', '--role2'], I: ['gradients of inputs', '--role6'], W: ['gradients of weights', '--role4'],
+  UNSHARD: ['gathering weights', '--role3'], RESHARD: ['dropping weights', '--role3'], REDUCE_GRAD: ['reducing gradients', '--role5']};
+
+/** A step between ticks that is 1, 2 or 5 times a power of ten. */
+function findTick(span) {
+  const power = 10 ** Math.floor(Math.log10(span / 8));
+  return [1, 2, 5, 10].map(factor => factor * power).find(step => span / step <= 10);
+}
+
+const formatSpan = time => plan.schedule.unit === 'ns' ? formatTime(time) : `${Number(time.toPrecision(6))}`;
+const describeBar = (rank, [kind, stage, microbatch, begin, end]) =>
+  `rank ${rank}: ${kKinds[kind]?.[0] ?? kind} of microbatch ${microbatch}, stage ${stage}\nfrom ${formatSpan(begin)} to ${formatSpan(end)}, ${formatSpan(end - begin)}`;
+
+const scheduleView = {
+  from: 0, zoom: 1,
+  draw() {
+    const section = document.getElementById('schedule-section'), schedule = plan.schedule;
+    section.hidden = !schedule;
+    if (!schedule) return;
+    this.from = 0; this.zoom = 1;
+    const busy = schedule.ranks.map(bars => bars.reduce((sum, bar) => sum + bar[4] - bar[3], 0));
+    this.canvas = make('canvas', {role: 'img', tabindex: 0, 'aria-label': `${schedule.name}: ${schedule.ranks.length} ranks, ${schedule.microbatches} microbatches, bubble ${(100 * schedule.bubble).toFixed(1)} %; keys + and - change the zoom, arrows move`,
+      onmousemove: event => this.point(event), onmouseleave: hideTip, onkeydown: event => this.press(event),
+      onwheel: event => { if (event.ctrlKey) { event.preventDefault(); this.change(event.deltaY < 0 ? 1.25 : 0.8, event.offsetX / this.canvas.clientWidth); } }});
+    const kinds = [...new Set(schedule.ranks.flatMap(bars => bars.map(bar => bar[0])))];
+    fill(document.getElementById('schedule'), make('p', {class: 'soft', text: `${schedule.name}: ${schedule.stages} stages, ${schedule.microbatches} microbatches; a call takes ${formatSpan(schedule.makespan)}, no order of these takes less than ${formatSpan(schedule.bound)}; bubble ${(100 * schedule.bubble).toFixed(1)} %`}),
+      make('nav', {}, make('button', {class: 'tool', text: 'zoom in', onclick: () => this.change(1.6, 0.5)}), make('button', {class: 'tool', text: 'zoom out', onclick: () => this.change(1 / 1.6, 0.5)}), make('button', {class: 'tool', text: 'all', onclick: () => { this.from = 0; this.zoom = 1; this.paint(); }})),
+      make('div', {class: 'legend'}, ...kinds.map(kind => make('span', {}, make('i', {style: `background:var(${kKinds[kind]?.[1] ?? '--role1'})`}), kKinds[kind]?.[0] ?? kind)), schedule.stages > schedule.ranks.length ? make('span', {class: 'soft', text: 'later chunks of a rank are lighter'}) : null),
+      this.canvas, make('details', {}, make('summary', {text: 'as a table'}), makeTable('how long each rank is busy', [
+        {head: 'rank', number: true, text: row => String(row.rank), key: row => row.rank},
+        {head: 'busy', number: true, text: row => formatSpan(row.busy), key: row => row.busy},
+        {head: 'idle', number: true, text: row => formatSpan(schedule.makespan - row.busy), key: row => -row.busy},
+        {head: 'memory', number: true, text: row => String(Number((schedule.memory[row.rank] ?? 0).toPrecision(4))), key: row => schedule.memory[row.rank] ?? 0},
+      ], busy.map((sum, rank) => ({rank, busy: sum})))));
+    this.paint();
+  },
+  x(time) { return kNames + (time - this.from) / (plan.schedule.makespan / this.zoom) * (this.canvas.clientWidth - kNames - 8); },
+  paint() {
+    const schedule = plan.schedule, canvas = this.canvas;
+    if (!schedule || !canvas) return;
+    const height = schedule.ranks.length * kRowHeight + 26, ratio = devicePixelRatio || 1;
+    canvas.style.height = `${height}px`;
+    canvas.width = canvas.clientWidth * ratio;
+    canvas.height = height * ratio;
+    const brush = canvas.getContext('2d'), width = canvas.clientWidth, text = readColor('--text'), soft = readColor('--soft');
+    const colors = Object.fromEntries(Object.entries(kKinds).map(([kind, [, name]]) => [kind, readColor(name)]));
+    brush.scale(ratio, ratio);
+    brush.font = '12px system-ui, sans-serif';
+    brush.textBaseline = 'middle';
+    schedule.ranks.forEach((bars, rank) => {
+      const y = rank * kRowHeight;
+      brush.fillStyle = readColor('--panel');
+      brush.fillRect(kNames, y, width - kNames - 8, kBarHeight);
+      for (const bar of bars) this.paintBar(brush, bar, y, colors, text, width);
+      brush.fillStyle = readColor('--ground');
+      brush.fillRect(0, y, kNames, kBarHeight);
+      brush.fillStyle = text;
+      brush.fillText(`rank ${rank}`, 2, y + kBarHeight / 2);
+    });
+    const span = schedule.makespan / this.zoom, step = findTick(span), y = schedule.ranks.length * kRowHeight + 8;
+    brush.fillStyle = soft;
+    for (let time = Math.ceil(this.from / step) * step; time <= this.from + span * 1.0001; time += step) {
+      brush.fillRect(this.x(time), y - 8, 1, 5);
+      const label = formatSpan(time), room = brush.measureText(label).width;
+      brush.fillText(label, Math.min(this.x(time) - room / 2, width - room), y + 6);
+    }
+  },
+  paintBar(brush, [kind, stage, microbatch, begin, end], y, colors, text, width) {
+    const left = Math.max(this.x(begin), kNames), right = Math.min(this.x(end), width - 8), chunk = Math.floor(stage / plan.schedule.ranks.length);
+    if (right <= left) return;
+    brush.globalAlpha = Math.max(0.45, 1 - 0.25 * chunk);
+    brush.fillStyle = colors[kind] ?? readColor('--role1');
+    brush.fillRect(left, y, Math.max(right - left - 0.5, 0.5), kBarHeight);
+    brush.globalAlpha = 1;
+    const label = `${kind}${microbatch}`;
+    if (brush.measureText(label).width + 4 < right - left) {
+      brush.fillStyle = text;
+      brush.fillText(label, (left + right - brush.measureText(label).width) / 2, y + kBarHeight / 2);
+    }
+  },
+  /** A factor of the zoom; what is at this part of the width stays there. */
+  change(factor, at) {
+    const before = plan.schedule.makespan / this.zoom, time = this.from + before * at;
+    this.zoom = Math.min(Math.max(this.zoom * factor, 1), 2000);
+    const span = plan.schedule.makespan / this.zoom;
+    this.from = Math.min(Math.max(time - span * at, 0), plan.schedule.makespan - span);
+    this.paint();
+  },
+  press(event) {
+    const span = plan.schedule.makespan / this.zoom, move = {ArrowLeft: -span / 8, ArrowRight: span / 8}[event.key];
+    if (event.key === '+') this.change(1.6, 0.5);
+    else if (event.key === '-') this.change(1 / 1.6, 0.5);
+    else if (move) { event.preventDefault(); this.from = Math.min(Math.max(this.from + move, 0), plan.schedule.makespan - span); this.paint(); }
+  },
+  point(event) {
+    const box = this.canvas.getBoundingClientRect(), rank = Math.floor((event.clientY - box.top) / kRowHeight);
+    const x = event.clientX - box.left, bar = plan.schedule.ranks[rank]?.find(one => this.x(one[3]) <= x && x < this.x(one[4]));
+    if (bar && x >= kNames) showTip(event, describeBar(rank, bar)); else hideTip();
+  },
+};
+views.push(scheduleView);
+addEventListener('resize', () => scheduleView.paint());

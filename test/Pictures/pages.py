@@ -1,0 +1,180 @@
+"""Pages of `cleave page`: what is in them against the report of the same plan, and how they are in a browser.
+
+Usage: pages.py BUILD_DIR [--screenshots] [NAME...]
+
+Each case is a model under a plan. Its page
+
+  * is one file below a megabyte that names nothing of any network;
+  * has, summed up over its layers, the collectives and bytes that `cleave shard` reports, and the peak of its memory is the report's;
+  * has every node of the program that sends, with the cause that the report gives;
+  * opened in headless Chromium at three widths, in both schemes: no error on the console, nothing wider than the window, no letters below
+    12 pixels, contrast of all text 4.5 at least (WCAG 2.1, AA); pointers, keys, tables and the choice among plans do what they say.
+
+The last needs `chromium-headless-shell` or `chromium`; where neither is there the line before the last says so, and all else is tested.
+--screenshots leaves a picture of each width and scheme in BUILD_DIR/pages.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = os.path.join(harness.ROOT, "test", "Models")
+PLANS = os.path.join(harness.ROOT, "examples")
+BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+WIDTHS = (420, 900, 1500)
+MOST_BYTES = 1_000_000
+
+# Arguments of both `page` and `shard`. A deep one is made by bench/make_gpt.py.
+CASES = {
+    "megatron": ["gpt2_ts17.onnx", "--plan", "parallel/gpt2-megatron.yaml"],
+    "compared": ["gpt2_ts17.onnx", "--plan", "parallel/gpt2-megatron.yaml"],
+    "two-axes": ["llama_gqa_dyn18.onnx", "--dim", "batch=4,seq=16", "--mesh", "data=2,model=2", "--like", "data,megatron"],
+    "found": ["llama_gqa_dyn18.onnx", "--dim", "batch=4,seq=16", "--devices", "4"],
+    "convolutions": ["resnet_ts17.onnx", "--dim", "batch=4", "--plan", "parallel/resnet-data.yaml"],
+    "step-in-stages": ["gpt2_ts17.onnx", "--plan", "train-pipeline.yaml", "--train"],
+    "deep": ["--layers=96", "--mesh", "data=8,model=8"],
+    "deep-in-stages": ["--layers=96"],
+}
+# 64 ranks, of which 16 stages: the sizes that a page is to be fluid with.
+DEEP_PLAN = """mesh: {data: 2, model: 2, stage: 16}
+pipeline: {axis: stage, microbatches: 4}
+"""
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(holds, text):
+    if not holds:
+        raise Failed(text)
+
+
+def make_deep(words, folder):
+    """A GPT of 96 layers, with the plan that the maker writes for it on the mesh of `words`, or in stages."""
+    model = folder.at("deep.onnx")
+    subprocess.run([sys.executable, os.path.join(harness.ROOT, "bench", "make_gpt.py"), words[0], "--hidden", "64", "--heads", "8", "--seq", "16", "--batch",
+                    "8", model], check=True, capture_output=True)
+    plan = folder.at("deep.yaml")
+    with open(plan) as file:
+        text = file.read()
+    if len(words) == 1:
+        with open(plan, "w") as file:
+            file.write(re.sub(r"^mesh:.*\n", DEEP_PLAN, text, flags=re.M))
+    return [model, "--plan", plan, *words[1:]]
+
+
+def find_words(name, folder):
+    words = CASES[name]
+    if words[0].startswith("--layers"):
+        return make_deep(words, folder)
+    words = [os.path.join(MODELS, words[0]), *words[1:]]
+    return [os.path.join(PLANS, word) if word.endswith(".yaml") else word for word in words]
+
+
+def cleave(build, *words):
+    done = harness.cleave(build, *words)
+    expect(done.returncode == 0, f"{' '.join(words[:2])}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+
+
+def read_model(text):
+    found = re.search(r'<script type="application/json" id="model">(.*?)</script>', text, re.S)
+    return json.loads(found.group(1))
+
+
+def list_sent(plan):
+    """(node, kind, axes, bytes, cause) of everything that a rank sends, layer by layer. Numbers of layers are the first's."""
+    return [(re.sub(r"\d+", "*", op["node"]), sent["kind"], tuple(sent["axes"]), sent["bytes"], re.sub(r"\d+", "*", sent["cause"]))
+            for layer in plan["layers"] for op in plan["kinds"][layer["kind"]]["ops"] for sent in op.get("sent", [])]
+
+
+def check_report(plan, report, in_stages):
+    """The graph of the page says what the report says, which counts the program itself."""
+    expected = [(re.sub(r"\d+", "*", one["node"]), one["kind"], tuple(one["axes"]), one["wire_bytes_per_rank"], re.sub(r"\d+", "*", one["cause"]))
+                for one in report["collectives"]]
+    sent = list_sent(plan)
+    # The report of a pipeline is of the rank that sends most; the page has all stages, each once.
+    if in_stages:
+        expect(set(expected) <= set(sent), f"collectives of the report that the page lacks: {sorted(set(expected) - set(sent))[:2]}")
+    else:
+        expect(sorted(sent) == sorted(expected), f"{len(sent)} collectives on the page, {len(expected)} in the report")
+        expect(plan["memory"]["peak"] == report["peak_bytes_per_rank"], f"peak {plan['memory']['peak']}, {report['peak_bytes_per_rank']} in the report")
+        expect(max(sum(point[1:]) for point in plan["memory"]["points"]) == plan["memory"]["peak"], "no point of the memory is its peak")
+    for layer in plan["layers"]:
+        for op in plan["kinds"][layer["kind"]]["ops"]:
+            expect(all(0 <= line < len(plan["texts"]) for line in op.get("why", [])), f"{op['node']}: no such text")
+            expect(all(0 <= read < len(plan["kinds"][layer["kind"]]["ops"]) for read in op["reads"]), f"{op['node']}: reads no such op")
+
+
+def browse(path, width, scheme, picture):
+    """What script.js found when it used the page."""
+    with open(path) as file:
+        text = file.read()
+    with open(os.path.join(HERE, "use-page.js")) as file:
+        script = file.read()
+    used = f"{path[:-5]}-{width}-{scheme}.html"
+    # Errors are caught from the first script on.
+    text = text.replace("<head>", "<head><script>window.errors = []; addEventListener('error', event => errors.push(event.message));"
+                        "console.error = (...words) => errors.push(words.join(' '));</script>", 1)
+    with open(used, "w") as file:
+        file.write(text.replace("</body>", f"<script>const wantedScheme = '{scheme}';\n{script}</script></body>"))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", f"--window-size={width},1400"]
+    done = subprocess.run([BROWSER, *flags, "--dump-dom", f"file://{used}"], capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="used">(.*?)</pre>', done.stdout, re.S)
+    expect(found, f"the page was not used: {done.stderr.strip()[-200:]}")
+    if picture:
+        subprocess.run([BROWSER, *flags, "--hide-scrollbars", f"--screenshot={picture}", f"file://{used}"], capture_output=True, timeout=120)
+    return json.loads(found.group(1).replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+
+
+def check_page(build, name, pictures, counts):
+    with harness.Folder(build, "cleave-page-") as folder:
+        words, page, report = find_words(name, folder), folder.at("page.html"), folder.at("report.json")
+        other = ["--compare", os.path.join(PLANS, "parallel/gpt2-data.yaml")] if name == "compared" else []
+        cleave(build, "page", *words, *other, "-o", page)
+        cleave(build, "shard", *words, "-o", folder.at("sharded.mlir"), "--report", report)
+        with open(page) as file:
+            text = file.read()
+        with open(report) as file:
+            report = json.load(file)
+        expect(len(text) < MOST_BYTES, f"{len(text)} bytes")
+        expect(not re.search(r"""(src|href)=["'](?!#|data:,)""", text), "the page refers to another file")
+        model = read_model(text)
+        check_report(model["plans"][0], report, "schedule" in model["plans"][0])
+        counts.append(len(list_sent(model["plans"][0])))
+        for width in WIDTHS if BROWSER else ():
+            for scheme in ("light", "dark"):
+                picture = os.path.join(pictures, f"{name}-{width}-{scheme}.png") if pictures else None
+                used = browse(page, width, scheme, picture)
+                expect(not used["problems"], f"at {width} in {scheme}: {'; '.join(used['problems'][:4])}")
+                counts.append(used["checked"])
+
+
+def main():
+    build, names, flags = harness.arguments("--screenshots")
+    pictures = os.path.join(build, "pages") if flags else None
+    if pictures:
+        os.makedirs(pictures, exist_ok=True)
+    counts = []
+
+    def problem(name):
+        try:
+            check_page(build, name, pictures, counts)
+        except Failed as error:
+            return str(error)
+        return None
+
+    chosen = list(harness.select(CASES, names))
+    failed = harness.tell_failures(chosen, harness.each(problem, chosen))
+    print(f"{sum(counts)} things compared" + ("" if BROWSER else "; no Chromium is there: pages were not opened"))
+    return harness.close(len(chosen), failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
