@@ -45,7 +45,8 @@ static Object describeMemory(const ProgramGraph &graph) {
     }
   }
   // What stays lies below what comes and goes.
-  constexpr llvm::StringLiteral order[] = {"parameters", "optimizer", "batch", "gradients", "kept", "working", "communication"};
+  constexpr llvm::StringLiteral order[] = {"parameters", "optimizer", "batch",        "gradients",
+                                           "kept",       "working",   "communication"};
   Array roles, points;
   std::vector<const std::vector<int64_t> *> areas;
   for (llvm::StringRef role : order)
@@ -63,8 +64,11 @@ static Object describeMemory(const ProgramGraph &graph) {
     points.push_back(std::move(point));
   }
   int64_t peak = all.empty() ? 0 : *llvm::max_element(all);
-  return Object{{"rank", graph.rank},   {"steps", graph.steps},       {"peak", peak},
-                {"roles", std::move(roles)}, {"points", std::move(points)}};
+  return Object{{"rank", graph.rank},
+                {"steps", graph.steps},
+                {"peak", peak},
+                {"roles", std::move(roles)},
+                {"points", std::move(points)}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -72,8 +76,8 @@ static Object describeMemory(const ProgramGraph &graph) {
 //===----------------------------------------------------------------------===//
 
 static Object describe(const CollectiveReport &sent, const Explainer &explainer) {
-  Object entry{{"kind", sent.kind},   {"axes", sent.axes},   {"bytes", sent.wireBytes}, {"ns", sent.ns},
-                  {"group", sent.groupSize}, {"cause", sent.cause}};
+  Object entry{{"kind", sent.kind}, {"axes", sent.axes},       {"bytes", sent.wireBytes},
+               {"ns", sent.ns},     {"group", sent.groupSize}, {"cause", sent.cause}};
   if (std::optional<Alternative> next = explainer.findNextBest(sent.node))
     entry["next_best"] = Object{{"sharding", next->sharding}, {"bytes", next->bytes}, {"ns", next->ns}};
   return entry;
@@ -121,7 +125,8 @@ static void explain(Object &entry, const GraphOp &op, const Explainer &explainer
   llvm::raw_string_ostream os(text);
   print(os, value);
   // The first says name, type and sharding again.
-  SmallVector<llvm::StringRef> lines = llvm::to_vector(llvm::drop_begin(llvm::split(llvm::StringRef(text).rtrim(), '\n')));
+  SmallVector<llvm::StringRef> lines =
+      llvm::to_vector(llvm::drop_begin(llvm::split(llvm::StringRef(text).rtrim(), '\n')));
   Array why;
   std::set<std::string> said;
   for (size_t begin = 0, end = 0; begin < lines.size(); begin = end) {
@@ -259,13 +264,14 @@ std::optional<Object> Compilation::describeForPage(llvm::StringRef name) {
   if (ranks.empty())
     ranks.push_back(getEntry());
   // Without a machine it is the one that what is free would be decided for.
-  spmd::Cluster cluster = state->getCluster() ? *state->getCluster() : state->getTargetCluster().value_or(spmd::Cluster());
+  spmd::Cluster cluster =
+      state->getCluster() ? *state->getCluster() : state->getTargetCluster().value_or(spmd::Cluster());
   ProgramGraph graph = describeProgram(ranks, &cluster);
   Object page{{"name", name.str()},
-                 {"cluster", cluster.name},
+              {"cluster", cluster.name},
               {"axes", describeAxes(*report, cluster)},
-                 {"report", ::describe(*report)},
-                 {"memory", describeMemory(graph)}};
+              {"report", ::describe(*report)},
+              {"memory", describeMemory(graph)}};
   describeGraph(page, graph, foldLayers(graph, blocks), *explainer);
   if (isPipelined()) {
     Compilation anew(getGivenOptions(), [](const Diagnostic &) {});

@@ -16,7 +16,6 @@
 
 using namespace cleave;
 using namespace cleave::driver;
-using llvm::StringRef;
 using llvm::json::Object;
 
 /// What a plan is called on the page: its file, or how it came about.

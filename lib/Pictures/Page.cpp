@@ -20,8 +20,11 @@ using llvm::StringRef;
 llvm::json::Object cleave::pictures::makePage(StringRef model, llvm::json::Array plans,
                                               llvm::ArrayRef<std::string> differences) {
   assert(!plans.empty() && "a page shows a plan");
-  return llvm::json::Object{
-      {"version", 1}, {"kind", "page"}, {"model", model.str()}, {"plans", std::move(plans)}, {"differences", llvm::json::Array(differences)}};
+  return llvm::json::Object{{"version", 1},
+                            {"kind", "page"},
+                            {"model", model.str()},
+                            {"plans", std::move(plans)},
+                            {"differences", llvm::json::Array(differences)}};
 }
 
 /// As JSON inside of a script: no letters end that, or begin a comment of HTML.
@@ -36,9 +39,9 @@ static std::string formatModel(llvm::json::Object page) {
 }
 
 void cleave::pictures::writePage(llvm::raw_ostream &os, llvm::json::Object page, StringRef note) {
-  std::string escaped;
-  llvm::raw_string_ostream escaping(escaped);
-  llvm::printHTMLEscaped(note, escaping);
+  std::string safe;
+  llvm::raw_string_ostream safely(safe);
+  llvm::printHTMLEscaped(note, safely);
   StringRef rest = kPageFrame;
   // In the order of the file.
   auto put = [&](StringRef mark, StringRef text) {
@@ -47,7 +50,7 @@ void cleave::pictures::writePage(llvm::raw_ostream &os, llvm::json::Object page,
     rest = after;
   };
   put("{{STYLE}}", kPageStyle);
-  put("{{NOTE}}", escaped);
+  put("{{NOTE}}", safe);
   put("{{MODEL}}", formatModel(std::move(page)));
   put("{{SCRIPT}}", kPageScript);
   os << rest;

@@ -136,8 +136,7 @@ void GraphBuilder::addRank(func::FuncOp rank, const cost::OpTimes *times) {
   for (auto [step, op] : llvm::enumerate(rank.getBody().front()))
     if (func::FuncOp callee = cost::getCallee(&op, symbols))
       callSteps.try_emplace(callee, step);
-  cost::countProgram(rank, symbols, times,
-                     [&](Operation &op, const cost::OpVisit &visit) { addOp(op, visit); });
+  cost::countProgram(rank, symbols, times, [&](Operation &op, const cost::OpVisit &visit) { addOp(op, visit); });
   describeMemory(rank);
 }
 

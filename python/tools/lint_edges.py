@@ -16,7 +16,7 @@ EDGES = {
     "Solver": "Support Sharding",
     "Search": "Support Sharding Plan Solver",
     "Schedule": "Program Support",
-    "Pictures": "Support",
+    "Pictures": "",
     "Onnx": "Support",
     "Transforms": "",
     "Dialect/Spmd/IR": "Sharding",
@@ -24,7 +24,7 @@ EDGES = {
     "Dialect/Nn/ShardingRules": "Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Nn/Partition": "Sharding/WindowMoves.h Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/ShardingRules",
     "Dialect/Nn/Gradients": "Dialect/Nn/IR",
-    "Dialect/Exec/IR": "Program Dialect/Spmd/IR Dialect/Nn/IR",
+    "Dialect/Exec/IR": "Program Sharding/RankGroups.h Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Pipe/IR": "Sharding Dialect/Spmd/IR Dialect/Nn/IR",
     "Dialect/Exec/Fusion": "Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "Cost": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
@@ -43,16 +43,16 @@ EDGES = {
     "EmulatedKernels": "Emulation Support Codegen",
     "Dialect/Nn/Transforms": "Support Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Dialect/Nn/Patterns Dialect/Nn/Training",
     "Dialect/Spmd/Transforms": "Sharding Transforms Dialect/Spmd/IR Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Spmd/Resharding",
-    "Dialect/Exec/Transforms": "Plan Solver Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen/Device/Regions.h "
+    "Dialect/Exec/Transforms": "Sharding/RankGroups.h Plan Solver Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen/Device/Regions.h "
                                "Codegen/Library/Libraries.h Dialect/Exec/Kernels Dialect/Exec/Memory Dialect/Exec/Rings Dialect/Spmd/Transforms",
     "Dialect/Pipe/Transforms": "Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Microbatches Dialect/Pipe/Stages "
                                "Dialect/Nn/Transforms Dialect/Spmd/Annotations",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Reference",
     "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Stages",
-    "Export": "Program Arrays/Safetensors.h Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
+    "Export": "Program Arrays/Safetensors.h Support Sharding/RankGroups.h Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Annotations",
     "Pipelines": "Program Sharding Cost Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Stages "
                  "Dialect/Nn/Transforms Dialect/Spmd/Transforms Dialect/Exec/Transforms Dialect/Pipe/Transforms",
-    "Assembly": "Program Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
+    "Assembly": "Program Support Sharding/RankGroups.h Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen EmulatedKernels",
     "Compiler": "Program Runtime Support Sharding Plan Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
                 "Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Pipe/Stages Dialect/Pipe/Microbatches Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                 "Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines Assembly",

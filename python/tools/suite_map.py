@@ -40,6 +40,7 @@ AREAS = {
     "Export": ["training-tuned", "training-forms", "lit:Export/", "lit:Driver/emit-onnx", "export", "export-nodes", "annotated", "trained"],
     "Import": ["CleaveOnnxReaderTests", "lit:Import/", "training-forms", "onnx", "control", "gradients", "models", "models-quantized", "bad-input"],
     "Onnx": ["CleaveOnnxReaderTests", "lit:Import/", "training-forms", "onnx", "models", "export", "annotated", "bad-input"],
+    "Pictures": ["pages", "lit:Driver/page"],
     "Pipelines": ["CleaveCompilerTests", "lit:Pipelines/", "lit:Driver/", "golden"],
     "Plan": ["CleavePlanTests", "lit:Plan/", "bad-input"],
     "Program": ["CleaveProgramTests", "lit:Assembly/", "programs", "cleave-run"],

@@ -118,18 +118,20 @@ def browse(path, width, scheme, picture):
         text = file.read()
     with open(os.path.join(HERE, "use-page.js")) as file:
         script = file.read()
-    used = f"{path[:-5]}-{width}-{scheme}.html"
+    used, seen = (f"{path[:-5]}-{width}-{scheme}{what}.html" for what in ("", "-seen"))
     # Errors are caught from the first script on.
     text = text.replace("<head>", "<head><script>window.errors = []; addEventListener('error', event => errors.push(event.message));"
                         "console.error = (...words) => errors.push(words.join(' '));</script>", 1)
     with open(used, "w") as file:
         file.write(text.replace("</body>", f"<script>const wantedScheme = '{scheme}';\n{script}</script></body>"))
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", f"--window-size={width},1400"]
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", f"--window-size={width},2400"]
     done = subprocess.run([BROWSER, *flags, "--dump-dom", f"file://{used}"], capture_output=True, text=True, timeout=120)
     found = re.search(r'<pre id="used">(.*?)</pre>', done.stdout, re.S)
     expect(found, f"the page was not used: {done.stderr.strip()[-200:]}")
     if picture:
-        subprocess.run([BROWSER, *flags, "--hide-scrollbars", f"--screenshot={picture}", f"file://{used}"], capture_output=True, timeout=120)
+        with open(path) as file, open(seen, "w") as plain:
+            plain.write(file.read().replace("</body>", f"<script>setScheme('{scheme}');</script></body>"))
+        subprocess.run([BROWSER, *flags, "--hide-scrollbars", f"--screenshot={picture}", f"file://{seen}"], capture_output=True, timeout=120)
     return json.loads(found.group(1).replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
 
 

@@ -16,7 +16,8 @@ namespace cleave::pictures {
 
 /// The model of a page, version 1: `plans` are objects as `Compilation::describeForPage` makes them, one, or two that are compared;
 /// `differences` say in words where two differ.
-llvm::json::Object makePage(llvm::StringRef model, llvm::json::Array plans, llvm::ArrayRef<std::string> differences = {});
+llvm::json::Object makePage(llvm::StringRef model, llvm::json::Array plans,
+                            llvm::ArrayRef<std::string> differences = {});
 
 /// The file. `note` stands below its title.
 void writePage(llvm::raw_ostream &os, llvm::json::Object page, llvm::StringRef note);

@@ -1,7 +1,7 @@
 // What a rank holds from step to step, by what it is for.
 const kMemoryHeight = 220, kMemoryLeft = 74;
 
-/** Steps of layers, by the layer's number: the first step of each. */
+/** The layer that runs at a step: the last that has begun. */
 function findLayerOfStep(step) {
   let found = 0;
   plan.layers.forEach((layer, number) => { if (layer.step <= step) found = number; });
@@ -14,14 +14,14 @@ function describePoint(point) {
   return `step ${point[0]} of ${plan.memory.steps}, ${plan.layers[findLayerOfStep(point[0])].title}: ${formatBytes(sum)}\n${roles.join('\n')}`;
 }
 
-/** Areas on top of each other, from step to step. */
+/** Areas on top of each other; what is held changes from step to step, and not in between. */
 function drawAreas(svg, x, y) {
-  const points = plan.memory.points, bases = points.map(() => 0);
-  plan.memory.roles.forEach((role, number) => {
+  const {points, roles, steps} = plan.memory, bases = points.map(() => 0);
+  const trace = heights => points.flatMap((point, index) => [point[0], points[index + 1]?.[0] ?? steps].map(step =>
+    `${x(step).toFixed(1)},${y(heights[index]).toFixed(1)}`));
+  roles.forEach((role, number) => {
     const top = points.map((point, index) => bases[index] + point[number + 1]);
-    const line = points.map((point, index) => `${x(point[0]).toFixed(1)},${y(top[index]).toFixed(1)}`);
-    const back = points.map((point, index) => `${x(point[0]).toFixed(1)},${y(bases[index]).toFixed(1)}`).reverse();
-    svg.append(make('path', {'data-role': role, d: `M${line.join('L')}L${back.join('L')}Z`, style: `fill:var(--role${number % 7})`}));
+    svg.append(make('path', {'data-role': role, d: `M${trace(top).join('L')}L${trace(bases).reverse().join('L')}Z`, style: `fill:var(--role${number % 7})`}));
     top.forEach((value, index) => { bases[index] = value; });
   });
 }
@@ -30,7 +30,7 @@ views.push({
   draw() {
     const {points, roles, steps, peak, rank} = plan.memory, width = 1000, device = plan.report.memory?.device_bytes;
     const most = Math.max(peak, 1) * 1.08;
-    const x = step => kMemoryLeft + step / Math.max(1, steps - 1) * (width - kMemoryLeft - 10), y = bytes => kMemoryHeight - bytes / most * (kMemoryHeight - 10);
+    const x = step => kMemoryLeft + step / Math.max(1, steps) * (width - kMemoryLeft - 10), y = bytes => kMemoryHeight - bytes / most * (kMemoryHeight - 10);
     const svg = make('svg', {viewBox: `0 0 ${width} ${kMemoryHeight + 24}`, width: '100%', role: 'img', 'aria-label':
       `memory of rank ${rank} over ${steps} steps, at most ${formatBytes(peak)}`});
     for (let tick = 0; tick <= 4; ++tick)
@@ -47,7 +47,7 @@ views.push({
     };
     const slider = make('input', {type: 'range', min: 0, max: points.length - 1, value: 0, 'aria-label': 'step', style: 'width:100%', oninput: () => show(Number(slider.value))});
     svg.addEventListener('mousemove', event => {
-      const box = svg.getBoundingClientRect(), step = ((event.clientX - box.left) / box.width * width - kMemoryLeft) / (width - kMemoryLeft - 10) * (steps - 1);
+      const box = svg.getBoundingClientRect(), step = ((event.clientX - box.left) / box.width * width - kMemoryLeft) / (width - kMemoryLeft - 10) * steps;
       const index = points.reduce((best, point, number) => Math.abs(point[0] - step) < Math.abs(points[best][0] - step) ? number : best, 0);
       this.mark(points[index][0]);
       showTip(event, describePoint(points[index]));

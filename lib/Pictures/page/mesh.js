@@ -56,7 +56,7 @@ views.push({
       {head: 'axis', text: row => make('span', {class: 'stripe', style: `background:${axisColor(row.number)}`, text: row.axis.name})},
       {head: 'size', number: true, text: row => String(row.axis.size), key: row => row.axis.size},
       {head: 'link', number: true, text: row => `${row.axis.bytes_per_ns.toPrecision(3)} GB/s`, key: row => row.axis.bytes_per_ns},
-      {head: 'a rank sends', number: true, text: row => formatBytes(row.bytes), key: row => row.bytes},
+      {head: plan.schedule ? 'all stages send' : 'a rank sends', number: true, text: row => formatBytes(row.bytes), key: row => row.bytes},
       {head: 'time', number: true, text: row => formatTime(row.ns), key: row => row.ns},
       {head: 'by', text: kinds},
     ], rows));
