@@ -280,7 +280,7 @@ EDITS = [
          "the table joins collectives of different shapes", ["lit:Pipelines/report", "lit:Driver"]),
     Edit("explain-hides-conflicts", "lib/Compiler/ExplanationText.cpp", 'step.avoidsConflict ? ", to avoid a conflict" : ""', '""',
          "explain does not say what gives way to a conflict", ["lit:Driver/explain"]),
-    Edit("layers-differ-alike", "lib/Compiler/PageLayers.cpp", "text += op.op + ' ' +", "text +=", "layers of other ops are folded into one", ["pages"]),
+    Edit("layers-differ-alike", "lib/Compiler/PageLayers.cpp", "op.op + ' ' + NumberedName(op.node).getStarred() + ' ' + op.type", "op.type", "layers of other ops are folded into one", ["pages"]),
     Edit("held-a-step-less", "lib/Compiler/Page.cpp", "step <= held.last && step", "step < held.last && step", "a page forgets the last step of a value", ["pages"]),
     Edit("sent-of-one-run", "lib/Pipelines/ProgramGraph.cpp", "  if (isNew)\n    entry.sent", "  if (!isNew)\n    entry.sent", "a page says nothing of what is sent",
          ["pages"]),
