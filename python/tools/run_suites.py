@@ -211,7 +211,7 @@ def suites(build):
     yield Suite("network", [python, "test/Runtime/network.py", build], count_closing, 28)
     yield Suite("endings", [python, "test/Runtime/endings.py", build], count_closing, 23 if shutil.which("mpirun") else 22)
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
-    yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 8)
+    yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 9)
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 72)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 248, quick=("", 248))
     yield Suite("tidy", [python, "python/tools/tidy.py", build], count_closing, 190)

@@ -6,7 +6,7 @@ Each case is a model under a plan. Its page
 
   * is one file below a megabyte that names nothing of any network;
   * has, summed up over its layers, the collectives and bytes that `cleave shard` reports, and the peak of its memory is the report's;
-  * has every node of the program that sends, with the cause that the report gives;
+  * has as many ops of each kind as the program has;
   * opened in headless Chromium at three widths, in both schemes: no error on the console, nothing wider than the window, no letters below
     12 pixels, contrast of all text 4.5 at least (WCAG 2.1, AA); pointers, keys, tables and the choice among plans do what they say.
 
@@ -19,6 +19,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
@@ -29,6 +34,7 @@ PLANS = os.path.join(harness.ROOT, "examples")
 BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 WIDTHS = (420, 900, 1500)
 MOST_BYTES = 1_000_000
+UNSHOWN = {"nn.load", "nn.constant", "nn.param", "nn.iota"}
 
 # Arguments of both `page` and `shard`. A deep one is made by bench/make_gpt.py.
 CASES = {
@@ -38,6 +44,7 @@ CASES = {
     "found": ["llama_gqa_dyn18.onnx", "--dim", "batch=4,seq=16", "--devices", "4"],
     "convolutions": ["resnet_ts17.onnx", "--dim", "batch=4", "--plan", "parallel/resnet-data.yaml"],
     "step-in-stages": ["gpt2_ts17.onnx", "--plan", "train-pipeline.yaml", "--train"],
+    "unlike-layers": ["--unlike", "--mesh", "model=2", "--shard", "layers.*.up=[_, model]"],
     "deep": ["--layers=96", "--mesh", "data=8,model=8"],
     "deep-in-stages": ["--layers=96"],
 }
@@ -70,8 +77,29 @@ def make_deep(words, folder):
     return [model, "--plan", plan, *words[1:]]
 
 
+def make_unlike(words, folder):
+    """Six layers of equal shapes, of which the fourth has another function."""
+    def weight(name, *shape):
+        return numpy_helper.from_array(np.full(shape, 0.1, np.float32), name)
+
+    nodes, weights, x = [], [], "x"
+    for layer in range(6):
+        name = f"layers.{layer}"
+        weights += [weight(f"{name}.up", 16, 64), weight(f"{name}.down", 64, 16)]
+        nodes += [helper.make_node("MatMul", [x, f"{name}.up"], [f"{name}.h"], name=f"/{name}/up/MatMul"),
+                  helper.make_node("Tanh" if layer == 3 else "Relu", [f"{name}.h"], [f"{name}.a"], name=f"/{name}/act/F"),
+                  helper.make_node("MatMul", [f"{name}.a", f"{name}.down"], [f"{name}.y"], name=f"/{name}/down/MatMul")]
+        x = f"{name}.y"
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 16]) for name in ("x", x)]
+    model = helper.make_model(helper.make_graph(nodes, "unlike", values[:1], values[1:], weights), opset_imports=[helper.make_opsetid("", 18)])
+    onnx.save(model, folder.at("unlike.onnx"))
+    return [folder.at("unlike.onnx"), *words[1:]]
+
+
 def find_words(name, folder):
     words = CASES[name]
+    if words[0] == "--unlike":
+        return make_unlike(words, folder)
     if words[0].startswith("--layers"):
         return make_deep(words, folder)
     words = [os.path.join(MODELS, words[0]), *words[1:]]
@@ -112,6 +140,17 @@ def check_report(plan, report, in_stages):
             expect(all(0 <= read < len(plan["kinds"][layer["kind"]]["ops"]) for read in op["reads"]), f"{op['node']}: reads no such op")
 
 
+def check_ops(plan, module):
+    """As many ops of each kind as the module has, but for constants and weights, which a page names where they are read."""
+    with open(module) as file:
+        there = Counter(re.findall(r"^ +(?:%[\w:, %]+ = )?((?:nn|spmd|exec)\.\w+)", file.read(), re.M))
+    shown = Counter(op["op"] for layer in plan["layers"] for op in plan["kinds"][layer["kind"]]["ops"])
+    for kind, number in there.items():
+        expect(shown[kind] in (number, 0) and (shown[kind] or kind in UNSHOWN), f"{shown[kind]} ops {kind}, {number} in the program")
+    expect(set(shown) <= set(there), f"ops that the program lacks: {sorted(set(shown) - set(there))}")
+    return sum(shown.values())
+
+
 def browse(path, width, scheme, picture):
     """What script.js found when it used the page."""
     with open(path) as file:
@@ -150,6 +189,8 @@ def check_page(build, name, pictures, counts):
         model = read_model(text)
         check_report(model["plans"][0], report, "schedule" in model["plans"][0])
         counts.append(len(list_sent(model["plans"][0])))
+        if "schedule" not in model["plans"][0]:
+            counts.append(check_ops(model["plans"][0], folder.at("sharded.mlir")))
         for width in WIDTHS if BROWSER else ():
             for scheme in ("light", "dark"):
                 picture = os.path.join(pictures, f"{name}-{width}-{scheme}.png") if pictures else None

@@ -181,7 +181,7 @@ views.push({
       op.given ? make('p', {class: 'soft', text: `reads ${op.given.join(', ')}`}) : null,
       op.why?.length ? make('pre', {text: op.why.map(line => plan.texts[line]).join('\n')}) : null,
       ...(op.sent ?? []).map(sent => make('p', {}, make('strong', {text: `${sent.kind} over ${sent.axes.join(', ')}`}),
-        `: ${formatBytes(sent.bytes)} a rank, ${formatTime(sent.ns)}, in groups of ${sent.group}. ${sent.cause}`,
+        `: ${formatBytes(sent.bytes)} a rank, ${formatTime(sent.ns)}, in groups of ${sent.group}: ${sent.cause}.`,
         sent.next_best ? ` The next best choice costs ${formatBytes(sent.next_best.bytes)}${sent.next_best.ns ? ', ' + formatTime(sent.next_best.ns) : ''} more: ${sent.next_best.sharding}` : '')));
   },
 });
