@@ -52,6 +52,8 @@ ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, c
   std::optional<Object> first = describePlan(compilation);
   if (!first)
     return session.getExitCode();
+  std::string size = llvm::formatv("{0} layers, {1} of them drawn", first->getArray("layers")->size(),
+                                   first->getArray("kinds")->size());
   plans.push_back(std::move(*first));
   auto handler = [&](const Diagnostic &diagnostic) { session.report(diagnostic); };
   if (!other.empty()) {
@@ -72,7 +74,12 @@ ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, c
     pictures::writePage(os, pictures::makePage(model, std::move(plans), differences), note);
     return llvm::Error::success();
   });
-  return error ? session.fail(std::move(error)) : kDone;
+  if (error)
+    return session.fail(std::move(error));
+  // Equal ones are drawn once.
+  if (!options.quiet)
+    llvm::outs() << path << ": " << size << '\n';
+  return kDone;
 }
 
 ExitCode cleave::driver::writePage(Session &session) {
