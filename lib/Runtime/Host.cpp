@@ -143,6 +143,8 @@ std::optional<std::string> Host::findMissing(const program::Target &target) cons
                   ", of which there is none; compile it for the host");
   if (target.architecture != kArchitecture)
     return concat("it is for ", quote(target.architecture), ", this machine is ", kArchitecture);
+  if (features.empty() && !target.features.empty())
+    return "what this processor can do is not known: /proc/cpuinfo cannot be read";
   std::string missing;
   for (const std::string &feature : target.features)
     if (!features.count(simplify(feature)) || (feature == "amx-tile" && !askForTiles()))

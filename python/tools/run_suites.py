@@ -212,6 +212,8 @@ def suites(build):
     yield Suite("endings", [python, "test/Runtime/endings.py", build], count_closing, 23 if shutil.which("mpirun") else 22)
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
     yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 9)
+    hasCpack = bool(shutil.which("dpkg-shlibdeps") and os.path.exists(f"{build}/share/doc/cleave/sbom.json"))
+    yield Suite("packages", [python, "test/Tools/packages.py", build], count_closing, 4 if hasCpack else 0, merge="drawn")
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 72)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 248, quick=("", 248))
     yield Suite("tidy", [python, "python/tools/tidy.py", build], count_closing, 190)
