@@ -279,9 +279,10 @@ private:
       return "'--quiet' and '--verbose' contradict each other";
     if ((options.rtol || options.atol) && !options.check)
       return "'--rtol' and '--atol' are tolerances of '--check'";
-    if (options.emit.isOnnx && options.command == "run")
-      return "'run' runs a partitioned program, '--emit onnx' stops before";
-    if (options.emit.isOnnx && options.writesToOutput())
+    if (options.emit.form != EmitForm::Module && options.command == "run")
+      return llvm::formatv("'run' runs a partitioned program, '--emit {0}' stops before",
+                           kEmitWords[static_cast<size_t>(options.emit.form) - 1]);
+    if (options.emit.form == EmitForm::Onnx && options.writesToOutput())
       return "'--emit onnx' writes a model: name it with '-o annotated.onnx'";
     if (!options.report.empty() && options.getEmit() < Phase::Partitioned)
       return llvm::formatv("'--report' is about a partitioned program, '--emit {0}' stops before",

@@ -247,13 +247,14 @@ static bool saysAll(const std::map<std::string, std::vector<int64_t>> &) { retur
 
 static std::vector<StringRef> wordsOf(const Emit &) {
   std::vector<StringRef> words = wordsOf(Phase());
-  words.push_back("onnx");
+  llvm::append_range(words, kEmitWords);
   return words;
 }
 
 /// Values are decided once propagated; what comes after is not said of tensors of the model.
 static std::string read(Emit &field, StringRef text) {
-  if (field.isOnnx = text == "onnx"; field.isOnnx) {
+  if (auto form = llvm::find(kEmitWords, text); form != std::end(kEmitWords)) {
+    field.form = static_cast<EmitForm>(1 + (form - std::begin(kEmitWords)));
     field.phase = Phase::Propagated;
     return "";
   }

@@ -76,11 +76,15 @@ struct ScheduleCommand : ScheduleOptions {
 enum class SampleOrder { Shuffled, Given };
 constexpr llvm::StringLiteral kSampleOrderWords[] = {"shuffled", "given"};
 
-/// `--emit`: the module after a phase, or the ONNX model with what was decided.
+/// `--emit`: the module after a phase, or what was decided in another form: on the ONNX model, in Shardy's words, or in those of DTensor and
+/// JAX.
+enum class EmitForm { Module, Onnx, Shardy, Placements };
 struct Emit {
   std::optional<Phase> phase;
-  bool isOnnx = false;
+  EmitForm form = EmitForm::Module;
 };
+/// Of the forms behind the first, in their order.
+constexpr llvm::StringLiteral kEmitWords[] = {"onnx", "sdy", "placements"};
 
 /// `--memory`, which says other things of plans than of schedules.
 struct MemoryOption {
