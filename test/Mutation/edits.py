@@ -284,6 +284,9 @@ EDITS = [
     Edit("held-a-step-less", "lib/Compiler/Page.cpp", "step <= held.last && step", "step < held.last && step", "a page forgets the last step of a value", ["pages"]),
     Edit("sent-of-one-run", "lib/Pipelines/ProgramGraph.cpp", "  if (isNew)\n    entry.sent", "  if (!isNew)\n    entry.sent", "a page says nothing of what is sent",
          ["pages"]),
+    Edit("reduces-anything", "lib/Transforms/Reduce.cpp", "!isInteresting(*copy)", "false", "what a script looks for is reduced away", ["lit:Tools/cleave-reduce"]),
+    Edit("shardy-in-other-order", "lib/Export/Placements.cpp", "dim ? \", \" : \"\"", "dim ? \"; \" : \"\"",
+         "dims of a sharding of Shardy are divided otherwise", ["lit:Driver/placements"]),
     # ===--- More of plans and attributes ------------------------------------===
     Edit("leading-star-costs", "lib/Support/Suggest.cpp", "row[0] += !isStar;", "row[0] += 1;",
          "a pattern that begins with * is far from every name", [PLAN]),

@@ -4,7 +4,7 @@
 //
 // Without anything to keep there is nothing to do.
 // RUN: not cleave-reduce %s 2>&1 | FileCheck %s --check-prefix=NOTHING
-// NOTHING: cleave-reduce: error: nothing says what to keep: give '-reduction-tree=traversal-mode=0 test=SCRIPT'
+// NOTHING: cleave-reduce: error: nothing says what to keep: give '--test=SCRIPT'
 
 // CHECK-LABEL: @has_an_exponential
 // CHECK: nn.exp
