@@ -9,6 +9,7 @@
 
 #include "State.h"
 
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
@@ -18,6 +19,7 @@
 #include "cleave/Plan/Plan.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -122,9 +124,46 @@ bool Compilation::load(bool collectAllErrors) {
   if (!state->module || (state->options.train && !startTraining()))
     return false;
   bool isStyled = !state->options.like.empty() || (state->plan && !state->plan->like.empty());
-  if (isStyled)
-    return takeLikePlan();
-  return state->options.devices == 0 || takeFoundPlan();
+  if (isStyled ? !takeLikePlan() : state->options.devices > 0 && !takeFoundPlan())
+    return false;
+  // Behind what finds a plan: that is for the model as it is.
+  return !state->options.returnsAll || returnAll();
+}
+
+/// In the order of the program, behind the model's own outputs, and sharded as they are: nothing is asked of them.
+bool Compilation::returnAll() {
+  const std::string &model = state->options.model;
+  if (isPipelined())
+    return fail(
+        makeError("{0}: '--check=all' compares tensors of whole batches, and a pipeline has those of microbatches",
+                  model),
+        Blame::Options);
+  if (getPhase() >= Phase::Annotated)
+    return fail(makeError("{0} is {1} already: --check=all comes too late", model, toString(getPhase())),
+                Blame::Options);
+  func::FuncOp func = getEntry();
+  if (!func)
+    return false;
+  Operation *terminator = func.getBody().front().getTerminator();
+  llvm::StringSet<> names;
+  llvm::DenseSet<Value> returned(terminator->operand_begin(), terminator->operand_end());
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    names.insert(spmd::getResultName(func, index));
+  for (Operation &op : func.getBody().front())
+    for (Value result : op.getResults()) {
+      SmallVector<StringRef, 1> known = spmd::getTensorNames(result);
+      // Constants and weights are as they were given.
+      if (known.empty() || (op.getNumOperands() == 0 && nn::isData(&op)) || !returned.insert(result).second ||
+          !names.insert(known.front()).second)
+        continue;
+      NamedAttribute name(StringAttr::get(func.getContext(), spmd::kNameAttr),
+                          StringAttr::get(func.getContext(), known.front()));
+      if (failed(
+              func.insertResult(func.getNumResults(), result.getType(), DictionaryAttr::get(func.getContext(), name))))
+        return fail(makeError("{0}: '{1}' cannot be returned", model, known.front()));
+      terminator->insertOperands(terminator->getNumOperands(), result);
+    }
+  return true;
 }
 
 /// A step in stages is one in microbatches. How many is not asked where the plan says how large they are.

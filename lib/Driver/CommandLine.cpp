@@ -68,6 +68,7 @@ public:
     options.check |= given.count(OPT_check_eq) > 0;
     // What is wrong with a gradient hardly shows in the weight that it changes. A training has a step of its own for it.
     options.compile.keepsGradients = options.check && options.command == "run";
+    options.compile.returnsAll = options.check && options.checkKind == CheckKind::All;
     // A program file is trained by whoever has it, who may want to evaluate.
     options.compile.evaluates =
         options.compile.train && (options.command == "compile" || !options.train.evalData.empty());
@@ -277,6 +278,10 @@ private:
       return "'--devices 0': expected at least one device";
     if (options.quiet && options.verbose)
       return "'--quiet' and '--verbose' contradict each other";
+    if (options.compile.returnsAll && (options.command == "train" || options.compile.train))
+      return "'--check=all' is about tensors of a model; of a step '--check' compares all gradients";
+    if (options.compile.returnsAll && !options.against.empty())
+      return "'--check=all' makes outputs of all tensors, and '--against' compares those that a file has";
     if ((options.rtol || options.atol) && !options.check)
       return "'--rtol' and '--atol' are tolerances of '--check'";
     if (options.emit.form != EmitForm::Module && options.command == "run")

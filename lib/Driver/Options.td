@@ -128,7 +128,7 @@ defm against : Value<"against", "MODEL", "against", [Run],
 defm atol : Value<"atol", "X", "atol", [Run],
                   "absolute tolerance of --check, times the largest element; default by element type">;
 def check : Switch<"check", "check", [Run, Train],
-                   "compares every output, ranks against one device; --check=differences compares gradients with slopes, too">;
+                   "compares every output, ranks against one device; --check=all every tensor that has a name; --check=differences compares gradients with slopes, too">;
 let Flags = [HelpHidden] in
 def check_eq : Joined<["--"], "check=", [Run, Train]>, Fills<"checkKind">;
 defm rtol : Value<"rtol", "X", "rtol", [Run], "relative tolerance of --check; default by element type">;

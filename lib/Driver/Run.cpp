@@ -48,7 +48,7 @@ static ExitCode deliver(Session &session, ModelRun &run, bool isReported) {
     if (ExitCode code = writeReport(session, *report, !options.quiet))
       return code;
   }
-  if (options.outputs.empty() && !options.quiet)
+  if (options.outputs.empty() && !options.quiet && !options.compile.returnsAll)
     printOutputs(llvm::outs(), run.summarize());
   return kDone;
 }
@@ -88,6 +88,10 @@ ExitCode cleave::driver::runCommand(Session &session) {
   std::optional<std::vector<OutputCheck>> outputs = run->check();
   if (!outputs)
     return session.getExitCode();
-  isRight &= printChecks(llvm::outs(), *outputs, options.quiet);
+  // Of all tensors only those that part are told.
+  isRight &= printChecks(llvm::outs(), *outputs, options.quiet || options.compile.returnsAll);
+  if (options.compile.returnsAll && !options.quiet)
+    llvm::outs() << "check: " << llvm::count_if(*outputs, [](const OutputCheck &found) { return found.isRight(); })
+                 << " of " << outputs->size() << " tensors are those of one device\n";
   return isRight ? kDone : kDifference;
 }

@@ -175,6 +175,8 @@ public:
 
 private:
   bool startTraining();
+  /// Makes outputs of all tensors that have a name. False after an error.
+  bool returnAll();
   /// Adds the entry `eval` to a program that has the step, where options ask for it. False after an error.
   bool addEvaluation(Assembler &assembler);
   bool takeFoundPlan();

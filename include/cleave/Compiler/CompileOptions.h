@@ -64,6 +64,8 @@ struct CompileOptions {
   std::string artifacts;
   /// Gradients are outputs of the step.
   bool keepsGradients = false;
+  /// All tensors of the model that have a name are outputs, so that each can be compared.
+  bool returnsAll = false;
   /// The program of a step has an entry `eval` beside, which gives the loss and changes nothing.
   bool evaluates = false;
   /// The machine: a name or a file, instead of the plan's; may be empty (Plan/ClusterFile.h).

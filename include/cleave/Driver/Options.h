@@ -34,8 +34,9 @@ enum ExitCode {
 enum class Color { Auto, Always, Never };
 
 /// `--check`: ranks against one device, and of a step, if that is asked for, gradients against slopes.
-enum class CheckKind { Ranks, Differences };
-constexpr llvm::StringLiteral kCheckWords[] = {"ranks", "differences"};
+/// Or every tensor of the model that has a name, not outputs alone.
+enum class CheckKind { Ranks, Differences, All };
+constexpr llvm::StringLiteral kCheckWords[] = {"ranks", "differences", "all"};
 
 constexpr llvm::StringLiteral kColorWords[] = {"auto", "always", "never"};
 
