@@ -114,7 +114,8 @@ class Training {
 public:
   Training(Executor &executor, const TrainOptions &options, DataSet data, TrainSummary &summary)
       : executor(executor), options(options), data(std::move(data)), summary(summary),
-        checkpoints(executor, options.save, options.keep), numbers(listNumbers(executor.getProgram())) {}
+        checkpoints(executor, options.save, options.keep, {options.resume, options.weightsFrom}),
+        numbers(listNumbers(executor.getProgram())) {}
 
   Failed run();
 

@@ -260,6 +260,8 @@ TrainedWeights Replacer::takeWeights() {
 // Files
 //===----------------------------------------------------------------------===//
 
+std::string cleave::onnx::getTrainedData(StringRef out) { return (out + ".data").str(); }
+
 llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, StringRef checkpoint, StringRef out,
                                                            llvm::ArrayRef<Adapter> adapters, StringRef artifacts) {
   llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(model);
@@ -272,7 +274,7 @@ llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, Stri
   llvm::Expected<Checkpoint> trained = openCheckpoint(checkpoint);
   if (!trained)
     return trained.takeError();
-  std::string data = (out + ".data").str();
+  std::string data = getTrainedData(out);
   Replacer replacer(**read, trained->contents, trained->getBytes(), llvm::sys::path::filename(data), adapters,
                     given->checkpoint.weights);
   llvm::Expected<WireMessage> message = replacer.run();
