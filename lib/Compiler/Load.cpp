@@ -453,7 +453,7 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
     return nullptr;
   }
   if (hasOnnx && !options.weights.empty()) {
-    fail(makeError("--weights is about .mlir files; those of {0} lie in it or beside it", options.model),
+    fail(makeError("--weights is about .mlir files; those of {0} are in it or next to it", options.model),
          Blame::Options);
     return nullptr;
   }
