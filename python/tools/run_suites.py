@@ -9,8 +9,8 @@ A suite is a command with a way to read how many cases passed and failed, and th
 run, so that an empty or half-skipped suite cannot pass.
 
 Two suites run side by side, since most leave a core idle now and then; what they print comes in the order of the list.
-Those whose cases have limits in seconds of the clock (`ALONE`) come before these, one at a time. What is in no hurry (`BEHIND`) takes
-what all others leave, from the beginning on: ranks that wait for each other leave much.
+Those whose cases have limits in seconds of the clock (`ALONE`) come before these, one at a time. What is in no hurry (`BEHIND`, and `STEADY` next
+to ranks that wait) takes what all others leave, from the beginning on: ranks that wait for each other leave much.
 """
 import argparse
 import os
@@ -34,6 +34,9 @@ SIDE_BY_SIDE = 2
 ALONE = {"CleaveRunnerTests", "CleaveRuntimeTests", "tcp", "devices", "mpi", "cleave-run", "network", "endings"}
 # Of the lowest priority.
 BEHIND = {"tidy"}
+# Of the lowest priority where ranks that wait run, too: one core for as long as these leave one, without a limit of the clock.
+WAITING = {"tcp", "devices", "mpi"}
+STEADY = {"CleaveCodegenTests", "CleaveEmulationTests", "CleavePipeTests"}
 # Unit tests that take longer than all others together.
 LONG = {"CleaveEmulationTests", "CleavePartitionTests", "CleaveRuntimeTests"}
 # Of a suite that is drawn from, one case in so many runs.
@@ -326,13 +329,19 @@ def call(command, environment):
         return process.returncode, output.read().decode(errors="replace"), usage.ru_utime + usage.ru_stime
 
 
-def run(suite):
+def find_behind(chosen):
+    """Names of suites of the lowest priority."""
+    names = {suite.name for suite in chosen}
+    return names & (BEHIND | STEADY if WAITING <= names else BEHIND)
+
+
+def run(suite, is_behind=False):
     """(passed, failed, what is to be printed) of one suite."""
     start = time.time()
     lines = [f"== {suite.name}"]
     # Tests that call python3 get this interpreter, which has their packages.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-    command = ["nice", "-n", "19", *suite.command] if suite.name in BEHIND else suite.command
+    command = ["nice", "-n", "19", *suite.command] if is_behind else suite.command
     environment = {**os.environ, "PATH": path}
     if not suite.draws:
         environment.pop("CLEAVE_DRAW", None)
@@ -352,8 +361,9 @@ def run(suite):
 def run_all(chosen):
     """(passed, failed) of each suite. What a suite prints waits for what stands before it in the list."""
     with ThreadPoolExecutor(1) as behind, ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(SIDE_BY_SIDE) as beside:
-        pools = {suite.name: behind if suite.name in BEHIND else alone if suite.name in ALONE else beside for suite in chosen}
-        done = {suite.name: pools[suite.name].submit(run, suite) for suite in chosen if pools[suite.name] is not beside}
+        last = find_behind(chosen)
+        pools = {suite.name: behind if suite.name in last else alone if suite.name in ALONE else beside for suite in chosen}
+        done = {suite.name: pools[suite.name].submit(run, suite, suite.name in last) for suite in chosen if pools[suite.name] is not beside}
         wait(done[suite.name] for suite in chosen if pools[suite.name] is alone)
         done |= {suite.name: beside.submit(run, suite) for suite in chosen if pools[suite.name] is beside}
         for suite in chosen:
