@@ -113,11 +113,11 @@ def of_training():
     yield train("log-onto-samples", "--log", "d/x.npy", words=["--log d/x.npy", "--data"])
     yield train("checkpoint-onto-samples", "--save", "d/x.npy", words=["--save d/x.npy", "--data"])
     yield train("log-onto-checkpoint", "--save", "s", "--log", "s", words=["--save", "--log"])
-    yield train("export-onto-model", "--save", "s", "--export", "m.onnx", words=["--export", "the model"])
+    yield train("trained-onto-model", "--save", "s", "--export", "m.onnx", words=["--export", "the model"])
     files = beside()
     proto = onnx.load_from_string(files["m.onnx"])
     proto.graph.initializer[0].external_data[0].value = "o.onnx.data"
-    yield train("export-onto-weights-beside", "--save", "s", "--export", "o.onnx", words=["--export o.onnx.data", "weights"],
+    yield train("trained-onto-weights", "--save", "s", "--export", "o.onnx", words=["--export o.onnx.data", "weights"],
                 more={"m.onnx": proto.SerializeToString(), "o.onnx.data": files["w.bin"]})
 
 

@@ -11,7 +11,7 @@
 // An argument is a parameter where it says so.
 // CHECK-LABEL: func.func @an_argument_that_is_a_parameter_stays
 // CHECK: %[[UP:.*]] = nn.einsum %arg0, %arg1 {{.*}} -> tensor<1024x128xf32, #replicated_m>
-// CHECK: nn.einsum {{.*}}, %arg2 {{.*}} -> tensor<1024x32xf32, #[[SUM:whole_whole_sum_m]]>
+// CHECK: nn.einsum {{.*}}, %arg2 {{.*}} -> tensor<1024x32xf32, #[[SUM:replicated_replicated_sum_m]]>
 // CHECK-NEXT: spmd.reshard {{.*}} : tensor<1024x32xf32, #[[SUM]]> to tensor<1024x32xf32, #replicated_replicated>
 func.func @an_argument_that_is_a_parameter_stays(%x: tensor<1024x32xf32, #r>, %a: tensor<32x128xf32, #col> {nn.parameter},
                                                  %b: tensor<128x32xf32, #row> {nn.parameter}) -> tensor<1024x32xf32, #r> {

@@ -10,9 +10,9 @@
 
 // A product asked to be partial is split along the dim that it sums over, back through the linear op behind it.
 // CHECK-LABEL: @what_is_summed_over_is_cut
-// CHECK-SAME: tensor<8x16xf32, #[[COLS:whole_x]]>, %{{.*}}: tensor<16x8xf32, #[[ROWS:x_whole]]>
+// CHECK-SAME: tensor<8x16xf32, #[[COLS:replicated_x]]>, %{{.*}}: tensor<16x8xf32, #[[ROWS:x_replicated]]>
 func.func @what_is_summed_over_is_cut(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32, #sum> {
-  // CHECK: nn.einsum {{.*}} -> tensor<8x8xf32, #[[SUM:whole_whole_sum_x]]>
+  // CHECK: nn.einsum {{.*}} -> tensor<8x8xf32, #[[SUM:replicated_replicated_sum_x]]>
   %0 = nn.einsum %a, %b "ik,kj->ij" : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   // CHECK-NEXT: nn.neg {{.*}} -> tensor<8x8xf32, #[[SUM]]>
   %1 = nn.neg %0 : (tensor<8x8xf32>) -> tensor<8x8xf32, #sum>
