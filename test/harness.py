@@ -77,6 +77,12 @@ def draw(names):
     return [name for name in names if name in drawn]
 
 
+def is_due(name):
+    """Whether a case runs that is made one after the other: by chance as many as `draw` takes."""
+    seed, share = read_draw()
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8], "big") % share == 0
+
+
 def draw_seeds(first, count):
     """Likewise of `count` seeds from `first` on: (first, count) of as many behind each other."""
     seed, share = read_draw()
@@ -126,9 +132,10 @@ def close(count, failed):
     return 1 if failed or not count else 0
 
 
-def sum_up(bad, count):
-    """Likewise of a test whose line FileCheck reads, `N passed, N failed of N`, below what is wrong: a text each."""
-    print("\n".join([*bad, f"{count - len(bad)} passed, {len(bad)} failed of {count}"]))
+def sum_up(bad, count, left_out=0):
+    """Likewise of a test whose line FileCheck reads, `N passed, N failed of N`, below what is wrong: a text each. The last number counts those
+    that were not drawn (`is_due`), too."""
+    print("\n".join([*bad, f"{count - left_out - len(bad)} passed, {len(bad)} failed of {count}"]))
     return 1 if bad or not count else 0
 
 

@@ -23,6 +23,9 @@ if config.tools_are_whole:
 config.excludes.append("no-debug-only.mlir" if config.has_asserts else "debug-only.mlir")
 # FileCheck then prints the input around a failure.
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
+# Of tests that are hundreds of runs, a merge draws a part (harness.is_due).
+if "CLEAVE_DRAW" in os.environ:
+    config.environment["CLEAVE_DRAW"] = os.environ["CLEAVE_DRAW"]
 
 # `%{python}` runs the interpreter that the tests' packages are installed for.
 venv = os.path.join(config.cleave_source_dir, ".venv", "bin", "python")

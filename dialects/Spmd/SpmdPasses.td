@@ -74,8 +74,8 @@ def Propagate : Spmd_Pass<"spmd-propagate"> {
     A remark names every op that forces replication, with the reason. Sharding annotations that conflict are an error.
 
     ```mlir
-    %y = nn.exp %x : (tensor<8x4xf32, #data_whole>) -> tensor<8x4xf32>                     // before
-    %y = nn.exp %x : (tensor<8x4xf32, #data_whole>) -> tensor<8x4xf32, #data_whole>    // after
+    %y = nn.exp %x : (tensor<8x4xf32, #data_replicated>) -> tensor<8x4xf32>                     // before
+    %y = nn.exp %x : (tensor<8x4xf32, #data_replicated>) -> tensor<8x4xf32, #data_replicated>    // after
     ```
   }];
   let options = Spmd_Options<kPropagateOptions>.List;
@@ -89,9 +89,9 @@ def InsertReshards : Spmd_Pass<"spmd-insert-reshards"> {
     whichever has the lower cost.
 
     ```mlir
-    nn.exp %x {spmd.operands = [#whole_data]} : ...             // before
+    nn.exp %x {spmd.operands = [#replicated_data]} : ...             // before
 
-    %r = spmd.reshard %x : tensor<8x4xf32, #data_whole> to tensor<8x4xf32, #whole_data>   // after
+    %r = spmd.reshard %x : tensor<8x4xf32, #data_replicated> to tensor<8x4xf32, #replicated_data>   // after
     nn.exp %r : ...
     ```
   }];
@@ -105,7 +105,7 @@ def Partition : Spmd_Pass<"spmd-partition"> {
     attribute `spmd.global`.
 
     ```mlir
-    %r = spmd.reshard %x : tensor<8x4xf32, #data_whole> to tensor<8x4xf32, #whole_whole>   // before
+    %r = spmd.reshard %x : tensor<8x4xf32, #data_replicated> to tensor<8x4xf32, #replicated_replicated>   // before
     %r = spmd.all_gather %x dims [{"data"}, {} ] : (tensor<4x4xf32>) -> tensor<8x4xf32>        // after
     ```
   }];

@@ -431,9 +431,9 @@ bool DevicePlanReader::read() {
     for (const auto &[name, shardedDims] : tensors)
       addRule(name, shardedDims);
   if (!otherwise.empty())
-    notes.push_back(otherwise.front() + " otherwise than it lies" +
+    notes.push_back(otherwise.front() + " in another layout than its devices have" +
                     (otherwise.size() > 1 ? ", as do " + std::to_string(otherwise.size() - 1) + " more" : "") +
-                    ": how, is decided by price");
+                    ": its sharding there is decided by cost");
   return true;
 }
 

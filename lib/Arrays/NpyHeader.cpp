@@ -300,7 +300,7 @@ Result<NpyView> cleave::arrays::viewNpy(std::string_view bytes) {
   if (!header)
     return header.getError();
   if (header->isFortranOrder)
-    return makeError("it is in Fortran order, in which samples do not lie one behind the other");
+    return makeError("it is in Fortran order, in which samples are not one after the other");
   return NpyView{header->array.dtype, header->array.shape, bytes.data() + header->dataStart};
 }
 

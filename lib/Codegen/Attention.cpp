@@ -54,7 +54,7 @@ private:
   int64_t looped;            ///< of the keys, those in whole blocks
   TurnedKeys turned;
   Value scores, sums, block_;
-  Value loopBegin, loopEnd; ///< of a block of queries: of whole blocks of keys those that some query sees
+  KeyRange seen; ///< of a block of queries: of whole blocks of keys those that some query sees
 };
 } // namespace
 
@@ -117,6 +117,19 @@ Value cleave::codegen::findFirstVisible(Emitter &e, nn::AttentionOp op, Value ro
   if (!low)
     return p.number(0);
   return p.mul(p.div(p.clamp(p.add(row, *low), 0, getShape(op.getKey())[2]), step), step);
+}
+
+/// Without a bound all blocks are seen, and their number is one that is known. A band may begin or end behind the last whole block.
+KeyRange cleave::codegen::findSeenBlocks(Emitter &e, nn::AttentionOp op, Value row, int64_t height, int64_t step,
+                                         int64_t looped) {
+  PlaceBuilder &p = e.places;
+  nn::KeyBand band = op.getBand();
+  KeyRange seen{p.number(0), p.number(looped)};
+  if (band.low)
+    seen.begin = p.clamp(findFirstVisible(e, op, row, step), 0, looped);
+  if (band.high)
+    seen.end = p.clamp(p.mul(p.div(p.add(countVisible(e, op, row, height), step - 1), step), step), 0, looped);
+  return seen;
 }
 
 /// Which of neighboring keys lie ahead of `row + by`, or behind it.
@@ -190,7 +203,7 @@ Value Attention::overScores(Value sum, function_ref<Value(Value, Value)> body) {
     return e.loop(from, to, lanes, {carried}, [&](Value key, Values inner) { return Values{body(key, inner[0])}; })[0];
   };
   if (looped > 0)
-    sum = run(loopBegin, loopEnd, sum);
+    sum = run(seen.begin, seen.end, sum);
   return width > looped ? run(e.places.number(looped), e.places.number(width), sum) : sum;
 }
 
@@ -268,14 +281,10 @@ void Attention::block(const Head &head, Value row, int64_t height) {
   e.withLanes(lanes, lanes, [&] {
     PlaceBuilder &p = e.places;
     int64_t step = wide * lanes;
-    nn::KeyBand band = op.getBand();
-    loopBegin = band.low ? p.clamp(findFirstVisible(e, op, row, step), 0, looped) : p.number(0);
-    loopEnd = p.number(looped);
-    if (band.high)
-      loopEnd = p.clamp(p.mul(p.div(p.add(countVisible(e, op, row, height), step - 1), step), step), 0, looped);
+    seen = findSeenBlocks(e, op, row, height, step, looped);
     Values largest(height, e.elements.number(e.withLanes(compute), -INFINITY));
     if (looped > 0)
-      largest = e.loop(loopBegin, loopEnd, step, largest,
+      largest = e.loop(seen.begin, seen.end, step, largest,
                        [&](Value key, Values carried) { return score(head, row, height, key, wide, carried); });
     if (width > looped)
       largest = score(head, row, height, p.number(looped), (width - looped) / lanes, largest);

@@ -24,6 +24,13 @@ mlir::Value countVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_
 /// The first key that some query from `row` on sees, as a multiple of `step` that is not behind it.
 mlir::Value findFirstVisible(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_t step);
 
+/// Multiples of vectors, from `begin` on: keys of whole blocks.
+struct KeyRange {
+  mlir::Value begin, end;
+};
+/// Of `looped` keys in whole blocks of `step`, the blocks that hold a key that some query of a block sees: of `height` queries from `row` on.
+KeyRange findSeenBlocks(Emitter &e, nn::AttentionOp op, mlir::Value row, int64_t height, int64_t step, int64_t looped);
+
 /// Scores of neighboring keys from products, in the order of the evaluator: scale, cap, mask. Excluded ones are -inf, and so are
 /// those in lanes that do not exist.
 mlir::Value finishScore(Emitter &e, nn::AttentionOp op, const Head &head, mlir::Value product, mlir::Value row,

@@ -85,7 +85,7 @@ private:
   Value weights, inner, slopes; ///< [queries of a block, width]
   Value rowSums, rowTotals;     ///< a vector for each row of a tile
   Value sumsK, sumsV;           ///< [keys, vectors]
-  Value loopBegin, loopEnd;     ///< of the block's keys
+  KeyRange seen;                ///< of keys in whole blocks, those of the block of queries
 };
 } // namespace
 
@@ -150,12 +150,7 @@ void AttentionGrad::clear(Value buffer, int64_t vectors) {
 /// A tile at a time, then what its rows add to the gradients of keys and values.
 void AttentionGrad::block(const Head &head, Value row, int64_t height) {
   PlaceBuilder &p = e.places;
-  int64_t step = wide * lanes;
-  nn::KeyBand band = forward.getBand();
-  loopBegin = band.low ? p.clamp(findFirstVisible(e, forward, row, step), 0, looped) : p.number(0);
-  loopEnd = p.number(looped);
-  if (band.high)
-    loopEnd = p.clamp(p.mul(p.div(p.add(countVisible(e, forward, row, height), step - 1), step), step), 0, looped);
+  seen = findSeenBlocks(e, forward, row, height, wide * lanes, looped);
   // All tiles before all sums: a sum over the block's queries is loaded and stored once for all of them.
   overBlocks(e, height, tall, [&](Value inBlock, int64_t rows) { tile(head, p.add(row, inBlock), inBlock, rows); });
   sum(q, locateHead(e, q.operand, head.batch, head.query), row, height, inner, sumsK);
@@ -169,7 +164,7 @@ void AttentionGrad::block(const Head &head, Value row, int64_t height) {
 /// In a loop over whole blocks as far as keys are seen, then what is behind whole blocks.
 Values AttentionGrad::overKeys(Values carried, function_ref<Values(Value, int64_t, Values)> body) {
   if (looped > 0)
-    carried = e.loop(loopBegin, loopEnd, wide * lanes, carried,
+    carried = e.loop(seen.begin, seen.end, wide * lanes, carried,
                      [&](Value key, Values inLoop) { return body(key, wide, inLoop); });
   return width > looped ? body(e.places.number(looped), (width - looped) / lanes, carried) : carried;
 }
@@ -177,7 +172,7 @@ Values AttentionGrad::overKeys(Values carried, function_ref<Values(Value, int64_
 /// Behind whole blocks one by one, so that it is known which lanes exist.
 Value AttentionGrad::overVectors(Value carried, function_ref<Value(Value, Value)> body) {
   if (looped > 0)
-    carried = e.loop(loopBegin, loopEnd, lanes, {carried},
+    carried = e.loop(seen.begin, seen.end, lanes, {carried},
                      [&](Value key, Values inLoop) { return Values{body(key, inLoop[0])}; })[0];
   for (int64_t first = looped; first < width; first += lanes) {
     Value key = e.places.number(first);
@@ -189,7 +184,7 @@ Value AttentionGrad::overVectors(Value carried, function_ref<Value(Value, Value)
 /// Behind whole blocks only keys that exist: their sums have no place for others.
 void AttentionGrad::overSomeKeys(int64_t step, function_ref<void(Value, int64_t)> body) {
   if (looped > 0)
-    e.loop(loopBegin, loopEnd, step, {}, [&](Value key, Values) {
+    e.loop(seen.begin, seen.end, step, {}, [&](Value key, Values) {
       body(key, step);
       return Values();
     });
@@ -360,7 +355,7 @@ void AttentionGrad::storeQuery(const Head &head, Value first, Value inBlock, int
     };
     Values sums(height * count, e.elements.number(e.withLanes(compute), 0));
     if (looped > 0)
-      sums = add(loopBegin, loopEnd, sums);
+      sums = add(seen.begin, seen.end, sums);
     if (keys > looped)
       sums = add(p.number(looped), p.number(keys), sums);
     for (auto [i, sum] : llvm::enumerate(sums)) {

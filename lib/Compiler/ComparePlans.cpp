@@ -135,14 +135,14 @@ struct WeighedText {
 };
 } // namespace
 
-/// `B keeps query, key whole (12 layers, +4.0 MB)`.
+/// `B replicates query, key (12 layers, +4.0 MB)`.
 static std::string describeWeights(StringRef what, StringRef a, StringRef b, unsigned layers, int64_t change) {
   std::string many = layers > 1 ? formatv("{0} layers, ", layers).str() : "";
   std::string size = "(" + many + formatChange(change) + ")";
   if (b.empty())
-    return formatv("B keeps {0} whole, which A splits {1} {2}", what, a, size);
+    return formatv("B replicates {0}, which A splits {1} {2}", what, a, size);
   if (a.empty())
-    return formatv("B splits {0} {1}, which A keeps whole {2}", what, b, size);
+    return formatv("B splits {0} {1}, which A replicates {2}", what, b, size);
   return formatv("B splits {0} {1} where A splits it {2} {3}", what, b, a, size);
 }
 

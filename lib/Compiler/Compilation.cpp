@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
+#include "cleave/Dialect/Spmd/IR/Entry.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Pipelines/Registration.h"
@@ -349,13 +350,11 @@ std::string cleave::listFunctions(ModuleOp module) {
 }
 
 llvm::Expected<func::FuncOp> cleave::findEntry(ModuleOp module) {
-  if (auto func = module.lookupSymbol<func::FuncOp>("main"))
+  if (func::FuncOp func = spmd::findEntry(module))
     return func;
-  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-  if (functions.size() == 1)
-    return functions.front();
-  return makeError("the module has {0} functions and none is called main{1}", functions.size(),
-                   functions.empty() ? "" : ": --entry says which of " + listFunctions(module) + " is run");
+  size_t count = llvm::range_size(module.getOps<func::FuncOp>());
+  return makeError("the module has {0} functions and none is called main{1}", count,
+                   count == 0 ? "" : ": --entry says which of " + listFunctions(module) + " is run");
 }
 
 func::FuncOp Compilation::getEntry() {

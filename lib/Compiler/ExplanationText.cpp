@@ -66,7 +66,7 @@ void cleave::print(llvm::raw_ostream &os, const ValueExplanation &value) {
   for (const AxisExplanation &axis : value.axes)
     printAxis(os, axis);
   if (value.isReplicated)
-    os << "  whole on every rank: " << (value.isReached ? "that costs least" : "no annotation reaches it") << '\n';
+    os << "  replicated on every rank: " << (value.isReached ? "that costs least" : "no annotation reaches it") << '\n';
   for (const Alternative &alternative : value.alternatives)
     print(os, alternative);
   for (const std::string &axis : value.unfollowed)

@@ -209,20 +209,25 @@ std::vector<std::string> Compilation::State::describeDims(onnx::ModelFile &model
   return notes;
 }
 
-/// A shape that does not fit somewhere inside is seldom seen to come of two symbols that must be equal.
+/// A shape that does not fit somewhere inside is seldom seen to come of two symbols that must be equal, or of positions that end.
 void Compilation::State::warnOfDims(onnx::ModelFile &model, const onnx::ImportOptions &import) {
   std::map<std::string, int64_t> sizes;
   for (const auto &entry : import.dims)
     sizes[entry.getKey().str()] = entry.getValue();
-  if (sizes.size() < 2)
-    return;
-  for (const DimRelation &relation : proposeDims(context.get(), model, import, 0).relations) {
+  Location loc = NameLoc::get(StringAttr::get(context.get(), model.file->getPath()));
+  DimProposal proposal = sizes.size() < 2 ? DimProposal() : proposeDims(context.get(), model, import, 0);
+  for (const DimRelation &relation : proposal.relations) {
     std::optional<int64_t> size = relation.evaluate(sizes);
     auto given = sizes.find(relation.dim);
-    if (size && given != sizes.end() && *size != given->second)
-      emitWarning(NameLoc::get(StringAttr::get(context.get(), model.file->getPath())))
-          << relation.format() << ", " << *size << " of the sizes that are given, and not " << given->second;
+    if (size && given != sizes.end() && *size != given->second) {
+      emitWarning(loc) << relation.format() << ", " << *size << " of the sizes that are given, and not "
+                       << given->second;
+      return;
+    }
   }
+  for (const auto &[dim, size] : sizes)
+    if (std::optional<int64_t> most = findMost(context.get(), model, import, dim))
+      emitWarning(loc) << "the model takes " << quote(dim) << " up to " << *most << ", and not " << size;
 }
 
 /// A model may say itself how it is trained, which counts where no plan does: its graph is then that of the step.
@@ -448,7 +453,7 @@ OwningOpRef<ModuleOp> Compilation::State::load(bool collectAllErrors) {
     return nullptr;
   }
   if (hasOnnx && !options.weights.empty()) {
-    fail(makeError("--weights is about .mlir files; those of {0} lie in it or beside it", options.model),
+    fail(makeError("--weights is about .mlir files; those of {0} are in it or next to it", options.model),
          Blame::Options);
     return nullptr;
   }

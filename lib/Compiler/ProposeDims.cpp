@@ -58,6 +58,7 @@ public:
 
   void findRelations();
   void findSizes(int64_t batch);
+  std::optional<int64_t> findMost(StringRef dim);
   DimProposal take() { return std::move(proposal); }
 
 private:
@@ -277,6 +278,31 @@ void DimProposer::findSizes(int64_t batch) {
     if (isOpen && takeSizes(16, batch, relations))
       return;
   }
+}
+
+/// Tables of positions end somewhere, and what is below their end is taken: so halves are tried. Where one is refused, it is no such bound.
+std::optional<int64_t> DimProposer::findMost(StringRef dim) {
+  Sizes sizes;
+  for (const auto &entry : given.dims)
+    sizes[entry.getKey().str()] = entry.getValue();
+  auto takes = [&](int64_t size) {
+    sizes[dim.str()] = size;
+    return imports(sizes);
+  };
+  int64_t most = 1, refused = given.dims.lookup(dim);
+  if (refused <= most || !takes(most))
+    return std::nullopt;
+  while (refused - most > 1) {
+    int64_t middle = most + (refused - most) / 2;
+    (takes(middle) ? most : refused) = middle;
+  }
+  // Out of trials nothing is taken, which says nothing.
+  return trials > 0 && most > 1 ? std::optional<int64_t>(most) : std::nullopt;
+}
+
+std::optional<int64_t> cleave::findMost(MLIRContext *context, onnx::ModelFile &model, const onnx::ImportOptions &given,
+                                        StringRef dim) {
+  return DimProposer(context, model, given).findMost(dim);
 }
 
 DimProposal cleave::proposeDims(MLIRContext *context, onnx::ModelFile &model, const onnx::ImportOptions &given,

@@ -35,6 +35,11 @@ struct DimProposal {
 DimProposal proposeDims(mlir::MLIRContext *context, onnx::ModelFile &model, const onnx::ImportOptions &given,
                         int64_t batch);
 
+/// The largest size of `dim`, of those below the given one, with which the model can be imported; all other sizes are those of `given`. Nothing
+/// where it is not the size of this dim that the model refuses, or that would take too many trials. Precondition: the given sizes are refused.
+std::optional<int64_t> findMost(mlir::MLIRContext *context, onnx::ModelFile &model, const onnx::ImportOptions &given,
+                                llvm::StringRef dim);
+
 } // namespace cleave
 
 #endif // CLEAVE_LIB_COMPILER_PROPOSEDIMS_H

@@ -108,7 +108,7 @@ static llvm::Error checkFolder(const onnx::ModelProto &model, StringRef from, St
   if (isAlone || source == target ||
       llvm::sys::fs::equivalent(source.empty() ? "." : source, target.empty() ? "." : target))
     return llvm::Error::success();
-  return makeError("weights of {0} lie beside it: write {1} to the same folder", from, llvm::sys::path::filename(to));
+  return makeError("weights of {0} are next to it: write {1} to the same folder", from, llvm::sys::path::filename(to));
 }
 
 /// Stages are decided on the program of one device, which is made of a copy: what is written is said of the whole one.

@@ -232,7 +232,7 @@ private:
     if (!options.verify.empty() && (!options.certificate.empty() || !options.output.empty() || !options.report.empty()))
       return "'--verify' finds no plan: there is nothing to write";
     if (comparesPlans() && options.value.empty())
-      return "two plans are compared: --compare A.yaml B.yaml, behind the model";
+      return "two plans are compared: --compare A.yaml B.yaml, after the model";
     bool isWithout =
         options.plan.devices == 0 && options.compile.devices == 0 && plan.mesh.empty() && plan.plan.empty();
     if (options.verify.empty() && isWithout && !asksForNoPlan())

@@ -71,9 +71,8 @@ std::string cleave::driver::explainNoCommand(ArrayRef<StringRef> words) {
   if (wanted.starts_with("-"))
     return command == words.end()
                ? llvm::formatv("there is no command: one comes first, as in 'cleave run MODEL {0}'", wanted).str()
-               : llvm::formatv(
-                     "option '{0}' is in front of the command: 'cleave {1}' comes first, and options behind it", wanted,
-                     *command)
+               : llvm::formatv("option '{0}' is before the command: 'cleave {1}' comes first, and options after it",
+                               wanted, *command)
                      .str();
   if (llvm::sys::fs::exists(wanted) && !isHelp)
     return llvm::formatv("'{0}' is a file, and a command comes first, as in 'cleave inspect {0}'", wanted);

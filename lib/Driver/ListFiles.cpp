@@ -5,10 +5,20 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Options.h"
 #include "cleave/Export/Onnx/Adapters.h"
+#include "cleave/Export/Onnx/Trained.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace cleave;
 using namespace cleave::driver;
+
+std::string cleave::driver::getPlanName(size_t number) { return llvm::formatv("plan-{0}.yaml", number); }
+
+bool cleave::driver::isPlanName(std::string_view name) {
+  llvm::StringRef number(name.data(), name.size());
+  return number.consume_front("plan-") && number.consume_back(".yaml") && !number.empty() &&
+         llvm::all_of(number, llvm::isDigit);
+}
 
 runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   runtime::CommandFiles files;
@@ -36,6 +46,8 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
     files.addInput("--compare", name.str());
   if (options.command == "export")
     files.addOutputFolder("-o", options.output, onnx::isExportedName);
+  else if (options.command == "plan" && (options.plan.wantsFront || options.top > 0))
+    files.addOutputFolder("-o", options.output, isPlanName);
   else
     files.addOutput("-o", options.output);
   files.addOutputFolder("--dump-phases", compile.dumpPhases, isDumpName);
@@ -46,6 +58,8 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
     files.addOutput("--save", options.train.save);
   files.addOutput("--log", options.train.log);
   files.addOutput("--export", options.trained);
+  if (!options.trained.empty())
+    files.addOutput("--export", onnx::getTrainedData(options.trained));
   files.addOutput("--export-adapters", options.adapters);
   if (!options.adapters.empty())
     files.addOutput("--export-adapters", onnx::getAdapterConfig(options.adapters));

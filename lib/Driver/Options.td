@@ -165,7 +165,7 @@ let Group = Training in {
 defm data : Value<"data", "PATH", "train.data", [Train], ".npz, or a folder of .npy or .npz, whose arrays are samples of the inputs and labels">;
 defm epochs : Value<"epochs", "N", "train.epochs", [Train], "rounds through all samples, instead of --steps">;
 defm order : Value<"order", "HOW", "order", [Train], "of samples: shuffled (without it), anew in each epoch, or given">;
-defm eval_data : Value<"eval-data", "PATH", "train.evalData", [Train], "as --data: samples whose mean loss is told in the end">;
+defm eval_data : Value<"eval-data", "PATH", "train.evalData", [Train], "as --data: samples whose mean loss is reported in the end">;
 defm eval_every : Value<"eval-every", "N", "train.evalEvery", [Train], "and after so many steps">;
 defm resume : Value<"resume", "FILE", "train.resume", [Train], "goes on where that checkpoint was written, on any mesh">;
 defm weights_from : Value<"weights-from", "FILE", "train.weightsFrom", [Train], "begins with the weights of a .safetensors file">;

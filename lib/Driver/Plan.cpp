@@ -39,7 +39,7 @@ static llvm::Error writePlans(llvm::StringRef folder, llvm::ArrayRef<PlanCell> c
   size_t number = 0;
   for (const PlanCell &cell : cells) {
     llvm::SmallString<128> path(folder);
-    llvm::sys::path::append(path, llvm::formatv("plan-{0}.yaml", ++number));
+    llvm::sys::path::append(path, getPlanName(++number));
     if (llvm::Error error = writeTextAtomically(path, cell.text))
       return error;
   }

@@ -46,7 +46,7 @@ static std::string describeReplicated(const ReplicatedOps &replicated) {
 static void printSupport(llvm::raw_ostream &os, const SupportReport &support) {
   os << formatv("{0} of {1} ops can be split", support.splittable, support.ops);
   if (!support.replicated.empty())
-    os << "; whole: " << llvm::join(llvm::map_range(support.replicated, describeReplicated), ", ");
+    os << "; replicated: " << llvm::join(llvm::map_range(support.replicated, describeReplicated), ", ");
   os << '\n';
   if (!support.uncosted.empty())
     os << "no price: "

@@ -76,7 +76,7 @@ Expected<OrtCheckpoint> cleave::onnx::readOrtCheckpoint(std::shared_ptr<const Ma
     return makeError("has no weights");
   if (module->is_nominal_state())
     return makeError(
-        "is nominal, and has the names of weights alone; generate_artifacts writes 'checkpoint' beside it");
+        "is nominal, and has the names of weights alone; generate_artifacts writes 'checkpoint' next to it");
   if (module->has_external_data())
     return makeError("has its elements in another file, which is not supported");
   // What is trained and what is frozen is read of training_model.onnx: a checkpoint may have been saved with other settings.

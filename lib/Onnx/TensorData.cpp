@@ -436,7 +436,7 @@ Error TensorReader::fillSparse(const SparseTensorProto &tensor, TensorData &data
     if (!place)
       return place.takeError();
     if (last && *place <= *last)
-      return makeError("index {0} is not behind the one before it", index);
+      return makeError("index {0} is not greater than the one before it", index);
     last = *place;
     std::copy_n(values->bytes.data() + index * width, width, out + *place * width);
   }

@@ -88,7 +88,7 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
   std::string mesh;
   for (const auto &[axis, size] : report.mesh)
     mesh += (mesh.empty() ? "" : ", ") + axis + "=" + std::to_string(size);
-  os << "mesh " << mesh << " (" << report.ranks << " ranks)\n";
+  os << "mesh " << mesh << " (" << report.ranks << (report.ranks == 1 ? " rank)\n" : " ranks)\n");
   if (report.pipeline)
     printPipeline(os, *report.pipeline);
   printCollectives(os, report);

@@ -264,7 +264,7 @@ LogicalResult PlanReader::readDims(yaml::Node *node, PlanRule &rule) {
   return readSequence(node, "a list with one entry per dim, such as [data, _]", [&](yaml::Node *entry) {
     PlanDim &dim = rule.dims.emplace_back();
     if (failed(readDim(entry, dim)) || (dim.isRest && hasRest))
-      return dim.isRest ? fail(entry, "'...' stands for the rest once") : failure();
+      return dim.isRest ? fail(entry, "'...' is given twice") : failure();
     hasRest |= dim.isRest;
     return success();
   });
@@ -281,7 +281,7 @@ LogicalResult PlanReader::readDim(yaml::Node *node, PlanDim &dim) {
     if (dim.isOpen)
       return fail(entry, "'?' must be the last entry of a dim");
     if ((text == "_" || text == "...") && entry != node)
-      return fail(entry, "'" + text + "' stands alone, not in a list of axes");
+      return fail(entry, "'" + text + "' is written alone, not in a list of axes");
     if (llvm::Error bad = parseDimEntry(text, place, dim))
       return failWord(entry, llvm::toString(std::move(bad)));
     return success();
@@ -322,7 +322,7 @@ LogicalResult PlanReader::readExperts(yaml::Node *node, PlanRule &rule) {
   PlanDim &dim = rule.experts.emplace();
   if (failed(readDim(node, dim)))
     return failure();
-  return dim.isRest ? fail(node, "experts is one dim, '...' stands for several") : success();
+  return dim.isRest ? fail(node, "experts is one dim, '...' means several") : success();
 }
 
 LogicalResult PlanReader::readDimsOnly(PlanRule &rule) {

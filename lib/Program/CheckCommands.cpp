@@ -68,7 +68,7 @@ Status Checker::checkLoops(size_t variant, size_t role) const {
     const auto *loop = std::get_if<Loop>(&command.action);
     const auto *end = std::get_if<EndLoop>(&command.action);
     if ((loop || end) && command.stream != 0)
-      return refuse("stands on stream ", command.stream, ", expected 0");
+      return refuse("is on stream ", command.stream, ", expected 0");
     if (loop && open.size() == kMostNestedLoops)
       return refuse("is in more than ", kMostNestedLoops, " loops");
     if (loop) {

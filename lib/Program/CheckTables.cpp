@@ -69,7 +69,7 @@ Status Checker::checkCode() {
     return makeError("has no target (P7)");
   for (const Target &target : program.targets)
     if (target.architecture.empty() || target.device != program.targets.front().device)
-      return makeError("target ", quote(target.architecture), " beside ", quote(program.targets.front().architecture),
+      return makeError("target ", quote(target.architecture), " next to ", quote(program.targets.front().architecture),
                        ": expected architectures of one kind of device (P7)");
   for (size_t i = 0; i < program.modules.size(); ++i)
     if (Status error = checkModule(program, program.modules[i]))

@@ -105,7 +105,7 @@ Status Checker::checkTensor(const Tensor &tensor, bool isOutput) {
       return makeError("a term that is not among ", tensor.terms, " (P25)");
     BufferKind kind = program.roles[place.role].buffers[place.view.buffer].kind;
     if (kind != BufferKind::State && kind != (isOutput ? BufferKind::Output : BufferKind::Input))
-      return makeError("lies in a buffer of kind ", getWord(kind), " (P25)");
+      return makeError("is in a buffer of kind ", getWord(kind), " (P25)");
   }
   return kGood;
 }
@@ -282,7 +282,7 @@ Status Checker::checkStates(const Variant &variant) const {
         if ((program.roles[place.role].buffers[place.view.buffer].kind == BufferKind::State) != areStates[i])
           return makeError(quote(tensors[i].name),
                            areStates[i] ? " is a state outside of its buffers"
-                                        : " is not a state, but lies in a buffer of one",
+                                        : " is not a state, but is in a buffer of one",
                            " (P26)");
     return kGood;
   };

@@ -22,7 +22,7 @@ static std::terminate_handler before = nullptr;
 static void put(const char *text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
 
 [[noreturn]] static void end(const char *why) {
-  assert(*theTool && "nobody has said what to end");
+  assert(*theTool && "no tool has a name");
   put(theTool);
   put(": error: ");
   put(why);

@@ -56,7 +56,7 @@ static std::string_view takeSeal(std::string_view &bytes) {
 // Of a file of n bytes at most n / 4 tables are visited and n bytes of vectors copied, whatever refers to whatever.
 Result<Program> cleave::program::decodeProgram(std::string_view bytes, Verify verify) {
   if (std::string other = isProgram(bytes) ? "" : describeOther(bytes, Content::Program, "a program"); !other.empty())
-    return makeError("cannot be run: ", other, " (P1)");
+    return makeError(other, " (P1)");
   if (!isProgram(bytes))
     return makeError("is not a program file: there is no \"", kIdentifier, "\" at byte 8 (P1)");
   uint32_t length = flatbuffers::ReadScalar<uint32_t>(std::string(bytes.substr(0, kPrefix)).data());

@@ -16,7 +16,7 @@
 using namespace cleave::program;
 
 Thread &Thread::operator=(Thread &&other) noexcept {
-  assert(!isRunning && "nobody would wait for the thread");
+  assert(!isRunning && "a thread that runs is waited for");
   handle = other.handle;
   isRunning = std::exchange(other.isRunning, false);
   return *this;

@@ -19,7 +19,7 @@ FailureOr<bool> reference::readCondition(Operation *loop, const PerRank &conditi
   bool first = condition.front().as<bool>()[0];
   for (auto [rank, tensor] : llvm::enumerate(condition))
     if (tensor.as<bool>()[0] != first)
-      return loop->emitOpError() << "cannot be evaluated: behind " << iteration << " iterations rank " << rank
+      return loop->emitOpError() << "cannot be evaluated: after " << iteration << " iterations rank " << rank
                                  << " and rank 0 "
                                  << "disagree about its condition";
   return first;

@@ -194,7 +194,7 @@ LogicalResult Interpreter::run(SmallVector<PerRank> arguments, SmallVectorImpl<P
   if (failed(last))
     return failure();
   if (!(*last)->hasTrait<OpTrait::IsTerminator>())
-    return (*last)->emitOpError("cannot be evaluated: there is no other rank of a pipeline beside it");
+    return (*last)->emitOpError("cannot be evaluated: there is no other rank of its pipeline");
   results = getOperands(**last);
   return success();
 }

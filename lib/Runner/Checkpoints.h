@@ -12,6 +12,9 @@
 
 #include "cleave/Runtime/Executor.h"
 
+#include <string>
+#include <vector>
+
 namespace cleave::runner {
 
 /// What a checkpoint says of the training besides its states.
@@ -22,9 +25,10 @@ struct Progression {
 
 class Checkpoints {
 public:
-  /// `keep` files at the most, one or more. Where ranks are processes rank 0 alone deals with the older ones.
-  Checkpoints(runtime::Executor &executor, std::string path, uint64_t keep)
-      : executor(executor), path(std::move(path)), keep(keep) {}
+  /// `keep` files at the most, one or more. Where ranks are processes rank 0 alone deals with the older ones. What the training began with,
+  /// `read`, is not counted and not taken away, whatever it is called; paths may be empty.
+  Checkpoints(runtime::Executor &executor, std::string path, uint64_t keep, std::vector<std::string> read)
+      : executor(executor), path(std::move(path)), keep(keep), read(std::move(read)) {}
 
   /// All processes call it at one step.
   runtime::ExecutorStatus save(const Progression &progression);
@@ -35,6 +39,7 @@ private:
   runtime::Executor &executor;
   const std::string path;
   const uint64_t keep;
+  const std::vector<std::string> read;
 };
 
 /// What the metadata of a checkpoint says; nothing where it says no step.

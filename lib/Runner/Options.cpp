@@ -221,6 +221,6 @@ Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &
   if (Status error = checkTraining(options))
     return *error;
   if (options.local && options.ranks)
-    return makeError("'--local' starts its ranks itself, and '--ranks' says that somebody has");
+    return makeError("'--local' starts its ranks itself, and '--ranks' is about those that a launcher has started");
   return options;
 }

@@ -114,7 +114,8 @@ class Training {
 public:
   Training(Executor &executor, const TrainOptions &options, DataSet data, TrainSummary &summary)
       : executor(executor), options(options), data(std::move(data)), summary(summary),
-        checkpoints(executor, options.save, options.keep), numbers(listNumbers(executor.getProgram())) {}
+        checkpoints(executor, options.save, options.keep, {options.resume, options.weightsFrom}),
+        numbers(listNumbers(executor.getProgram())) {}
 
   Failed run();
 
@@ -153,7 +154,7 @@ Failed Training::begin() {
   if (!options.resume.empty()) {
     std::optional<Progression> before = readProgression(metadata);
     if (!before)
-      return fail(concat(printable(from), ": does not say how many steps it has behind it: --weights-from takes its "
+      return fail(concat(printable(from), ": does not say how many steps were made: --weights-from takes its "
                                           "weights"));
     progression.step = savedStep = before->step;
     progression.seed = options.seed.value_or(before->seed);

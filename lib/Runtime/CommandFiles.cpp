@@ -63,6 +63,10 @@ std::optional<CommandFiles::Identity> CommandFiles::identify(const std::string &
 void CommandFiles::addInput(std::string what, const std::string &path) {
   if (path.empty())
     return;
+  std::error_code error;
+  for (fs::directory_iterator file(path, error), end; !error && file != end; file.increment(error))
+    if (std::optional<Identity> identity = identify(file->path().string()); identity && identity->exists)
+      inputs.push_back({what, file->path().string(), std::move(*identity)});
   std::optional<Identity> identity = identify(path == "-" ? "/dev/stdin" : path);
   if (identity && identity->exists)
     inputs.push_back({std::move(what), path, std::move(*identity)});

@@ -164,7 +164,7 @@ private:
   void checkCompute(int32_t rank, size_t position, const Action &action) {
     uint8_t bit = 1 << static_cast<int>(action.kind);
     if (schedule.isForwardOnly && action.kind != ActionKind::F)
-      return report("P6", "{0} stands in a schedule without gradients", place(rank, position));
+      return report("P6", "{0} is in a schedule without gradients", place(rank, position));
     if (seen(action) & bit)
       return report("P6", "{0} has been done before", place(rank, position));
     if ((bit == kB && seen(action) & (kI | kW)) || (bit & (kI | kW) && seen(action) & kB))

@@ -32,7 +32,7 @@ public:
         return false;
     ++position;
     skipBlanks();
-    return position == text.size() || fail(position, "nothing may stand behind the object");
+    return position == text.size() || fail(position, "nothing may come after the object");
   }
 
   ProfileProblem problem;

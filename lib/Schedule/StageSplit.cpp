@@ -304,7 +304,7 @@ llvm::Error Splitter::nameCycle(llvm::ArrayRef<uint32_t> ordered) const {
     unit = producerOf[unit];
   while (units.ops[unit].size() < 2)
     unit = producerOf[unit];
-  return makeError("nodes {0} and {1} cannot be kept in one stage: node {2} lies between them",
+  return makeError("nodes {0} and {1} cannot be kept in one stage: node {2} is between them",
                    quote(problem.ops[units.ops[unit].front()].name), quote(problem.ops[units.ops[unit].back()].name),
                    quote(problem.ops[units.ops[producerOf[unit]].front()].name));
 }

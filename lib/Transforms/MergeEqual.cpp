@@ -20,7 +20,7 @@ using namespace cleave;
 #define DEBUG_TYPE "merge-equal"
 
 ALWAYS_ENABLED_STATISTIC(numMerged, "ops that are gone, as another one is equal");
-ALWAYS_ENABLED_STATISTIC(numUnused, "ops that are gone, as nobody uses them");
+ALWAYS_ENABLED_STATISTIC(numUnused, "ops that are gone, as they have no users");
 
 /// Where an op comes from is in its location and in discardable attributes, and is no part of what it computes.
 static constexpr auto kIgnored = static_cast<OperationEquivalence::Flags>(OperationEquivalence::IgnoreLocations |

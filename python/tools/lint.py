@@ -27,6 +27,8 @@ BRITISH = ("neighbour|linearis|centred|quantis|modelled|normalis|minimis|maximis
 UNCLEAR = r"(?<!there )\bis no (?!longer|more|less|larger|smaller|further|other|way|room|need|rank)\w"
 # What pages do not say outside of code: the field's words for it are in docs/glossary.md, and a sentence has a subject.
 OLDER = r"wish(?:e[sd])?|beside|dearer|menus?|held in terms|whoever|nobody|somebody"
+# In messages: what has no subject, and places that are none in the room.
+OLDER_IN_MESSAGES = r"beside|behind|stands|lies|whoever|nobody|somebody|held in terms|wish(?:e[sd])?"
 # The same in names of code, by what they are parts of: what stands for "all of it" in ordinary English has other names there, such as isFull.
 OLDER_NAMES = (r"\w*(?:[iI]s|add|[sS]hared?|reducesTo|explain|describe|count|make|create)Wholes?\w*|Whole(?:Parameters|Ops)|[Ww]holes|"
                r"cuts?[A-Z]\w*|\w*[a-z]Cuts?(?:[A-Z]\w*)?|\w*Cutter\w*|[sS]weep(?:er|s|[A-Z]\w*)|\w*[a-z]Sweeps?|[eE]scaping|isEscaping|"
@@ -303,7 +305,7 @@ def check_words():
 
 
 def check_spelling():
-    """American spelling, in names of files too, and no message that says \"is no X\" for \"is not an X\"."""
+    """American spelling, in names of files too, and no message that says \"is no X\" for \"is not an X\", or where something \"lies\"."""
     for path in tracked():
         if path == "python/tools/lint.py" or path.endswith((".npz", ".onnx", ".bin")) or path.startswith("fuzz/corpus"):
             continue
@@ -314,6 +316,8 @@ def check_spelling():
             for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text):
                 if re.search(UNCLEAR, literal):
                     yield f"{path}: \"{literal[:60]}\" says \"is no\""
+                if path.endswith((".cpp", ".h")) and " " in literal and (word := re.search(rf"\b(?:{OLDER_IN_MESSAGES})\b", literal)):
+                    yield f"{path}: \"{literal[:60]}\" says \"{word[0]}\" (docs/glossary.md)"
 
 
 def check_names():

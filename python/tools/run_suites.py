@@ -9,8 +9,8 @@ A suite is a command with a way to read how many cases passed and failed, and th
 run, so that an empty or half-skipped suite cannot pass.
 
 Two suites run side by side, since most leave a core idle now and then; what they print comes in the order of the list.
-Those whose cases have limits in seconds of the clock (`ALONE`) come before these, one at a time. What is in no hurry (`BEHIND`) takes
-what all others leave, from the beginning on: ranks that wait for each other leave much.
+Those whose cases have limits in seconds of the clock (`ALONE`) come before these, one at a time. What is in no hurry (`BEHIND`, and `STEADY` next
+to ranks that wait) takes what all others leave, from the beginning on: ranks that wait for each other leave much.
 """
 import argparse
 import os
@@ -34,6 +34,9 @@ SIDE_BY_SIDE = 2
 ALONE = {"CleaveRunnerTests", "CleaveRuntimeTests", "tcp", "devices", "mpi", "cleave-run", "network", "endings"}
 # Of the lowest priority.
 BEHIND = {"tidy"}
+# Of the lowest priority where ranks that wait run, too: one core for as long as these leave one, without a limit of the clock.
+WAITING = {"tcp", "devices", "mpi"}
+STEADY = {"CleaveCodegenTests", "CleaveEmulationTests", "CleavePipeTests"}
 # Unit tests that take longer than all others together.
 LONG = {"CleaveEmulationTests", "CleavePartitionTests", "CleaveRuntimeTests"}
 # Of a suite that is drawn from, one case in so many runs.
@@ -53,7 +56,7 @@ class Suite:
     at_least: int
     # What `--quick` runs of it: words for it, and how many cases these are at least; None: nothing.
     quick: Optional[tuple] = None
-    # What a merge needs of it: "all", "drawn" or "nothing".
+    # What a merge needs of it: "all", "drawn", "nothing", or "within": each case runs, and of what some of them consist a part is drawn.
     merge: str = "all"
     # Whether a part of it is drawn.
     draws: bool = False
@@ -113,10 +116,10 @@ def suites(build):
     yield Suite("lint", [python, "python/tools/lint.py"], count_closing, 14, quick=("", 14))
     for name, least in unit_tests():
         yield Suite(name, [f"{tests}/{name}", "--gtest_brief=1"], count_gtest, least, quick=None if name in LONG else ("", least))
-    yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 315, quick=("", 315))
+    yield Suite("lit", [python, LIT, "-j2", "--no-progress-bar", f"{build}/test"], count_lit, 315, quick=("", 315), merge="within")
     yield Suite("onnx", [python, "test/Onnx/conformance.py", build], count_closing, 1905)
     yield Suite("resize", [python, "test/Onnx/resize.py", build], count_closing, 72)
-    yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 285)
+    yield Suite("control", [python, "test/Onnx/control.py", build], count_closing, 285, merge="drawn")
     yield Suite("control-programs", [python, "test/Onnx/control.py", build, "--program"], count_closing, 270, merge="drawn")
     yield Suite("control-emulated", [python, "test/Onnx/control.py", build, "--emulated"], count_closing, 260, merge="drawn")
     yield Suite("einsum", [python, "test/Onnx/einsum.py", build], count_closing, 450)
@@ -130,11 +133,11 @@ def suites(build):
     yield Suite("training-pipelines", [python, "test/Training/pipelines.py", build], count_closing, 93)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 26, merge="drawn")
     yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 8)
-    yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 28)
+    yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 28, merge="drawn")
     yield Suite("training-forms", [python, "test/Training/onnx_forms.py", build], count_closing, 35)
     yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 13)
-    yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400)
-    yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150)
+    yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 400, merge="drawn")
+    yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 150, merge="drawn")
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
     yield Suite("models-quantized", [python, "test/Models/quantized.py", build], count_closing, 85)
     # Two of the models that `scripts/check --models` runs.
@@ -145,27 +148,27 @@ def suites(build):
     yield Suite("uneven-plans", [python, "test/Models/uneven.py", build], count_closing, 36, merge="drawn")
     yield Suite("styles", [python, "test/Models/styles.py", build], count_closing, 39, merge="drawn")
     yield Suite("roles", [python, "test/Models/roles.py", build], count_closing, 14)
-    yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200)
+    yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200, merge="drawn")
     yield Suite("annotated", [python, "test/Models/annotated.py", build], count_closing, 84)
-    yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395)
+    yield Suite("export", [python, "test/Export/export.py", build], count_closing, 395, merge="drawn")
     yield Suite("export-nodes", [python, "test/Export/nodes.py", build], count_closing, 1590, merge="drawn")
     yield Suite("real-sizes", [python, "test/Models/Parallel/sizes.py", build], count_closing, 26)
     yield Suite("models-outlined", [python, "test/Models/sharded.py", build, "--outlined"], count_closing, 70, merge="drawn")
     yield Suite("models-ordered", [python, "test/Models/sharded.py", build, "--ordered"], count_closing, 70, merge="drawn")
     yield Suite("torch", [python, "test/Models/Torch/check.py", build], count_closing, 280, merge="drawn")
     yield Suite("models-stages", [python, "test/Models/stages.py", build], count_closing, 16)
-    yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 50)
-    yield Suite("pipelines-by-hand", [python, "test/Models/hands.py", build], count_closing, 100)
+    yield Suite("models-pipelines", [python, "test/Models/pipelines.py", build], count_closing, 50, merge="drawn")
+    yield Suite("pipelines-by-hand", [python, "test/Models/hands.py", build], count_closing, 100, merge="drawn")
     yield Suite("pipelines-emulated", [python, "test/Models/pipelines.py", build, "--emulated"], count_closing, 47, merge="drawn")
     yield Suite("models-inner", [python, "test/Models/inner.py", build], count_closing, 151)
-    yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 2533)
+    yield Suite("kernels", [python, "test/Codegen/check.py", build], count_closing, 2533, merge="drawn")
     yield Suite("guards", [python, "test/Codegen/guards.py", build], count_closing, 2300, merge="drawn")
     # Where NVIDIA's assembler is.
     yield Suite("assemble", [python, "test/Codegen/assemble.py", build], count_closing, 128 if shutil.which("ptxas") else 0, merge="drawn")
     yield Suite("figures", [python, "test/Codegen/figures.py", build], count_closing, 19 if shutil.which("ptxas") else 0)
     yield Suite("golden", [python, "test/Golden/check.py", build], count_closing, 183, quick=("", 183))
-    yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 366)
-    yield Suite("predictions", [python, "test/Predictions/check.py", build], count_closing, 2900)
+    yield Suite("golden-times", [python, "test/Golden/times.py", build], count_closing, 366, merge="drawn")
+    yield Suite("predictions", [python, "test/Predictions/check.py", build], count_closing, 2900, merge="drawn")
     yield Suite("foreseen-kernels", [python, "test/Predictions/kernels.py", build], count_closing, 200)
     yield Suite("golden-outlined", [python, "test/Golden/check.py", build, "--outlined"], count_closing, 183, merge="drawn")
     yield Suite("golden-ordered", [python, "test/Golden/check.py", build, "--ordered"], count_closing, 183, merge="drawn")
@@ -174,11 +177,11 @@ def suites(build):
     yield Suite("differential-uneven", [python, "test/Differential/check.py", build, "--uneven", "--count", "1000"],
                 count_closing, 1000, quick=("--count 200", 200), merge="drawn")
     yield Suite("onnx-programs", [python, "test/Onnx/conformance.py", build, "--program"], count_closing, 1905, merge="drawn")
-    yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102)
+    yield Suite("models-programs", [python, "test/Models/sharded.py", build, "--program"], count_closing, 102, merge="drawn")
     yield Suite("onnx-emulated", [python, "test/Onnx/conformance.py", "--emulated", build], count_closing, 1905, merge="drawn")
     yield Suite("differential-emulated", [python, "test/Differential/check.py", build, "--emulated", "--count", "500"],
                 count_closing, 500, merge="drawn")
-    yield Suite("differential-bf16", [python, "test/Differential/check.py", build, "--bf16", "--count", "200"], count_closing, 200)
+    yield Suite("differential-bf16", [python, "test/Differential/check.py", build, "--bf16", "--count", "200"], count_closing, 200, merge="drawn")
     yield Suite("differential-bf16-emulated", [python, "test/Differential/check.py", build, "--bf16", "--emulated", "--count", "100"],
                 count_closing, 100, merge="drawn")
     yield Suite("models-emulated", [python, "test/Models/sharded.py", build, "--emulated"], count_closing, 102, merge="drawn")
@@ -191,8 +194,8 @@ def suites(build):
     yield Suite("states", [python, "test/Models/states.py", build], count_closing, 53 if shutil.which("mpirun") else 46)
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("finetune", [python, "examples/finetune.py", build], count_closing, 5)
-    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183)
-    yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 96)
+    yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183, merge="drawn")
+    yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 96, merge="drawn")
     yield Suite("uneven", [python, "test/Runtime/uneven.py", build], count_closing, 15)
     yield Suite("damage", [python, "test/Runtime/damage.py", build], count_closing, 15)
     yield Suite("trained", [python, "test/Export/trained.py", build], count_closing, 3)
@@ -301,7 +304,8 @@ def choose_merge(known, seed):
                 yield tidy
         elif suite.merge != "nothing":
             # Half of what is due: cases are drawn one by one.
-            yield replace(suite, at_least=suite.at_least // (2 * SHARE), draws=True) if suite.merge == "drawn" else suite
+            least = suite.at_least // (2 * SHARE) if suite.merge == "drawn" else suite.at_least
+            yield replace(suite, at_least=least, draws=suite.merge != "all")
 
 
 def choose(options, known):
@@ -328,13 +332,19 @@ def call(command, environment):
         return process.returncode, output.read().decode(errors="replace"), usage.ru_utime + usage.ru_stime
 
 
-def run(suite):
+def find_behind(chosen):
+    """Names of suites of the lowest priority."""
+    names = {suite.name for suite in chosen}
+    return names & (BEHIND | STEADY if WAITING <= names else BEHIND)
+
+
+def run(suite, is_behind=False):
     """(passed, failed, what is to be printed) of one suite."""
     start = time.time()
     lines = [f"== {suite.name}"]
     # Tests that call python3 get this interpreter, which has their packages.
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
-    command = ["nice", "-n", "19", *suite.command] if suite.name in BEHIND else suite.command
+    command = ["nice", "-n", "19", *suite.command] if is_behind else suite.command
     environment = {**os.environ, "PATH": path}
     if not suite.draws:
         environment.pop("CLEAVE_DRAW", None)
@@ -354,8 +364,9 @@ def run(suite):
 def run_all(chosen):
     """(passed, failed) of each suite. What a suite prints waits for what stands before it in the list."""
     with ThreadPoolExecutor(1) as behind, ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(SIDE_BY_SIDE) as beside:
-        pools = {suite.name: behind if suite.name in BEHIND else alone if suite.name in ALONE else beside for suite in chosen}
-        done = {suite.name: pools[suite.name].submit(run, suite) for suite in chosen if pools[suite.name] is not beside}
+        last = find_behind(chosen)
+        pools = {suite.name: behind if suite.name in last else alone if suite.name in ALONE else beside for suite in chosen}
+        done = {suite.name: pools[suite.name].submit(run, suite, suite.name in last) for suite in chosen if pools[suite.name] is not beside}
         wait(done[suite.name] for suite in chosen if pools[suite.name] is alone)
         done |= {suite.name: beside.submit(run, suite) for suite in chosen if pools[suite.name] is beside}
         for suite in chosen:

@@ -7,7 +7,7 @@
 // RUN: cleave inspect %t.cleave | FileCheck %s
 // RUN: cleave inspect --json %t.cleave | FileCheck %s --check-prefix=JSON
 
-#whole = #spmd.mesh<["data"=2, "stage"=2, "model"=2]>
+#replicated = #spmd.mesh<["data"=2, "stage"=2, "model"=2]>
 #mesh = #spmd.mesh<["data"=2, "model"=2]>
 #rows = #spmd.sharding<#mesh, [{"data"}, {}]>
 #columns = #spmd.sharding<#mesh, [{}, {"model"}]>
@@ -33,7 +33,7 @@
 // CHECK-NEXT: ranks 2-3, 6-7:  all_reduce 2 x
 // JSON: "role": "stage=0"
 // JSON: "role": "stage=1"
-module attributes {spmd.mesh = #mesh, pipe.mesh = #whole, pipe.axis = "stage", pipe.microbatches = 2 : i64} {
+module attributes {spmd.mesh = #mesh, pipe.mesh = #replicated, pipe.axis = "stage", pipe.microbatches = 2 : i64} {
   nn.param @w0 : tensor<4x8xf32> = dense<0.5> : tensor<4x8xf32>
   nn.param @w1 : tensor<8x4xf32> = dense<0.25> : tensor<8x4xf32>
   // ORDERED-LABEL: func.func @main.rank0()

@@ -36,7 +36,7 @@ TABLE = r"""
 2 rn m.onnx                                              | did you mean 'run'?
 2 RUN m.onnx                                             | did you mean 'run'?
 2 m.onnx                                                 | 'm.onnx' is a file; cleave inspect m.onnx
-2 --mesh data=2 run m.onnx                               | '--mesh' is in front of the command; 'cleave run'
+2 --mesh data=2 run m.onnx                               | '--mesh' is before the command; 'cleave run'
 2 --quiet                                                | there is no command
 2 run m.onnx -v                                          | unknown option '-v'; did you mean '--verbose'
 2 run m.onnx -q                                          | did you mean '--quiet'

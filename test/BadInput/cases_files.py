@@ -104,6 +104,31 @@ def onto_weights():
                more={"m.onnx": proto.SerializeToString(), "rank-0.data": files["w.bin"]})
 
 
+def of_training():
+    """Samples in a folder, and what is written beside what was named."""
+    def train(name, *arguments, words, more=None, **options):
+        step = ("train", "m.onnx", "--train={loss: {kind: mse, of: out}, optimizer: sgd}", "--steps", "1", "--data", "d")
+        return case(name, *step, *arguments, words=words, more={"d": folder({"x.npy": b"samples"}), **(more or {})})
+
+    yield train("log-onto-samples", "--log", "d/x.npy", words=["--log d/x.npy", "--data"])
+    yield train("checkpoint-onto-samples", "--save", "d/x.npy", words=["--save d/x.npy", "--data"])
+    yield train("log-onto-checkpoint", "--save", "s", "--log", "s", words=["--save", "--log"])
+    yield train("trained-onto-model", "--save", "s", "--export", "m.onnx", words=["--export", "the model"])
+    files = beside()
+    proto = onnx.load_from_string(files["m.onnx"])
+    proto.graph.initializer[0].external_data[0].value = "o.onnx.data"
+    yield train("trained-onto-weights", "--save", "s", "--export", "o.onnx", words=["--export o.onnx.data", "weights"],
+                more={"m.onnx": proto.SerializeToString(), "o.onnx.data": files["w.bin"]})
+
+
+def of_plans():
+    """`plan-1.yaml`, .. in a folder."""
+    found = ("plan", "m.onnx", "--cluster", "cpu-threads")
+    free = folder({"plan-1.yaml": b"mesh: {}\nfree: {data: 2}\n"})
+    yield case("plans-onto-the-plan", *found, "--plan", "d/plan-1.yaml", "--top", "2", "-o", "d", words=["-o d", "--plan"], more={"d": free})
+    yield case("plans-and-report", *found, "--devices", "2", "--front", "-o", "d", "--report", "d/plan-1.yaml", words=["-o d", "--report"])
+
+
 def onto_each_other():
     yield case("two", "compile", "m.onnx", "-o", "o", "--report", "o", words=["-o o", "--report"])
     yield case("two-by-another-path", "compile", "m.onnx", "-o", "o", "--report", "d/../o", words=["-o", "--report"], more={"d": folder()})
@@ -128,5 +153,5 @@ def kept():
 
 
 def cases():
-    for group in (onto_inputs, onto_weights, onto_each_other, kept):
+    for group in (onto_inputs, onto_weights, of_training, of_plans, onto_each_other, kept):
         yield from group()

@@ -126,7 +126,7 @@ def artifacts():
     yield artifact("weight-of-other-shape", edit_model("eval_model.onnx", lambda read: setattr(read.graph.input[2].type.tensor_type.shape.dim[0], "dim_value", 7)),
                    "weight 'fc1.weight' is given as float[6, 8], the model has float[7, 8]")
     yield Case("artifacts-and-another-model", ["run", "m.onnx", "--artifacts", "a"], {"a": folder(), "m.onnx": model()}, ["--artifacts a is about a/eval_model.onnx, and m.onnx is another model"], 2)
-    yield Case("training-model-itself", ["run", "a/training_model.onnx", "--dim", "batch=4"], {"a": folder()}, ["it is of a graph that onnxruntime made for training; --artifacts takes the folder that it lies in"])
+    yield Case("training-model-itself", ["run", "a/training_model.onnx", "--dim", "batch=4"], {"a": folder()}, ["it is of a graph that onnxruntime made for training; --artifacts takes the folder that it is in"])
 
 
 def cases():

@@ -17,7 +17,7 @@ sys.path.insert(1, os.path.join(os.path.dirname(sys.path[0]), "Models"))
 import harness
 import sharded
 
-PROGRAMS, SLICE = 150, 50
+PROGRAMS, SLICE = 150, 10
 
 
 def lowered(build, name, mesh):
@@ -62,10 +62,10 @@ def of_programs(build, seed):
 
 
 def main():
-    build, wanted = sys.argv[1], sys.argv[2:]
+    build, wanted, _ = harness.arguments()
     names = sorted(file[:-5] for file in os.listdir(sharded.HERE) if file.endswith(".onnx"))
     cases = [(of_model, name) for name in names] + [(of_programs, seed) for seed in range(1, PROGRAMS, SLICE)]
-    cases = [(run, case) for run, case in cases if not wanted or str(case) in wanted]
+    cases = harness.select({str(case): (run, case) for run, case in cases}, wanted).values()
     right = wrong = 0
     for (_, case), (passed, failed, text) in zip(cases, harness.each(lambda it: it[0](build, it[1]), cases)):
         right, wrong = right + passed, wrong + failed

@@ -11,9 +11,9 @@
 #mesh = #spmd.mesh<["x"=4]>
 #cols = #spmd.sharding<#mesh, [{}, {"x"}]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
-func.func @main(%a: tensor<64x500xf32, #cols>, %b: tensor<500x64xf32, #rows>) -> tensor<64x64xf32, #whole> {
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
+func.func @main(%a: tensor<64x500xf32, #cols>, %b: tensor<500x64xf32, #rows>) -> tensor<64x64xf32, #replicated> {
   %c = nn.einsum %a, %b "ik,kj->ij" : (tensor<64x500xf32, #cols>, tensor<500x64xf32, #rows>) -> tensor<64x64xf32>
-  %d = spmd.constrain %c : tensor<64x64xf32> to tensor<64x64xf32, #whole>
-  return %d : tensor<64x64xf32, #whole>
+  %d = spmd.constrain %c : tensor<64x64xf32> to tensor<64x64xf32, #replicated>
+  return %d : tensor<64x64xf32, #replicated>
 }

@@ -105,9 +105,9 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 //--- step.mlir
 // Steps of rings have one part; several are those of a kernel.
 #mesh = #spmd.mesh<["x"=2]>
-#whole = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
 module attributes {spmd.mesh = #mesh, spmd.phase = "optimized"} {
-  func.func @main(%q: tensor<1x2x4x8xf32> {spmd.global = tensor<1x2x4x8xf32, #whole>}, %k: tensor<1x2x32x8xf32> {spmd.global = tensor<1x2x32x8xf32, #whole>}) -> (tensor<1x2x4x2xf32> {spmd.global = tensor<1x2x4x2xf32, #whole>}) {
+  func.func @main(%q: tensor<1x2x4x8xf32> {spmd.global = tensor<1x2x4x8xf32, #replicated>}, %k: tensor<1x2x32x8xf32> {spmd.global = tensor<1x2x32x8xf32, #replicated>}) -> (tensor<1x2x4x2xf32> {spmd.global = tensor<1x2x4x2xf32, #replicated>}) {
     // CHECK: step.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'exec.partial_attention' op cannot be exported: it has no form in ONNX
     %y, %l = exec.partial_attention %q, %k, %k part 16 scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x32x8xf32>, tensor<1x2x32x8xf32>) -> (tensor<1x2x4x2x8xf32>, tensor<1x2x4x2xf32>)
     return %l : tensor<1x2x4x2xf32>

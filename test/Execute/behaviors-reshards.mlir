@@ -24,7 +24,7 @@ func.func @a_split_dim_splits_its_axis(%x: tensor<8xf32, #a>) -> tensor<2x4xf32>
 #mesh = #spmd.mesh<["a"=3]>
 #a = #spmd.sharding<#mesh, [{"a"}]>
 // CHECK-LABEL: @an_axis_that_does_not_divide_stays_out
-// CHECK-SAME: -> (tensor<2x12xf32> {spmd.global = tensor<2x12xf32, #whole_whole>})
+// CHECK-SAME: -> (tensor<2x12xf32> {spmd.global = tensor<2x12xf32, #replicated_replicated>})
 func.func @an_axis_that_does_not_divide_stays_out(%x: tensor<24xf32, #a>) -> tensor<2x12xf32> {
   // CHECK-NEXT: %[[X:.*]] = spmd.all_gather %arg0 dims [{"a"}] : (tensor<8xf32>) -> tensor<24xf32>
   // CHECK-NEXT: nn.reshape %[[X]]

@@ -10,7 +10,7 @@
 
 #mesh = #spmd.mesh<["x"=2]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 #cols = #spmd.sharding<#mesh, [{}, {"x"}]>
 #terms = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
 #list = #spmd.sharding<#mesh, [{"x"}]>
@@ -118,14 +118,14 @@ func.func @what_is_outside_stays(%x: tensor<8x8xf32, #rows>, %n: tensor<i64>) ->
 // What an iteration hands on as it came stays as it is, though the body wants it in parts: the terms are added up where they are fewest, in
 // each of 3 iterations, and what they are made of is not put together again.
 // CHECK-LABEL: @what_stays_goes_no_way_back
-func.func @what_stays_goes_no_way_back(%x: tensor<8x16xf32, #whole>, %z: tensor<16xf32>) -> (tensor<8x16xf32>, tensor<16xf32>) {
+func.func @what_stays_goes_no_way_back(%x: tensor<8x16xf32, #replicated>, %z: tensor<16xf32>) -> (tensor<8x16xf32>, tensor<16xf32>) {
   // CHECK: nn.loop count 3
   // CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<8x16xf32>, %{{.*}}: tensor<8xf32>):
   // CHECK-NEXT: spmd.keep_on_first sum %[[A]]
   // CHECK: spmd.reduce_scatter sum {{.*}} : (tensor<16xf32>) -> tensor<8xf32>
   // CHECK-NOT: = spmd.
   // CHECK: nn.yield next(%[[A]],
-  %y:2 = nn.loop count 3 carries (%x, %z) : (tensor<8x16xf32, #whole>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<16xf32>) {
+  %y:2 = nn.loop count 3 carries (%x, %z) : (tensor<8x16xf32, #replicated>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<16xf32>) {
   ^bb0(%a: tensor<8x16xf32, #terms>, %b: tensor<16xf32>):
     %c = nn.reduce sum %a dims [0] : (tensor<8x16xf32, #terms>) -> tensor<16xf32>
     %d = nn.add %b, %c : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
@@ -137,22 +137,22 @@ func.func @what_stays_goes_no_way_back(%x: tensor<8x16xf32, #whole>, %z: tensor<
 //--- view.mlir
 // A rank's own rows of what is replicated are a view with an offset of the rank's, unless ranks meet with it: also where they do so in a loop.
 // CHECK-LABEL: @ranks_meet_with_what_a_loop_captures
-func.func @ranks_meet_with_what_a_loop_captures(%x: tensor<8x8xf32, #whole>, %z: tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole> {
+func.func @ranks_meet_with_what_a_loop_captures(%x: tensor<8x8xf32, #replicated>, %z: tensor<8x8xf32, #replicated>) -> tensor<8x8xf32, #replicated> {
   // CHECK: %[[T:.*]] = nn.tanh
   // CHECK: %[[S:.*]] = spmd.local_slice %[[T]]
   // CHECK: nn.loop count 2 carries(%arg1) captures(%[[S]])
   // CHECK-NEXT: ^bb0(%{{.*}}: tensor<8x8xf32>, %[[B:.*]]: tensor<4x8xf32>):
   // CHECK-NEXT: spmd.all_gather %[[B]]
-  %t = nn.tanh %x : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole>
-  %s = spmd.constrain %t : tensor<8x8xf32, #whole> to tensor<8x8xf32, #rows>
-  %y = nn.loop count 2 carries (%z) captures (%s) : (tensor<8x8xf32, #whole>, tensor<8x8xf32, #rows>) -> tensor<8x8xf32, #whole> {
-  ^bb0(%a: tensor<8x8xf32, #whole>, %b: tensor<8x8xf32, #rows>):
-    %c = spmd.constrain %b : tensor<8x8xf32, #rows> to tensor<8x8xf32, #whole>
-    %d = nn.softmax %c dim 0 : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole>
-    %e = nn.add %a, %d : (tensor<8x8xf32, #whole>, tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #whole>
-    nn.yield next (%e) : (tensor<8x8xf32, #whole>) -> ()
+  %t = nn.tanh %x : (tensor<8x8xf32, #replicated>) -> tensor<8x8xf32, #replicated>
+  %s = spmd.constrain %t : tensor<8x8xf32, #replicated> to tensor<8x8xf32, #rows>
+  %y = nn.loop count 2 carries (%z) captures (%s) : (tensor<8x8xf32, #replicated>, tensor<8x8xf32, #rows>) -> tensor<8x8xf32, #replicated> {
+  ^bb0(%a: tensor<8x8xf32, #replicated>, %b: tensor<8x8xf32, #rows>):
+    %c = spmd.constrain %b : tensor<8x8xf32, #rows> to tensor<8x8xf32, #replicated>
+    %d = nn.softmax %c dim 0 : (tensor<8x8xf32, #replicated>) -> tensor<8x8xf32, #replicated>
+    %e = nn.add %a, %d : (tensor<8x8xf32, #replicated>, tensor<8x8xf32, #replicated>) -> tensor<8x8xf32, #replicated>
+    nn.yield next (%e) : (tensor<8x8xf32, #replicated>) -> ()
   }
-  return %y : tensor<8x8xf32, #whole>
+  return %y : tensor<8x8xf32, #replicated>
 }
 
 //--- lookup.mlir

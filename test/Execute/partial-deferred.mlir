@@ -17,18 +17,18 @@
 // WHY-NEXT: from asked for in {{.*}}partial-deferred.mlir:
 #mesh = #spmd.mesh<["x"=4]>
 #terms = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 // CHECK-LABEL: @main
 // CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<8x4xf32> {nn.name = "a", spmd.global = tensor<8x16xf32,
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4x8xf32> {spmd.global = tensor<16x8xf32,
 func.func @main(%a: tensor<8x16xf32> {nn.name = "a"}, %w: tensor<16x8xf32>, %v: tensor<8x4xf32>)
-    -> (tensor<8x4xf32, #whole> {nn.name = "y"}, tensor<8x8xf32, #terms> {nn.name = "terms"}) {
+    -> (tensor<8x4xf32, #replicated> {nn.name = "y"}, tensor<8x8xf32, #terms> {nn.name = "terms"}) {
   // CHECK-NEXT: %[[P:.*]] = nn.einsum %[[A]], %[[W]]
   %0 = nn.einsum %a, %w "ik,kj->ij" : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32, #terms>
   // CHECK-NEXT: %[[Q:.*]] = nn.einsum %[[P]],
   %1 = nn.einsum %0, %v "ik,kj->ij" : (tensor<8x8xf32, #terms>, tensor<8x4xf32>) -> tensor<8x4xf32>
   // CHECK-NEXT: %[[Y:.*]] = spmd.all_reduce sum %[[Q]] over {"x"}
   // CHECK-NEXT: return %[[Y]], %[[P]]
-  %2 = spmd.constrain %1 : tensor<8x4xf32> to tensor<8x4xf32, #whole>
-  return %2, %0 : tensor<8x4xf32, #whole>, tensor<8x8xf32, #terms>
+  %2 = spmd.constrain %1 : tensor<8x4xf32> to tensor<8x4xf32, #replicated>
+  return %2, %0 : tensor<8x4xf32, #replicated>, tensor<8x8xf32, #terms>
 }

@@ -22,23 +22,23 @@
 #min = #spmd.sharding<#mesh, [{}, {}], partial = {"x": min}>
 #sum = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
 #prod = #spmd.sharding<#mesh, [{}, {}], partial = {"x": prod}>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 #cut = #spmd.sharding<#mesh, [{"x"}, {}]>
 // CHECK-LABEL: @main
-func.func @main(%a: tensor<8x8xf32, #whole>)
-    -> (tensor<8x8xf32, #whole> {nn.name = "whole"}, tensor<8x8xf32, #cut> {nn.name = "cut"},
+func.func @main(%a: tensor<8x8xf32, #replicated>)
+    -> (tensor<8x8xf32, #replicated> {nn.name = "whole"}, tensor<8x8xf32, #cut> {nn.name = "cut"},
         tensor<8x8xf32, #sum> {nn.name = "sum"}, tensor<8x8xf32, #prod> {nn.name = "prod"}) {
-  %0 = nn.tanh %a : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32>
+  %0 = nn.tanh %a : (tensor<8x8xf32, #replicated>) -> tensor<8x8xf32>
   // CHECK-DAG: spmd.all_reduce max
   %1 = spmd.constrain %0 : tensor<8x8xf32> to tensor<8x8xf32, #max>
-  %2 = spmd.constrain %1 : tensor<8x8xf32, #max> to tensor<8x8xf32, #whole>
+  %2 = spmd.constrain %1 : tensor<8x8xf32, #max> to tensor<8x8xf32, #replicated>
   // CHECK-DAG: spmd.reduce_scatter min {{.*}} dims {{\[}}{"x"}, {}]
-  %3 = nn.sin %a : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #min>
+  %3 = nn.sin %a : (tensor<8x8xf32, #replicated>) -> tensor<8x8xf32, #min>
   %4 = spmd.constrain %3 : tensor<8x8xf32, #min> to tensor<8x8xf32, #cut>
   // CHECK-DAG: spmd.all_reduce max
-  %5 = nn.exp %a : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #max>
+  %5 = nn.exp %a : (tensor<8x8xf32, #replicated>) -> tensor<8x8xf32, #max>
   %6 = spmd.constrain %5 : tensor<8x8xf32, #max> to tensor<8x8xf32, #sum>
   // CHECK-DAG: spmd.keep_on_first prod
-  %7 = nn.sigmoid %a : (tensor<8x8xf32, #whole>) -> tensor<8x8xf32, #prod>
-  return %2, %4, %6, %7 : tensor<8x8xf32, #whole>, tensor<8x8xf32, #cut>, tensor<8x8xf32, #sum>, tensor<8x8xf32, #prod>
+  %7 = nn.sigmoid %a : (tensor<8x8xf32, #replicated>) -> tensor<8x8xf32, #prod>
+  return %2, %4, %6, %7 : tensor<8x8xf32, #replicated>, tensor<8x8xf32, #cut>, tensor<8x8xf32, #sum>, tensor<8x8xf32, #prod>
 }

@@ -9,17 +9,17 @@
 #p = #spmd.sharding<#mesh, [{}, {}, {}, {}, {"x"}]>
 #y = #spmd.sharding<#mesh, [{}, {}, {}, {"x"}]>
 #h = #spmd.sharding<#mesh, [{}, {}, {"x"}]>
-#whole = #spmd.sharding<#mesh, [{}, {}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}, {}]>
 
 //--- zeros-of-others.mlir
 // The zeros come by way of what another user wants of them.
 // CHECK-LABEL: @zeros_that_somebody_else_wants_too
 // CHECK-NOT: spmd.all_gather
-func.func @zeros_that_somebody_else_wants_too(%p: tensor<1x1x4x4x64xf32, #p>, %c: tensor<1x4x64xf32>, %w: tensor<1x4x64x64xf32>) -> (tensor<1x1x4x64xf32, #y>, tensor<1x4x64xf32, #whole>) {
+func.func @zeros_that_somebody_else_wants_too(%p: tensor<1x1x4x4x64xf32, #p>, %c: tensor<1x4x64xf32>, %w: tensor<1x4x64x64xf32>) -> (tensor<1x1x4x64xf32, #y>, tensor<1x4x64xf32, #replicated>) {
   %z = nn.constant dense<0.0> : tensor<1x4x64xf32> -> tensor<1x4x64xf32>
   %0:3 = nn.recurrence lstm %p, %w initial (%z, %c) activations ["sigmoid", "tanh", "tanh"] alphas [0.0, 0.0, 0.0] betas [0.0, 0.0, 0.0] : (tensor<1x1x4x4x64xf32, #p>, tensor<1x4x64x64xf32>, tensor<1x4x64xf32>, tensor<1x4x64xf32>) -> (tensor<1x1x4x64xf32, #y>, tensor<1x4x64xf32>, tensor<1x4x64xf32>)
-  %1 = spmd.constrain %z : tensor<1x4x64xf32> to tensor<1x4x64xf32, #whole>
-  return %0#0, %1 : tensor<1x1x4x64xf32, #y>, tensor<1x4x64xf32, #whole>
+  %1 = spmd.constrain %z : tensor<1x4x64xf32> to tensor<1x4x64xf32, #replicated>
+  return %0#0, %1 : tensor<1x1x4x64xf32, #y>, tensor<1x4x64xf32, #replicated>
 }
 
 //--- two-states.mlir

@@ -10,7 +10,7 @@
 #p_way = #spmd.sharding<#mesh, [{}, {"x"}, {}, {}, {}]>
 #w_hidden = #spmd.sharding<#mesh, [{}, {}, {"x"}, {}]>
 #w_way = #spmd.sharding<#mesh, [{"x"}, {}, {}, {}]>
-#w_whole = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
+#w_replicated = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
 #h_batch = #spmd.sharding<#mesh, [{}, {"x"}, {}]>
 #h_hidden = #spmd.sharding<#mesh, [{}, {}, {"x"}]>
 #h_way = #spmd.sharding<#mesh, [{"x"}, {}, {}]>
@@ -21,10 +21,10 @@
 //--- batch.mlir
 // A rank has its samples.
 // CHECK-LABEL: @samples_know_nothing_of_each_other
-func.func @samples_know_nothing_of_each_other(%p: tensor<3x1x4x4x6xf32, #p_batch>, %w: tensor<1x4x6x6xf32, #w_whole>, %h: tensor<1x4x6xf32, #h_batch>) -> tensor<3x1x4x6xf32, #y_batch> {
+func.func @samples_know_nothing_of_each_other(%p: tensor<3x1x4x4x6xf32, #p_batch>, %w: tensor<1x4x6x6xf32, #w_replicated>, %h: tensor<1x4x6xf32, #h_batch>) -> tensor<3x1x4x6xf32, #y_batch> {
   // CHECK-NEXT: nn.recurrence lstm {{.*}} (tensor<3x1x2x4x6xf32>, tensor<1x4x6x6xf32>, tensor<1x2x6xf32>, tensor<1x2x6xf32>)
   // CHECK-NEXT: return
-  %0:3 = nn.recurrence lstm %p, %w initial (%h, %h) activations ["sigmoid", "tanh", "tanh"] alphas [0.0, 0.0, 0.0] betas [0.0, 0.0, 0.0] : (tensor<3x1x4x4x6xf32, #p_batch>, tensor<1x4x6x6xf32, #w_whole>, tensor<1x4x6xf32, #h_batch>, tensor<1x4x6xf32, #h_batch>) -> (tensor<3x1x4x6xf32, #y_batch>, tensor<1x4x6xf32, #h_batch>, tensor<1x4x6xf32, #h_batch>)
+  %0:3 = nn.recurrence lstm %p, %w initial (%h, %h) activations ["sigmoid", "tanh", "tanh"] alphas [0.0, 0.0, 0.0] betas [0.0, 0.0, 0.0] : (tensor<3x1x4x4x6xf32, #p_batch>, tensor<1x4x6x6xf32, #w_replicated>, tensor<1x4x6xf32, #h_batch>, tensor<1x4x6xf32, #h_batch>) -> (tensor<3x1x4x6xf32, #y_batch>, tensor<1x4x6xf32, #h_batch>, tensor<1x4x6xf32, #h_batch>)
   return %0#0 : tensor<3x1x4x6xf32, #y_batch>
 }
 

@@ -11,10 +11,10 @@
 // CHECK: check result1: ok
 #mesh = #spmd.mesh<["a"=4]>
 #torn = #spmd.sharding<#mesh, [{"a":(1)2}, {"a":(2)2}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}, {"a"}]>
-func.func @main(%x: tensor<4x8x8xf32, #torn>, %y: tensor<4x8x8xf32, #whole>)
-    -> (tensor<4x8x8xf32, #whole>, tensor<4x8x8xf32, #torn>) {
-  %0 = spmd.reshard %x : tensor<4x8x8xf32, #torn> to tensor<4x8x8xf32, #whole>
-  %1 = spmd.reshard %y : tensor<4x8x8xf32, #whole> to tensor<4x8x8xf32, #torn>
-  return %0, %1 : tensor<4x8x8xf32, #whole>, tensor<4x8x8xf32, #torn>
+#replicated = #spmd.sharding<#mesh, [{}, {}, {"a"}]>
+func.func @main(%x: tensor<4x8x8xf32, #torn>, %y: tensor<4x8x8xf32, #replicated>)
+    -> (tensor<4x8x8xf32, #replicated>, tensor<4x8x8xf32, #torn>) {
+  %0 = spmd.reshard %x : tensor<4x8x8xf32, #torn> to tensor<4x8x8xf32, #replicated>
+  %1 = spmd.reshard %y : tensor<4x8x8xf32, #replicated> to tensor<4x8x8xf32, #torn>
+  return %0, %1 : tensor<4x8x8xf32, #replicated>, tensor<4x8x8xf32, #torn>
 }

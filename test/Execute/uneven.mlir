@@ -10,19 +10,19 @@
 // without it: 12 rows are gathered, 10 stay.
 #mesh = #spmd.mesh<["x"=4]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 // CHECK-LABEL: @rows_do_not_look_at_padding
 // CHECK-SAME: %arg0: tensor<3x8xf32> {{.*}} -> (tensor<10x4xf32>
-func.func @rows_do_not_look_at_padding(%x: tensor<10x8xf32, #rows>, %w: tensor<8x4xf32, #whole>) -> tensor<10x4xf32, #whole> {
+func.func @rows_do_not_look_at_padding(%x: tensor<10x8xf32, #rows>, %w: tensor<8x4xf32, #replicated>) -> tensor<10x4xf32, #replicated> {
   // CHECK-NOT: nn.select
   // CHECK: %[[P:.*]] = nn.einsum %{{.*}}, %arg1 "ik,kj->ij" : (tensor<3x8xf32>, tensor<8x4xf32>) -> tensor<3x4xf32>
   // CHECK: %[[G:.*]] = spmd.all_gather %[[P]] dims [{"x"}, {}] : (tensor<3x4xf32>) -> tensor<12x4xf32>
   // CHECK: %[[C:.*]] = nn.slice %[[G]] starts [0, 0] sizes [10, 4]
   // CHECK: return %[[C]]
   %0 = nn.exp %x : (tensor<10x8xf32, #rows>) -> tensor<10x8xf32>
-  %1 = nn.einsum %0, %w "ik,kj->ij" : (tensor<10x8xf32>, tensor<8x4xf32, #whole>) -> tensor<10x4xf32>
-  %2 = spmd.constrain %1 : tensor<10x4xf32> to tensor<10x4xf32, #whole>
-  return %2 : tensor<10x4xf32, #whole>
+  %1 = nn.einsum %0, %w "ik,kj->ij" : (tensor<10x8xf32>, tensor<8x4xf32, #replicated>) -> tensor<10x4xf32>
+  %2 = spmd.constrain %1 : tensor<10x4xf32> to tensor<10x4xf32, #replicated>
+  return %2 : tensor<10x4xf32, #replicated>
 }
 
 //--- contraction.mlir
@@ -120,7 +120,7 @@ func.func @heads_and_keys(%q: tensor<1x10x1x4xf32, #q>, %k: tensor<1x10x97x4xf32
 // A vocabulary of 1003 on 8: an index finds its row on one rank, or none, and never padding. So do updates.
 #mesh = #spmd.mesh<["x"=8]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
-#whole = #spmd.sharding<#mesh, [{}]>
+#replicated = #spmd.sharding<#mesh, [{}]>
 // CHECK-LABEL: @indices_do_not_find_padding
 func.func @indices_do_not_find_padding(%t: tensor<1003x4xf32, #rows>, %u: tensor<6x4xf32>) -> (tensor<6x4xf32>, tensor<1003x4xf32, #rows>) {
   // CHECK: nn.gather %arg0

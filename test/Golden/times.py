@@ -64,7 +64,7 @@ def main():
             passed += bool(row) and not problem
             saved += bool(times) and times[0] * SLACK < times[1]
         print(f"{cluster}: of {len(rows)} cases time is saved in {saved}")
-        if not names and saved < least:
+        if not names and not harness.is_drawn() and saved < least:
             print(f"FAILED {cluster}: time is saved in {saved} cases, expected at least {least}")
             failed += 1
     return harness.close(passed + failed, failed)

@@ -186,7 +186,7 @@ LOOPS = {
     "bound and condition": lambda: text("""loop (float[4, 8] x, int64 n) => (float[4, 8] y) <bool c = {1}, float limit = {30.0}> {
         y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) {
             o = Add(s, s) a = Abs(o) w = ReduceSum<keepdims = 0>(a) co = Less(w, limit) }> }""", x=ramp(4, 8), n=np.array(3)),
-    "counter": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y) <int64 n = {100000}, bool c = {1}, float k = {0.5}> {
+    "counter": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y) <int64 n = {26000}, bool c = {1}, float k = {0.5}> {
         y = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o) { co = Identity(ci) t = Mul(s, k) o = Add(t, x) }> }""", x=ramp(4, 8)),
     "scan outputs": lambda: text("""loop (float[4, 8] x) => (float[4, 8] y, float[26000, 4, 8] all) <int64 n = {26000}, bool c = {1}, float k = {0.99}> {
         y, all = Loop(n, c, x) <body = b (int64 i, bool ci, float[4, 8] s) => (bool co, float[4, 8] o, float[4, 8] p) { co = Identity(ci) o = Mul(s, k) p = Neg(o) }> }""",

@@ -161,7 +161,8 @@ def prepare(seed, folder, is_small):
 def main():
     build, seeds, flags = harness.arguments("--emulated")
     is_emulated = "--emulated" in flags
-    seeds = [int(seed) for seed in seeds] or range(1, 1 + (EMULATED if is_emulated else COUNT))
+    first, count = harness.draw_seeds(1, EMULATED if is_emulated else COUNT)
+    seeds = [int(seed) for seed in seeds] or range(first, first + count)
     os.environ["CLEAVE_CUDA_LIBRARY"] = "libcleave_emulated_cuda.so"
     with tempfile.TemporaryDirectory() as folder:
         rows = [prepare(seed, folder, is_emulated) for seed in seeds]

@@ -13,12 +13,12 @@
 #mesh = #spmd.mesh<["m"=2]>
 #rows = #spmd.sharding<#mesh, [{"m"}, {}]>
 #cols = #spmd.sharding<#mesh, [{}, {"m"}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 func.func @main(%x: tensor<8x8xf32, #cols>, %w: tensor<8x8xf32, #rows>, %z: tensor<8x8xf32, #rows>)
-    -> (tensor<8x8xf32, #whole>, tensor<8x8xf32, #whole>) {
+    -> (tensor<8x8xf32, #replicated>, tensor<8x8xf32, #replicated>) {
   %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<8x8xf32, #cols>, tensor<8x8xf32, #rows>) -> tensor<8x8xf32>
   %1 = nn.tanh %z : (tensor<8x8xf32, #rows>) -> tensor<8x8xf32>
-  %2 = spmd.constrain %0 : tensor<8x8xf32> to tensor<8x8xf32, #whole>
-  %3 = spmd.constrain %1 : tensor<8x8xf32> to tensor<8x8xf32, #whole>
-  return %2, %3 : tensor<8x8xf32, #whole>, tensor<8x8xf32, #whole>
+  %2 = spmd.constrain %0 : tensor<8x8xf32> to tensor<8x8xf32, #replicated>
+  %3 = spmd.constrain %1 : tensor<8x8xf32> to tensor<8x8xf32, #replicated>
+  return %2, %3 : tensor<8x8xf32, #replicated>, tensor<8x8xf32, #replicated>
 }

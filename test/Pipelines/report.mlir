@@ -75,19 +75,19 @@
 #rows = #spmd.sharding<#mesh, [{"m"}, {}]>
 #cols = #spmd.sharding<#mesh, [{}, {"m"}]>
 #d_ = #spmd.sharding<#mesh, [{"d"}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 module {
   nn.param @w : tensor<32x16xf32> = dense<0.5> : tensor<32x16xf32>
   nn.param @b : tensor<16xf32> = dense<1.0> : tensor<16xf32>
   func.func @main(%x: tensor<8x32xf32, #cols> {nn.name = "x"}, %z: tensor<8x16xf32, #d_> {nn.name = "z"})
-      -> (tensor<8x16xf32, #whole> {nn.name = "y"}, tensor<8x16xf32, #whole> {nn.name = "g"}) {
+      -> (tensor<8x16xf32, #replicated> {nn.name = "y"}, tensor<8x16xf32, #replicated> {nn.name = "g"}) {
     %w = nn.load @w : tensor<32x16xf32, #rows>
     %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<8x32xf32, #cols>, tensor<32x16xf32, #rows>) -> tensor<8x16xf32> loc(#down)
-    %1 = spmd.constrain %0 : tensor<8x16xf32> to tensor<8x16xf32, #whole>
+    %1 = spmd.constrain %0 : tensor<8x16xf32> to tensor<8x16xf32, #replicated>
     %b = nn.load @b : tensor<16xf32>
-    %2 = nn.add %1, %b : (tensor<8x16xf32, #whole>, tensor<16xf32>) -> tensor<8x16xf32, #whole>
-    %3 = spmd.constrain %z : tensor<8x16xf32, #d_> to tensor<8x16xf32, #whole>
-    return %2, %3 : tensor<8x16xf32, #whole>, tensor<8x16xf32, #whole>
+    %2 = nn.add %1, %b : (tensor<8x16xf32, #replicated>, tensor<16xf32>) -> tensor<8x16xf32, #replicated>
+    %3 = spmd.constrain %z : tensor<8x16xf32, #d_> to tensor<8x16xf32, #replicated>
+    return %2, %3 : tensor<8x16xf32, #replicated>, tensor<8x16xf32, #replicated>
   }
 }
 #down = loc(#nn.node<"/ffn/down", "MatMul", ["x", "w"], [["h"]]>)

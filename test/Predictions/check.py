@@ -88,7 +88,8 @@ def run(build, seed, folder):
 
 def main():
     build, names, _ = harness.arguments()
-    seeds = [int(name) for name in names] or range(FIRST, FIRST + COUNT)
+    first, count = harness.draw_seeds(FIRST, COUNT)
+    seeds = [int(name) for name in names] or range(first, first + count)
     with tempfile.TemporaryDirectory() as folder:
         results = harness.each(lambda seed: run(build, seed, folder), seeds)
     failed = 0
@@ -101,6 +102,8 @@ def main():
             "faster by time": sum(bool(each) and each["time"] * SLACK < each["balanced"] for each in times)}
     print(f"{', '.join(f'{count} {what}' for what, count in done.items())}, {sum(skipped)} prices without a formula")
     for what, least in AT_LEAST.items():
+        # A part has what is due give or take a fifth; without an error each problem has its decision.
+        least = least if count == COUNT else least * count // COUNT * 4 // 5
         if not names and done[what] < least:
             print(f"FAILED only {done[what]} {what}, expected at least {least}")
             failed += 1

@@ -13,15 +13,15 @@
 #both = #spmd.sharding<#mesh, [{"a"}, {"b"}]>
 #columns = #spmd.sharding<#mesh, [{}, {"a"}]>
 #terms = #spmd.sharding<#mesh, [{}, {"b"}], partial = {"a": sum}>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 module attributes {spmd.mesh = #mesh, spmd.phase = "resharded"} {
   nn.param @w : tensor<4x6xf32> = dense<[[0.5, 1.25, -2.0, 3.0, 0.75, -1.5], [1.0, -0.25, 2.5, 0.125, -3.0, 4.0],
                                          [-1.0, 0.375, 1.5, -2.25, 5.0, 0.5], [2.0, -4.5, 0.25, 1.75, -0.625, 3.5]]> : tensor<4x6xf32>
-  func.func @main(%x: tensor<5x4xf32, #columns> {nn.name = "x"}) -> (tensor<5x6xf32, #whole> {nn.name = "y"}) {
+  func.func @main(%x: tensor<5x4xf32, #columns> {nn.name = "x"}) -> (tensor<5x6xf32, #replicated> {nn.name = "y"}) {
     %0 = nn.load @w : tensor<4x6xf32, #rows>
     %1 = spmd.reshard %0 : tensor<4x6xf32, #rows> to tensor<4x6xf32, #both>
     %2 = nn.einsum %x, %1 "mk,kn->mn" : (tensor<5x4xf32, #columns>, tensor<4x6xf32, #both>) -> tensor<5x6xf32, #terms>
-    %3 = spmd.reshard %2 : tensor<5x6xf32, #terms> to tensor<5x6xf32, #whole>
-    return %3 : tensor<5x6xf32, #whole>
+    %3 = spmd.reshard %2 : tensor<5x6xf32, #terms> to tensor<5x6xf32, #replicated>
+    return %3 : tensor<5x6xf32, #replicated>
   }
 }

@@ -5,7 +5,7 @@
 
 #mesh = #spmd.mesh<["x"=2]>
 #row = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 module attributes {spmd.mesh = #mesh, spmd.phase = "annotated"} {
   nn.param @w : tensor<1x4xf32> = dense<[[0.5, -1.0, 8.0, 0.25]]> : tensor<1x4xf32>
   func.func @main(%x: tensor<1x4xf32> {nn.name = "x"}) -> (tensor<1x4xf32> {nn.name = "y"}) {

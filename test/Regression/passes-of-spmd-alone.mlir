@@ -5,15 +5,15 @@
 
 #mesh = #spmd.mesh<["x"=2]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 module attributes {spmd.mesh = #mesh, spmd.phase = "resharded"} {
   // CHECK-LABEL: func.func @main
   // CHECK: %[[G:.*]] = spmd.all_gather %arg0 {{.*}} -> tensor<4x4xf32>
   // CHECK: nn.slice %[[G]] starts [0, 0] sizes [3, 4]
   // BUNDLED: nn.concat
-  func.func @main(%x: tensor<3x4xf32, #rows>, %y: tensor<3x4xf32, #rows>) -> (tensor<3x4xf32, #whole>, tensor<3x4xf32, #whole>) {
-    %0 = spmd.reshard %x : tensor<3x4xf32, #rows> to tensor<3x4xf32, #whole>
-    %1 = spmd.reshard %y : tensor<3x4xf32, #rows> to tensor<3x4xf32, #whole>
-    return %0, %1 : tensor<3x4xf32, #whole>, tensor<3x4xf32, #whole>
+  func.func @main(%x: tensor<3x4xf32, #rows>, %y: tensor<3x4xf32, #rows>) -> (tensor<3x4xf32, #replicated>, tensor<3x4xf32, #replicated>) {
+    %0 = spmd.reshard %x : tensor<3x4xf32, #rows> to tensor<3x4xf32, #replicated>
+    %1 = spmd.reshard %y : tensor<3x4xf32, #rows> to tensor<3x4xf32, #replicated>
+    return %0, %1 : tensor<3x4xf32, #replicated>, tensor<3x4xf32, #replicated>
   }
 }

@@ -183,11 +183,11 @@ def write(stack):
     axes = lambda names: ", ".join(f'"{name}"={stack.mesh[name]}' for name in names)
     inside = [name for name in stack.mesh if name != "stage"]
     model, data = ('{"model"}' if "model" in stack.mesh else "{}"), ('{"data"}' if "data" in stack.mesh else "{}")
-    head = [f"#whole = #spmd.mesh<[{axes(stack.mesh)}]>",
+    head = [f"#replicated = #spmd.mesh<[{axes(stack.mesh)}]>",
             f"#mesh = #spmd.mesh<[{axes(inside) if inside else chr(34) + 'device' + chr(34) + '=1'}]>",
             f"#rows = #spmd.sharding<#mesh, [{data}, {{}}]>", f"#columns = #spmd.sharding<#mesh, [{{}}, {model}]>",
             f"#lines = #spmd.sharding<#mesh, [{model}, {{}}]>",
-            'module attributes {spmd.mesh = #mesh, pipe.mesh = #whole, pipe.axis = "stage", '
+            'module attributes {spmd.mesh = #mesh, pipe.mesh = #replicated, pipe.axis = "stage", '
             f"pipe.microbatches = {stack.microbatches} : i64}} {{"]
     for number, weight in enumerate(stack.weights):
         elements = f"{weight.flat[0]:.9e}" if stack.is_splat else f'"0x{weight.tobytes().hex().upper()}"'

@@ -323,6 +323,14 @@ def kept(build):
             check(found == {"out.safetensors": "10", "out-000008.safetensors": "8", "out-000006.safetensors": "6"}, f"files {found}")
             for name in found:
                 os.remove(folder.at(name))
+        # What a training began with is not one of those that it takes away.
+        saves = ["--data", "data.npz", "--save", "out.safetensors", "--save-every", "2", "--keep", "2"]
+        folder.run(program, *saves, "--steps", "4")
+        first = folder.bytes("out-000002.safetensors")
+        for begins in ("--resume", "--weights-from"):
+            folder.run(program, *saves, "--steps", "10", begins, "out-000002.safetensors")
+            found = sorted(name for name in os.listdir(folder.path) if name.endswith("safetensors"))
+            check(len(found) == 3 and found[0] == "out-000002.safetensors" and folder.bytes(found[0]) == first, f"files {found}")
 
 
 def killed(build, way):

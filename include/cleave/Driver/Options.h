@@ -147,6 +147,10 @@ struct Options {
   std::string adapters; ///< --export-adapters FILE.safetensors
 };
 
+/// Of several plans in one folder the file of the plan with this number, from 1, and whether a name is one of these.
+std::string getPlanName(size_t number);
+bool isPlanName(std::string_view name);
+
 /// The files that the command line names, those read and those written.
 runtime::CommandFiles listFiles(const Options &options);
 

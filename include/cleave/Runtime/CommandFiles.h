@@ -28,7 +28,8 @@ public:
   /// Whether a name in a folder is one that the command may write there.
   using IsWritten = bool (*)(std::string_view name);
 
-  /// `what` is for messages: `the model`, `--inputs`. A file that is not there is no input; an empty path is none.
+  /// `what` is for messages: `the model`, `--inputs`. A file that is not there is no input; an empty path is none. Of a folder each file is
+  /// one.
   void addInput(std::string what, const std::string &path);
   /// A program, and the files of its weights; in `weightsFolder`, if that is not empty. Precondition: all outputs are known, as
   /// only what is there can be lost.

@@ -66,7 +66,7 @@ static std::string checkOperand(const GraphTensor &tensor, bool isMask) {
   if (!isHalf && !(isMask && tensor.type == DnnType::F32))
     return "attention is of halves";
   if (tensor.strides.back() != 1)
-    return "the last dim lies side by side";
+    return "elements of the last dim are contiguous";
   return tensor.alignment >= 16 ? "" : "tensors are aligned to 16 bytes";
 }
 
@@ -90,7 +90,7 @@ static std::string checkFactors(const GraphDescriptor &product, bool isFirst) {
 /// What stands between the products, and what it reads.
 static std::string checkBetween(const GraphDescriptor &operation) {
   if (!GraphTensor(*operation.getChild(getOutput(operation.kind))).isVirtual)
-    return "what stands between the products is virtual";
+    return "what is between the products is virtual";
   for (DnnAttribute input : getInputs(operation.kind))
     if (const GraphDescriptor *child = operation.getChild(input))
       if (GraphTensor tensor(*child); tensor.isInMemory())

@@ -258,12 +258,9 @@ static llvm::Error writeConfig(ArrayRef<Adapter> adapters, StringRef rank, Strin
 
 /// All adapters of a plan have one rank and factor, which PEFT reads in a file beside; the metadata says them, too.
 llvm::Expected<size_t> cleave::onnx::exportAdapters(ArrayRef<Adapter> adapters, StringRef checkpoint, StringRef out) {
-  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(checkpoint);
-  if (!file)
-    return file.takeError();
-  llvm::Expected<arrays::Safetensors> contents = readSafetensors(**file);
-  if (!contents)
-    return contents.takeError();
+  llvm::Expected<Checkpoint> trained = openCheckpoint(checkpoint);
+  if (!trained)
+    return trained.takeError();
   arrays::Safetensors made;
   made.metadata["format"] = "pt";
   llvm::StringMap<std::string> elements;
@@ -271,7 +268,7 @@ llvm::Expected<size_t> cleave::onnx::exportAdapters(ArrayRef<Adapter> adapters, 
     for (bool isFirst : {true, false}) {
       StringRef end = isFirst ? nn::kLoraA : nn::kLoraB;
       llvm::Expected<Factor> factor =
-          readFactor(adapter, end, isFirst ? adapter.down : adapter.up, *contents, (*file)->getBytes());
+          readFactor(adapter, end, isFirst ? adapter.down : adapter.up, trained->contents, trained->getBytes());
       if (!factor)
         return addContext((checkpoint + ": ").str(), factor.takeError());
       Factor matrix = toMatrix(*factor, adapter, isFirst);

@@ -104,8 +104,12 @@ std::string cleave::onnx::fromDoubles(llvm::ArrayRef<double> numbers, Element to
                     to);
 }
 
-llvm::Expected<arrays::Safetensors> cleave::onnx::readSafetensors(const MappedFile &file) {
-  StringRef bytes = file.getBytes();
+/// Errors of the file name it already; those of its contents do not.
+llvm::Expected<Checkpoint> cleave::onnx::openCheckpoint(StringRef path) {
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  StringRef bytes = (*file)->getBytes();
   program::Result<arrays::Safetensors> read = arrays::readSafetensors(
       [&](uint64_t offset, char *to, size_t count) -> program::Status {
         std::memcpy(to, bytes.data() + offset, count);
@@ -113,6 +117,6 @@ llvm::Expected<arrays::Safetensors> cleave::onnx::readSafetensors(const MappedFi
       },
       bytes.size());
   if (!read)
-    return makeError("{0}: {1}", file.getPath(), read.getError().message);
-  return std::move(*read);
+    return makeError("{0}: {1}", path, read.getError().message);
+  return Checkpoint{std::move(*file), std::move(*read)};
 }

@@ -20,8 +20,14 @@ std::string castFloats(llvm::StringRef bytes, program::Element from, program::El
 std::vector<double> toDoubles(llvm::StringRef bytes, program::Element from);
 std::string fromDoubles(llvm::ArrayRef<double> numbers, program::Element to);
 
-/// What is in a checkpoint that is mapped: of its elements those of one tensor are taken at a time.
-llvm::Expected<arrays::Safetensors> readSafetensors(const MappedFile &file);
+/// A checkpoint that is mapped, and what is in it: of its elements those of one tensor are taken at a time.
+struct Checkpoint {
+  std::shared_ptr<const MappedFile> file;
+  arrays::Safetensors contents;
+
+  llvm::StringRef getBytes() const { return file->getBytes(); }
+};
+llvm::Expected<Checkpoint> openCheckpoint(llvm::StringRef path);
 
 } // namespace cleave::onnx
 

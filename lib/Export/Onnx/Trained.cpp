@@ -260,6 +260,8 @@ TrainedWeights Replacer::takeWeights() {
 // Files
 //===----------------------------------------------------------------------===//
 
+std::string cleave::onnx::getTrainedData(StringRef out) { return (out + ".data").str(); }
+
 llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, StringRef checkpoint, StringRef out,
                                                            llvm::ArrayRef<Adapter> adapters, StringRef artifacts) {
   llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(model);
@@ -269,14 +271,11 @@ llvm::Expected<TrainedWeights> cleave::onnx::exportTrained(StringRef model, Stri
       artifacts.empty() ? llvm::Expected<Artifacts>(Artifacts()) : readArtifacts(artifacts);
   if (!given)
     return given.takeError();
-  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(checkpoint);
-  if (!file)
-    return file.takeError();
-  llvm::Expected<arrays::Safetensors> contents = readSafetensors(**file);
-  if (!contents)
-    return contents.takeError();
-  std::string data = (out + ".data").str();
-  Replacer replacer(**read, *contents, (*file)->getBytes(), llvm::sys::path::filename(data), adapters,
+  llvm::Expected<Checkpoint> trained = openCheckpoint(checkpoint);
+  if (!trained)
+    return trained.takeError();
+  std::string data = getTrainedData(out);
+  Replacer replacer(**read, trained->contents, trained->getBytes(), llvm::sys::path::filename(data), adapters,
                     given->checkpoint.weights);
   llvm::Expected<WireMessage> message = replacer.run();
   if (!message)

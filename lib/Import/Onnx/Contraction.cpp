@@ -169,7 +169,7 @@ Value Equation::takeDiagonals(Value value, std::string &term) {
     if (second == std::string::npos)
       continue;
     int64_t rank = term.size(), size = NodeContext::shape(value)[first];
-    if (!node.check(NodeContext::shape(value)[second] == size, "equation: a letter stands for two sizes"))
+    if (!node.check(NodeContext::shape(value)[second] == size, "equation: a letter has two sizes"))
       return {};
     Ints order, merged;
     for (int64_t dim = 0; dim < rank; ++dim)

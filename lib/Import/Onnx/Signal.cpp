@@ -56,7 +56,7 @@ static void importDft(NodeContext &node) {
   int64_t rank = NodeContext::rank(x);
   bool isInverse = node.boolAttr("inverse", false), isOneSided = node.boolAttr("onesided", false);
   int64_t axis = node.getOpset() >= 20 ? (node.hasOperand(2) ? node.constantInt(2) : -2) : node.intAttr("axis", 1);
-  if (node.failed() || !node.check(rank >= 2, "the input has no dim beside that of real and imaginary part"))
+  if (node.failed() || !node.check(rank >= 2, "the input has no dim besides that of real and imaginary part"))
     return;
   axis = node.axis(axis, rank);
   Shape shape = NodeContext::shape(x);

@@ -296,7 +296,7 @@ program::Status MatmulCall::plan(const program::Matmul &matmul, const CallTensor
   std::optional<cuda::BlasType> factor = getBlasType(tensors.a.type->element),
                                 made = getBlasType(tensors.result.type->element);
   if (!factor || !made || !first || !second || !result || !residual || result->isTransposed || residual->isTransposed)
-    return makeError("a matrix lies neither in rows nor in columns");
+    return makeError("a matrix is neither in rows nor in columns");
   if (tensors.bias.type && !isExchanged)
     return makeError("a bias goes across the result");
   BatchDim batch = takeLongest(outer);

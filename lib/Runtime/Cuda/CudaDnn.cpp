@@ -242,7 +242,7 @@ program::Status ConvolutionCall::plan(const program::Convolution &conv, const Ca
   if (isEpilogue && !tensors.bias.type)
     return makeError("it takes a residual and relu with a bias only");
   if (!format)
-    return makeError("the filter lies neither with channels first nor with channels last");
+    return makeError("the filter has channels neither first nor last");
   if (tensors.a.type->shape.size() > 5)
     return makeError("it knows up to three spatial dims");
   if (!hasEqualPads(conv, tensors))

@@ -212,7 +212,7 @@ def execute(path, given, out, options, cut, is_unseen):
 
 
 def main():
-    bad, number = [], 0
+    bad, number, left_out = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         path, given, out = (os.path.join(folder, name) for name in ("model.onnx", "in.npz", "out.npz"))
         for label, (g, names) in CASES.items():
@@ -224,11 +224,14 @@ def main():
             for cut, who in itertools.product(cuts, ("reference", "program")):
                 options = ["--executor", who, *(["--check"] if cut and who == "reference" else [])]
                 number += 1
+                if not harness.is_due(f"{label} {cut} {who}"):
+                    left_out += 1
+                    continue
                 done = execute(path, given, out, options, cut, label == "threshold")
                 problem = done.stdout[-400:] or "fails" if done.returncode else difference(done.stdout, np.load(out), names, expected, label.endswith("wanted"))
                 if problem:
                     bad.append(f"{label} {cut} {who}: {problem}")
-    return harness.sum_up(bad, number)
+    return harness.sum_up(bad, number, left_out)
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def report(case):
 
 def main():
     os.makedirs(sys.argv[1], exist_ok=True)
-    bad, count = [], 0
+    bad, count, left_out = [], 0, 0
     for case in cases(sys.argv[1]):
         tried = []
         for dim, extent in enumerate(case.shape):
@@ -160,10 +160,12 @@ def main():
                     tried.append((export, (path,)))
         if case.name == "nbits":
             tried.append((report, ()))
-        results = [check(case, *rest) for check, rest in tried]
-        count += len(results)
+        count += len(tried)
+        due = [(check, rest) for check, rest in tried if harness.is_due(f"{case.name} {check.__name__} {[os.path.basename(str(word)) for word in rest]}")]
+        left_out += len(tried) - len(due)
+        tried, results = due, [check(case, *rest) for check, rest in due]
         bad += [f"{case.name} {check.__name__} {rest}: {text}" for (check, rest), text in zip(tried, results) if text]
-    return harness.sum_up(bad, count)
+    return harness.sum_up(bad, count, left_out)
 
 
 if __name__ == "__main__":

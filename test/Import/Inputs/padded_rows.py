@@ -93,7 +93,7 @@ def difference(got, expected, rows, count):
 
 
 def main():
-    bad, number = [], 0
+    bad, number, left_out = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         path, given, out = (os.path.join(folder, name) for name in ("model.onnx", "in.npz", "out.npz"))
         for label, proto, inputs, rows, count in cases():
@@ -105,6 +105,9 @@ def main():
                            for dim, size in enumerate(array.shape[:2]) if size % 2 == 0]
             for cut, who in itertools.product(cuts, ("reference", "program")):
                 number += 1
+                if not harness.is_due(f"{label} {cut} {who}"):
+                    left_out += 1
+                    continue
                 done = subprocess.run(["cleave", "run", path, "--inputs", given, "--outputs", out, "--executor", who, "--remarks", *cut],
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 problem = done.stdout[-300:] if done.returncode else difference(np.load(out), expected, rows, count)
@@ -112,7 +115,7 @@ def main():
                     problem = problem or f"{'no' if count else 'a'} remark on padding"
                 if problem:
                     bad.append(f"{label} {cut} {who}: {problem}")
-    return harness.sum_up(bad, number)
+    return harness.sum_up(bad, number, left_out)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def problem_of(path, wanted, ranks, rules, who, sent):
 
 
 def main():
-    bad, count = [], 0
+    bad, count, left_out = [], 0, 0
     kinds = [("LSTM", {}), ("GRU", {"linear_before_reset": 0}), ("GRU", {"linear_before_reset": 1}), ("RNN", {})]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
@@ -69,10 +69,14 @@ def main():
             state = directions * BATCH * HIDDEN * 4
             for ranks, rules, who in itertools.product((2, 4), (["R=[_, a, _]"], ["{W,R}=[_, a, _]"]), ("reference", "program")):
                 count += 1
+                label = f"{op} {attributes} {directions} {starts} {ranks} {rules} {who}"
+                if not harness.is_due(label):
+                    left_out += 1
+                    continue
                 problem = problem_of(path, wanted, ranks, [*rules, "y=[_, _, _, a]"], who, steps * state * (ranks - 1) // ranks)
                 if problem:
-                    bad.append(f"{op} {attributes} {directions} {starts} {ranks} {rules} {who}: {problem}")
-    return harness.sum_up(bad, count)
+                    bad.append(f"{label}: {problem}")
+    return harness.sum_up(bad, count, left_out)
 
 
 if __name__ == "__main__":

@@ -214,11 +214,11 @@ TEST(CompilationTest, copiesByTheCostsThatItDecidedBy) {
 #mesh = #spmd.mesh<["x"=2, "y"=2]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
 #columns = #spmd.sharding<#mesh, [{}, {"y"}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
-func.func @main(%a: tensor<8x8xf32, #rows>) -> (tensor<8x8xf32, #columns>, tensor<8x8xf32, #whole>) {
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
+func.func @main(%a: tensor<8x8xf32, #rows>) -> (tensor<8x8xf32, #columns>, tensor<8x8xf32, #replicated>) {
   %0 = spmd.constrain %a : tensor<8x8xf32, #rows> to tensor<8x8xf32, #columns>
-  %1 = spmd.constrain %a : tensor<8x8xf32, #rows> to tensor<8x8xf32, #whole>
-  return %0, %1 : tensor<8x8xf32, #columns>, tensor<8x8xf32, #whole>
+  %1 = spmd.constrain %a : tensor<8x8xf32, #rows> to tensor<8x8xf32, #replicated>
+  return %0, %1 : tensor<8x8xf32, #columns>, tensor<8x8xf32, #replicated>
 }
 )";
   spmd::CostModel costs;

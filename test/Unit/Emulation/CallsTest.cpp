@@ -221,7 +221,7 @@ TEST_F(MatmulCalls, LeaveToKernelsWhatNoLibraryDoes) {
               program.types.push_back({Element::F32, {4, 5}, {10, 2}});
               m.a.type = uint32_t(program.types.size() - 1);
             }),
-            "a matrix lies neither in rows nor in columns");
+            "a matrix is neither in rows nor in columns");
   for (const char *entry :
        {"cublasLtCreate", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
         "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"}) {

@@ -192,7 +192,7 @@ TEST_F(ConvolutionCalls, LeaveToKernelsWhatNoLibraryDoes) {
                      program.types.push_back({Element::F32, {4, 3, 2}, {12, 2, 6}});
                      o[1].view.type = conv.filter.type = uint32_t(program.types.size() - 1);
                    }),
-            "the filter lies neither with channels first nor with channels last");
+            "the filter has channels neither first nor last");
   for (const char *entry :
        {"cudnnCreate", "cudnnCreateTensorDescriptor", "cudnnSetTensorNdDescriptor", "cudnnCreateFilterDescriptor",
         "cudnnSetFilterNdDescriptor", "cudnnCreateConvolutionDescriptor", "cudnnSetConvolutionNdDescriptor",

@@ -294,8 +294,8 @@ TEST(SparseTensor, IndicesAreChecked) {
   EXPECT_EQ(error(placesOf({2}, {1, 6})), "tensor 's': sparse: index 1 is 6, and there are 6 elements");
   EXPECT_EQ(error(placesOf({2}, {-1, 1})), "tensor 's': sparse: index 0 is -1, and there are 6 elements");
   EXPECT_EQ(error(placesOf({2, 2}, {0, 1, 1, 3})), "tensor 's': sparse: index 1 is 3 in dim 1, which has size 3");
-  EXPECT_EQ(error(placesOf({2}, {4, 4})), "tensor 's': sparse: index 1 is not behind the one before it");
-  EXPECT_EQ(error(placesOf({2, 2}, {1, 0, 0, 2})), "tensor 's': sparse: index 1 is not behind the one before it");
+  EXPECT_EQ(error(placesOf({2}, {4, 4})), "tensor 's': sparse: index 1 is not greater than the one before it");
+  EXPECT_EQ(error(placesOf({2, 2}, {1, 0, 0, 2})), "tensor 's': sparse: index 1 is not greater than the one before it");
   EXPECT_EQ(error(placesOf({3}, {1, 2, 3})), "tensor 's': sparse: indices have shape 3, want 2 or 2x2");
   EXPECT_EQ(error(tensorHead("", INT32, {2}) + packed(5, {0, 1})), "tensor 's': sparse: indices are int32, want int64");
   EXPECT_EQ(error(placesOf({2}, {0, 1}), {1 << 20, 1 << 20}),

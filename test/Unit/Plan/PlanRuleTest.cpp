@@ -88,9 +88,9 @@ TEST(PlanRule, ExceptionsAreNotPicked) {
 }
 
 TEST(PlanRule, NamesThePlaceOfEveryError) {
-  EXPECT_EQ(OneRule("tensor: x, dims: [..., a, ...]").error, "p.yaml:3:32: error: '...' stands for the rest once\n");
+  EXPECT_EQ(OneRule("tensor: x, dims: [..., a, ...]").error, "p.yaml:3:32: error: '...' is given twice\n");
   EXPECT_EQ(OneRule("tensor: x, dims: [[a, ...]]").error,
-            "p.yaml:3:28: error: '...' stands alone, not in a list of axes\n");
+            "p.yaml:3:28: error: '...' is written alone, not in a list of axes\n");
   EXPECT_EQ(OneRule("tensor: x, where: sometimes, dims: [a]").error,
             "p.yaml:3:24: error: expected divides, got 'sometimes'\n");
   EXPECT_EQ(OneRule("tensor: x, except: [\"\"], dims: [a]").error, "p.yaml:3:26: error: pattern is empty\n");

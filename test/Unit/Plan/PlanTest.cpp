@@ -130,7 +130,7 @@ TEST(Plan, NamesThePlaceOfEveryError) {
   EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[?, a]]}]").error,
             "p.yaml:1:32: error: '?' must be the last entry of a dim\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [[a, _]]}]").error,
-            "p.yaml:1:32: error: '_' stands alone, not in a list of axes\n");
+            "p.yaml:1:32: error: '_' is written alone, not in a list of axes\n");
   EXPECT_EQ(Parsed("shard: [{tensor: x, dims: [\"a:2\"]}]").error,
             "p.yaml:1:28: error: expected a sub-axis such as model:(1)2, got 'a:2'\n");
   EXPECT_EQ(Parsed("mesh: {a: 65536, b: 65536}").error, "p.yaml:1:18: error: the mesh has more than 2^22 ranks\n");

@@ -242,7 +242,7 @@ TEST(CommandsTest, P33Loops) {
               p.variants[0].lists[0].streams = 2;
               c[2].stream = 1;
             }),
-            "rank 0, stream 1, command 2 (loop, node \"/loop\"): stands on stream 1, expected 0 (P33)");
+            "rank 0, stream 1, command 2 (loop, node \"/loop\"): is on stream 1, expected 0 (P33)");
   EXPECT_EQ(with([](Commands &c, Program &) {
               Command loop = c[2];
               c.insert(c.begin() + 2, 20, loop);

@@ -101,7 +101,7 @@ TEST(FileTest, TellsProgramsFromOtherFiles) {
   EXPECT_TRUE(isProgram(writeProgram(makeSingle())));
   EXPECT_FALSE(isProgram(""));
   EXPECT_FALSE(isProgram("CLVPCLVP"));
-  EXPECT_EQ(refuse("module {}"), "cannot be run: it is MLIR, not a program (P1)");
+  EXPECT_EQ(refuse("module {}"), "it is MLIR, not a program (P1)");
   EXPECT_EQ(refuse("\1\2\3\4\5\6\7\1\2\3\4\5\6\7"), "is not a program file: there is no \"CLVP\" at byte 8 (P1)");
 }
 

@@ -40,7 +40,7 @@ TEST(OrderTest, P25Tensors) {
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].term.base = 1; }),
             "input \"x\": a term that is not among 1 (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &) { t.places[0].view.buffer = 3; }),
-            "input \"x\": lies in a buffer of kind activations (P25)");
+            "input \"x\": is in a buffer of kind activations (P25)");
   EXPECT_EQ(input([](Tensor &t, Program &p) { p.variants[0].inputs.push_back(t); }),
             "input \"x\" is there twice (P25)");
   EXPECT_EQ(refuse(makeTensorParallel(),
@@ -98,7 +98,7 @@ TEST(OrderTest, P26States) {
                    }),
             "state \"present\" is not the input \"past\" in type, sharding and place (P26)");
   EXPECT_EQ(with([](Variant &v) { v.states.clear(), v.outputs.pop_back(); }),
-            "\"past\" is not a state, but lies in a buffer of one (P26)");
+            "\"past\" is not a state, but is in a buffer of one (P26)");
 }
 
 /// A cache of 16 positions, of which the input is 12, from byte `offset` on; with `saysPresent` both say how much of them there is.

@@ -34,7 +34,7 @@ TEST(TablesTest, P6Types) {
 TEST(TablesTest, P7Code) {
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { p.targets.clear(); }), "has no target (P7)");
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { p.targets.push_back({Device::Cuda, "sm_90", {}}); }),
-            "target \"sm_90\" beside \"x86-64\": expected architectures of one kind of device (P7)");
+            "target \"sm_90\" next to \"x86-64\": expected architectures of one kind of device (P7)");
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { p.modules[0].objects[0].target = 1; }),
             "module 0 \"kernels\": target 1 of 1 (P7)");
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { p.modules[0].objects[0].format = Format::Ptx; }),

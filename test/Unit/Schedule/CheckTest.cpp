@@ -109,7 +109,7 @@ TEST(CheckTest, SaysWhatIsMissingOrTwofold) {
                           "P6 rank 1 at action 1, '0F7', names a stage, microbatch or group that is not there");
   wrong = makeForward(1, 1);
   wrong.programs[0].push_back(makeAction(ActionKind::B, 0, 0));
-  EXPECT_EQ(check(wrong), "P6 rank 0 at action 2, '0B0', stands in a schedule without gradients");
+  EXPECT_EQ(check(wrong), "P6 rank 0 at action 2, '0B0', is in a schedule without gradients");
 }
 
 TEST(CheckTest, ComparesBothEndsOfMessages) {

@@ -38,7 +38,7 @@ TEST(ProfileTest, SaysWhereItIsWrong) {
       {"{\"a\" 1}", "1:6: expected ':' and nanoseconds"},
       {"{\"a\": 1", "1:8: expected ',' or '}'"},
       {"{\"a\": 1,}", "1:9: expected the name of a node, in double quotes"},
-      {"{\"a\": 1} x", "1:10: nothing may stand behind the object"},
+      {"{\"a\": 1} x", "1:10: nothing may come after the object"},
       {"{\"a\": 1,\n \"b\": -2}", "2:7: expected nanoseconds, a number from 0 to 1e12, got '-2'"},
       {"{\"a\": \"1\"}", "1:7: expected nanoseconds, a number from 0 to 1e12, got '\"1\"'"},
       {"{\"a\": {\"b\": 1}}", "1:7: expected nanoseconds, a number from 0 to 1e12, got '{\"b\":'"},

@@ -277,7 +277,7 @@ TEST(StageSplitTest, KeepsClustersWhole) {
   problem.ops[2].cluster = -1;
   problem.ops[3].cluster = 7;
   EXPECT_EQ(getError(splitStages(problem, makeOptions(2))),
-            "nodes 'op1' and 'op3' cannot be kept in one stage: node 'op2' lies between them");
+            "nodes 'op1' and 'op3' cannot be kept in one stage: node 'op2' is between them");
   // All of one stage is together.
   EXPECT_EQ(llvm::cantFail(splitStages(problem, makeOptions(1))).stageOf, (std::vector<int32_t>{0, 0, 0, 0}));
 }

@@ -17,10 +17,14 @@ struct TrainedWeights {
       others; ///< tensors of the checkpoint that are no weight of the model: what an optimizer keeps
 };
 
+/// The file next to the model `out` that elements are written to where the model had some in files of their own.
+std::string getTrainedData(llvm::StringRef out);
+
 /// Writes the ONNX model at `model` to `out` with the weights of the checkpoint (safetensors) at `checkpoint`: each initializer that has
 /// the name of a tensor there gets its elements, rounded to the initializer's type, floats to floats. All else of the file stays as it is,
-/// byte by byte, but for inputs that are weights of `artifacts` (a folder, Onnx/Artifacts.h; empty: none), which become initializers. To a weight that has `adapters` their products are added. Elements that lie in files beside the model go to `out`.data. Errors: a file cannot be read or written, a shape or
-/// an element type is another one, no initializer has a tensor.
+/// byte by byte, but for inputs that are weights of `artifacts` (a folder, Onnx/Artifacts.h; empty: none), which become initializers. To a
+/// weight that has `adapters` their products are added. Elements that the model has in other files go to `getTrainedData`. Errors: a file
+/// cannot be read or written, a shape or an element type is another one, no initializer has a tensor.
 llvm::Expected<TrainedWeights> exportTrained(llvm::StringRef model, llvm::StringRef checkpoint, llvm::StringRef out,
                                              llvm::ArrayRef<Adapter> adapters = {}, llvm::StringRef artifacts = {});
 

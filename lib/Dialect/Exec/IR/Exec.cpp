@@ -218,7 +218,7 @@ LogicalResult PartialAttentionOp::verify() {
     return emitOpError() << "has results of other types than " << sums << " and " << logs << " (C3)";
   if (Value seen = getSeen())
     if (auto type = cast<RankedTensorType>(seen.getType()); type.getNumElements() != 1)
-      return emitOpError() << "is told whether keys are seen by " << type << ", expected one element (C4)";
+      return emitOpError() << "reads whether keys are seen from " << type << ", expected one element (C4)";
   return success();
 }
 
@@ -262,7 +262,7 @@ LogicalResult AttentionGradOp::verify() {
   if (Value shown = getShown())
     if (ArrayRef<int64_t> shape = cast<RankedTensorType>(shown.getType()).getShape();
         !OpTrait::util::getBroadcastedShape(shape, scores, both) || both != scores)
-      return emitOpError() << "is told which scores count by " << shown.getType() << ", which does not broadcast to ["
+      return emitOpError() << "reads which scores count from " << shown.getType() << ", which does not broadcast to ["
                            << scores << "] (C3)";
   if (getResultTypes() != TypeRange(getOperands().take_front(3)))
     return emitOpError() << "has results of other types than query, key and value (C4)";

@@ -54,7 +54,7 @@ LogicalResult ExecDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return op->emitError() << "'" << kBucketAttr << "' is a number, of a collective";
   }
   if (attribute.getName() != kRankTableAttr)
-    return op->emitError() << "has an attribute '" << attribute.getName().getValue() << "', which nobody reads";
+    return op->emitError() << "has an attribute '" << attribute.getName().getValue() << "', which no pass reads";
   auto table = dyn_cast<DictionaryAttr>(attribute.getValue());
   if (!isa<ModuleOp>(op) || !table)
     return op->emitError() << "'" << kRankTableAttr << "' is a dictionary, of a module";

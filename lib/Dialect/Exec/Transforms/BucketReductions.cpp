@@ -183,7 +183,7 @@ void Bucketer::run(int64_t &next) {
           firstUse = std::min(firstUse, list[stop++].firstUse);
         MutableArrayRef<Reduction> bucket = MutableArrayRef(list).slice(begin, stop - begin);
         begin = stop;
-        LDBG() << "bucket " << next << " of " << bucket.size() << " behind " << *bucket.back().op;
+        LDBG() << "bucket " << next << " of " << bucket.size() << " after " << *bucket.back().op;
         join(bucket, next++);
         ++numBuckets;
       }

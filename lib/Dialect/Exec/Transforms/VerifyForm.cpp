@@ -92,7 +92,7 @@ static FailureOr<std::optional<Rows>> checkRows(Operation *kernel, Block &body, 
     if (!own)
       continue;
     if (hasAnchor)
-      return fail(kernel, &op, "walks rows beside an anchor (K3)");
+      return fail(kernel, &op, "walks rows next to an anchor (K3)");
     if (rows && !(*rows == *own))
       return fail(kernel, &op, "walks two kinds of rows (K3)");
     if (rows && (own->isScan || hasScan))

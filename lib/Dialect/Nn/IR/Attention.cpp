@@ -47,7 +47,8 @@ LogicalResult AttentionOp::inferTypes(Adaptor op, TypeInference &infer) {
     if (bound && static_cast<int64_t>(*bound) < 0)
       return infer.reject(name, " is ", static_cast<int64_t>(*bound), ", expected at least 0 (C5)");
   if (op.getCausal() && op.getRight())
-    return infer.reject("right is ", static_cast<int64_t>(*op.getRight()), " beside causal, which is 0 of it (C5)");
+    return infer.reject("right is ", static_cast<int64_t>(*op.getRight()),
+                        " together with causal, which means right = 0 (C5)");
   return infer.give({q[0], q[1], q[2], v[3]}, getElementType(query));
 }
 

@@ -54,7 +54,7 @@ LogicalResult EinsumOp::inferTypes(Adaptor op, TypeInference &infer) {
       if (size == 1)
         size = extent;
       else if (extent != 1 && extent != size)
-        return infer.reject("letter '", Twine(letter), "' stands for sizes ", size, " and ", extent, " (C3)");
+        return infer.reject("letter '", Twine(letter), "' has sizes ", size, " and ", extent, " (C3)");
     }
   SmallVector<int64_t> shape;
   for (char letter : terms->result) {

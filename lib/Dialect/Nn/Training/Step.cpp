@@ -8,6 +8,7 @@
 #include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
+#include "cleave/Dialect/Spmd/IR/Entry.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/NamePattern.h"
@@ -37,13 +38,11 @@ InFlightDiagnostic cleave::nn::emitErrorAt(MLIRContext *context, const spmd::Pla
 }
 
 func::FuncOp cleave::nn::findStep(ModuleOp module) {
-  if (auto func = module.lookupSymbol<func::FuncOp>("main"))
-    return func;
-  auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
-  if (functions.size() == 1)
-    return functions.front();
-  module.emitError() << "has " << functions.size() << " functions, and none is called main: which one is trained?";
-  return {};
+  func::FuncOp func = spmd::findEntry(module);
+  if (!func)
+    module.emitError() << "has " << llvm::range_size(module.getOps<func::FuncOp>())
+                       << " functions, and none is called main: which one is trained?";
+  return func;
 }
 
 Location cleave::nn::makeStepLoc(MLIRContext *context, StringRef node, StringRef tensor) {

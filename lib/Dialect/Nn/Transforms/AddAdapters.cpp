@@ -182,7 +182,7 @@ LogicalResult AdapterMaker::run() {
   for (Place &place : places)
     if (!place.load.isPart() && !known.insert(place.load.getParam()).second)
       return emitErrorAt(func.getContext(), lora.place)
-             << "'" << place.load.getParam() << "' is a factor of several products: adapters are beside one";
+             << "'" << place.load.getParam() << "' is a factor of several products: an adapter belongs to one";
   for (Place &place : places)
     if (failed(add(place.einsum, place.weight, place.load)))
       return failure();

@@ -346,7 +346,7 @@ LogicalResult ScheduleOp::verifyRegions() {
   for (Operation &op : getBody().front()) {
     auto row = dyn_cast<RankOp>(op);
     if (!row || static_cast<int64_t>(row.getNumber()) != next++)
-      return op.emitOpError() << "stands where the row of rank " << next - (row ? 1 : 0) << " should be (C1)";
+      return op.emitOpError() << "is where the row of rank " << next - (row ? 1 : 0) << " should be (C1)";
   }
   if (next != static_cast<int64_t>(getRanks()))
     return emitOpError() << "has " << next << " rows for " << getRanks() << " ranks (C1)";

@@ -102,7 +102,7 @@ static LogicalResult verifyStage(Operation *op, Attribute attribute) {
     return op->emitOpError() << "has " << attribute << " as " << PipeDialect::kStageAttr
                              << ", which is an integer of 64 bits, 0 or more (P2)";
   if (isa_and_nonnull<nn::LoopOp>(op->getParentOp()))
-    return op->emitOpError("has a stage, but stands in the body of a loop, which is whole in one stage (P2)");
+    return op->emitOpError("has a stage, but is in the body of a loop, all of which is in one stage (P2)");
   int64_t stage = cast<IntegerAttr>(attribute).getInt();
   for (Value operand : op->getOperands()) {
     Operation *producer = operand.getDefiningOp();

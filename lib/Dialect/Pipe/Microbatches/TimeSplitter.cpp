@@ -129,7 +129,7 @@ std::optional<BatchSplit> TimeSplitter::findSplit(Operation *op, const ShardingR
   size_t numKept = llvm::count_if(split.resultDims, [](std::optional<unsigned> dim) { return dim.has_value(); });
   if (isMajor && numKept == (split.partial ? 0 : split.resultDims.size()))
     return split;
-  why = isMajor ? "it works along the batch" : "the batch would come behind another part of a dim of its result";
+  why = isMajor ? "it works along the batch" : "the batch would come after another part of a dim of its result";
   return std::nullopt;
 }
 

@@ -210,7 +210,7 @@ LogicalResult PartFinder::needAfter(AfterParts &own, Value value, Operation *use
   Operation *producer = value.getDefiningOp();
   if (spans.get(value) == Span::Each) {
     InFlightDiagnostic error = user->emitOpError()
-                               << "reads what one microbatch makes, and runs behind the last of them";
+                               << "reads what one microbatch makes, and runs after the last of them";
     if (producer)
       error.attachNote(producer->getLoc()) << "it is made here";
     return error;

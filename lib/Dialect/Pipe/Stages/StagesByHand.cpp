@@ -234,7 +234,7 @@ llvm::Error Lines::checkFound(const StageGraph &graph, StageFault &fault) const 
     if (line.kind == spmd::PlanStage::Kind::Module)
       return makeNoModule(graph, number, line.pattern.text);
     return makeError("no node {0}is called {1}, at which stage {2} is to {3}{4}",
-                     number && isStart ? "behind the starts before it " : "", quote(line.pattern.text), number,
+                     number && isStart ? "after the starts before it " : "", quote(line.pattern.text), number,
                      isStart ? "start" : "be", describeOthers(graph, line, *patterns[number]));
   }
   return llvm::Error::success();

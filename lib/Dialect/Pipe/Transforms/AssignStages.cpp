@@ -136,7 +136,7 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());
   if (pipeline.recompute != spmd::PlanRecompute::Never)
-    return mlir::emitError(loc) << (trains ? "'recompute' of a step stands in 'train'"
+    return mlir::emitError(loc) << (trains ? "'recompute' of a step is a key of 'train'"
                                            : "'recompute' is about gradients, and there are none");
   return table->replicas.front().placement;
 }
@@ -152,7 +152,7 @@ LogicalResult AssignStages::followOptions(StageSplitter &splitter, Location loc)
     return success();
   int64_t stages = this->stages;
   if (starts.size() + 1 != static_cast<size_t>(stages))
-    return mlir::emitError(loc) << stages << " stages have " << stages - 1 << " starts behind the first, got "
+    return mlir::emitError(loc) << stages << " stages have " << stages - 1 << " starts after the first, got "
                                 << starts.size();
   splitter.lines.emplace_back();
   for (const std::string &start : starts)

@@ -147,7 +147,7 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   auto axis = module->getAttrOfType<StringAttr>(PipeDialect::kAxisAttr);
   int64_t numRanks = mesh && axis ? mesh.getSizes()[*mesh.findAxis(axis)] : 0;
   if (!numRanks)
-    return mlir::emitError(module.getLoc()) << "has no pipe.mesh and pipe.axis: nobody says how many ranks there are";
+    return mlir::emitError(module.getLoc()) << "has no pipe.mesh and pipe.axis, which say how many ranks there are";
   StageUnits units = StageUnits::get(module, static_cast<int64_t>(getStageCalls(loop.getBody()).size()));
   int64_t stages = units.countStages();
   std::string name = schedule;

@@ -37,7 +37,7 @@ private:
 static LogicalResult checkCalls(Region &body) {
   for (Operation &op : body.front().without_terminator())
     if (!isa<func::CallOp>(op))
-      return op.emitOpError("stands in the loop over microbatches, where only stages are called");
+      return op.emitOpError("is in the loop over microbatches, where only stages are called");
   return success();
 }
 

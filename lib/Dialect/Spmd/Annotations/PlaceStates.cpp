@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "PlaceStates.h"
 
+#include "cleave/Dialect/Spmd/IR/Entry.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
@@ -16,16 +17,6 @@
 
 using namespace mlir;
 using namespace cleave::spmd;
-
-/// The function that a program is made of. Null, and a reason in `error`, where there is none.
-static func::FuncOp findEntry(ModuleOp module, const PlanState &state, PlanError &error) {
-  SmallVector<func::FuncOp> functions = getFunctions(module);
-  for (func::FuncOp func : functions)
-    if (func.getSymName() == "main" || functions.size() == 1)
-      return func;
-  error = {state.input.place, "states are those of one function, and none is called main", {}};
-  return {};
-}
 
 /// What is annotated of both, in `annotation`. Fails where they are annotated otherwise.
 static LogicalResult shareAnnotation(func::FuncOp func, const StatePlace &state) {
@@ -53,9 +44,11 @@ static LogicalResult shareAnnotation(func::FuncOp func, const StatePlace &state)
 LogicalResult cleave::spmd::placeStates(ModuleOp module, const Plan &plan, PlanError &error) {
   if (plan.states.empty())
     return success();
-  func::FuncOp func = findEntry(module, plan.states.front(), error);
-  if (!func)
+  func::FuncOp func = findEntry(module);
+  if (!func) {
+    error = {plan.states.front().input.place, "states are those of one function, and none is called main", {}};
     return failure();
+  }
   SmallVector<StringRef> inputs, outputs;
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     inputs.push_back(getArgumentName(func, index));

@@ -214,7 +214,7 @@ static LogicalResult verifySide(PermuteOp op, MeshAttr mesh, ShardingAttr shardi
     Operation *owner = op;
     while (!owner->hasAttr(SpmdDialect::kMeshAttr))
       owner = owner->getParentOp();
-    error.attachNote(owner->getLoc()) << "which stands here";
+    error.attachNote(owner->getLoc()) << "which is here";
     return error;
   }
   if (failed(sharding.verifyEncoding(global.getShape(), global.getElementType(), emitError)))

@@ -20,7 +20,7 @@ using namespace cleave::spmd;
 
 namespace {
 /// Meshes and shardings are printed once, and referred to by names: `#mesh`, and for a sharding its dims one by one, as
-/// in `#data_whole_sum_model` for `[{"data"}, {}], partial = {"model": sum}`. The printer numbers names that are equal.
+/// in `#data_replicated_sum_model` for `[{"data"}, {}], partial = {"model": sum}`. The printer numbers names that are equal.
 struct SpmdAsmInterface : public OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
@@ -45,11 +45,11 @@ private:
       os << '_' << stringifyReductionKind(sharding.getPartialKind()) << '_' << axis.getName();
   }
 
-  /// `data`, `data-model` for a dim split by both; `whole`, or `open` for one that propagation may still split.
+  /// `data`, `data-model` for a dim split by both; `replicated`, or `open` for one that propagation may still split.
   static void printDimName(DimShardingAttr dim, raw_ostream &os) {
     llvm::interleave(dim.getAxes(), os, [&](AxisAttr axis) { os << axis.getName(); }, "-");
     if (dim.getAxes().empty())
-      os << (dim.getIsOpen() ? "open" : "whole");
+      os << (dim.getIsOpen() ? "open" : "replicated");
     else if (dim.getIsOpen())
       os << "-open";
   }

@@ -1,7 +1,7 @@
 //===- Partition.cpp - from the global program to one device's ------------===//
 //
-//   before   %r = spmd.reshard %x : tensor<8x4xf32, #rows> to tensor<8x4xf32, #whole>
-//            %y = nn.exp %r : (tensor<8x4xf32, #whole>) -> tensor<8x4xf32, #whole>
+//   before   %r = spmd.reshard %x : tensor<8x4xf32, #rows> to tensor<8x4xf32, #replicated>
+//            %y = nn.exp %r : (tensor<8x4xf32, #replicated>) -> tensor<8x4xf32, #replicated>
 //   after    %r = spmd.all_gather %x dims [{"data"}, {}] : (tensor<4x4xf32>) -> tensor<8x4xf32>
 //            %y = nn.exp %r : (tensor<8x4xf32>) -> tensor<8x4xf32>
 //

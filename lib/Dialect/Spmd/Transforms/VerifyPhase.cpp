@@ -77,7 +77,7 @@ static LogicalResult checkLoop(LoopOpInterface loop) {
     return failure();
   for (Value condition : {loop.getCondition(), loop.getNextCondition()})
     if (condition && getSharding(condition.getType()).isPartial())
-      return loop.emitOpError("has a condition that is not whole on every rank");
+      return loop.emitOpError("has a condition that is not replicated on every rank");
   return success();
 }
 

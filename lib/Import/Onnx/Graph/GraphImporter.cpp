@@ -392,7 +392,7 @@ static StringRef explainUnsupported(StringRef domain, StringRef opType) {
   if (domain == "com.microsoft" && opType.starts_with("Packed"))
     return ": tokens of samples without padding between them have no batch dim; save the model without packing";
   if (domain == "com.microsoft" && isTrainingOp(opType))
-    return ": it is of a graph that onnxruntime made for training; --artifacts takes the folder that it lies in, and "
+    return ": it is of a graph that onnxruntime made for training; --artifacts takes the folder that it is in, and "
            "takes gradients anew; or give the model that it was made of";
   if (domain == "com.microsoft")
     return ": it is onnxruntime's own; save the model without its graph optimizer";

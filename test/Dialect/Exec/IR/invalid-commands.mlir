@@ -24,7 +24,7 @@ module attributes {exec.rank_table = 1} {}
 
 // -----
 
-// expected-error @below {{has an attribute 'exec.table', which nobody reads}}
+// expected-error @below {{has an attribute 'exec.table', which no pass reads}}
 module attributes {exec.table = {}} {}
 
 // -----

@@ -159,7 +159,7 @@ func.func @each_part_has_a_result(%q: tensor<1x4x1x8xf32>, %k: tensor<1x2x40x8xf
 
 // exec.partial_attention C4
 func.func @keys_are_seen_or_not(%q: tensor<1x4x1x8xf32>, %k: tensor<1x2x40x8xf32>, %seen: tensor<2xi1>) {
-  // expected-error @below {{'exec.partial_attention' op is told whether keys are seen by 'tensor<2xi1>', expected one element (C4)}}
+  // expected-error @below {{'exec.partial_attention' op reads whether keys are seen from 'tensor<2xi1>', expected one element (C4)}}
   %0:2 = exec.partial_attention %q, %k, %k seen %seen part 16 scale 0.5 : (tensor<1x4x1x8xf32>, tensor<1x2x40x8xf32>, tensor<1x2x40x8xf32>, tensor<2xi1>) -> (tensor<1x4x1x3x8xf32>, tensor<1x4x1x3xf32>)
   return
 }
@@ -186,7 +186,7 @@ func.func @a_gradient_is_like_the_result(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2
 
 // exec.attention_grad C3
 func.func @scores_are_shown_one_by_one(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x5x8xf32>, %c: tensor<5x4xi1>) {
-  // expected-error @below {{'exec.attention_grad' op is told which scores count by 'tensor<5x4xi1>', which does not broadcast to [1, 2, 4, 5] (C3)}}
+  // expected-error @below {{'exec.attention_grad' op reads which scores count from 'tensor<5x4xi1>', which does not broadcast to [1, 2, 4, 5] (C3)}}
   %0:3 = exec.attention_grad %q, %k, %k of %q shown %c scale 0.5 : (tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x4x8xf32>, tensor<5x4xi1>) -> (tensor<1x2x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
   return
 }

@@ -137,15 +137,15 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, spmd.attention = "ring"} {
 // By time a gather may be made of messages to all, in one step: a permute to whole values.
 #mesh = #spmd.mesh<["x"=2]>
 #cut = #spmd.sharding<#mesh, [{}, {}, {"x"}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
 module attributes {spmd.mesh = #mesh} {
   // CHECK-LABEL: @gathered_by_messages
   func.func @gathered_by_messages(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32> {
     // CHECK-NOT: spmd.permute
     // CHECK-COUNT-2: spmd.window {{.*}} wraps
     // CHECK-COUNT-2: exec.partial_attention
-    %gk = spmd.permute %k from #cut to #whole of tensor<1x2x8x8xf32> : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
-    %gv = spmd.permute %v from #cut to #whole of tensor<1x2x8x8xf32> : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gk = spmd.permute %k from #cut to #replicated of tensor<1x2x8x8xf32> : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
+    %gv = spmd.permute %v from #cut to #replicated of tensor<1x2x8x8xf32> : (tensor<1x2x4x8xf32>) -> tensor<1x2x8x8xf32>
     %0 = nn.attention %q, %gk, %gv scale 0.5 {nn.band = {axes = [#spmd.axis<"x">]}} : (tensor<1x2x4x8xf32>, tensor<1x2x8x8xf32>, tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32>
     return %0 : tensor<1x2x4x8xf32>
   }

@@ -102,9 +102,9 @@ func.func @in_a_loop(%x: tensor<64xf32>) -> tensor<64xf32> {
 #mesh = #spmd.mesh<["x"=4]>
 #x = #spmd.sharding<#mesh, [{"x"}]>
 #pairs = #spmd.sharding<#mesh, [{"x":(2)2}]>
-#whole = #spmd.sharding<#mesh, [{}]>
+#replicated = #spmd.sharding<#mesh, [{}]>
 module attributes {spmd.mesh = #mesh, spmd.phase = "optimized"} {
-func.func @exchanged_between_loops(%x: tensor<1xf32> {spmd.global = tensor<4xf32, #x>}) -> (tensor<2xf32> {spmd.global = tensor<4xf32, #pairs>}, tensor<4xf32> {spmd.global = tensor<4xf32, #whole>}) {
+func.func @exchanged_between_loops(%x: tensor<1xf32> {spmd.global = tensor<4xf32, #x>}) -> (tensor<2xf32> {spmd.global = tensor<4xf32, #pairs>}, tensor<4xf32> {spmd.global = tensor<4xf32, #replicated>}) {
   // CHECK: exec.loop count 3
   // CHECK: exec.run @sin_0({{.*}}) into
   // CHECK: %[[LEFT:.*]] = exec.view @activations[{{[0-9]+}}] {{.*}} : memref<1xf32>

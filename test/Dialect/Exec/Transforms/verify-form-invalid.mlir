@@ -76,7 +76,7 @@ func.func @K2_an_epilogue_keeps_its_space(%x: tensor<8x8xf32>) -> tensor<8x2xf32
 // -----
 
 func.func @K3_no_rows_beside_an_anchor(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
-  // expected-error @below {{'exec.fused' op walks rows beside an anchor (K3)}}
+  // expected-error @below {{'exec.fused' op walks rows next to an anchor (K3)}}
   %0:2 = exec.fused (%a = %x) : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
     %p = nn.einsum %a, %a "ik,kj->ij" : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     // expected-note @below {{here is nn.softmax}}

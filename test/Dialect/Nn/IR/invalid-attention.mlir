@@ -157,7 +157,7 @@ func.func @a_window_is_not_negative(%q: tensor<1x1x4x8xf32>) {
 
 // C5: what is causal sees nothing on its right.
 func.func @causal_has_no_right(%q: tensor<1x1x4x8xf32>) {
-  // expected-error @below {{'nn.attention' op right is 2 beside causal, which is 0 of it (C5)}}
+  // expected-error @below {{'nn.attention' op right is 2 together with causal, which means right = 0 (C5)}}
   %0 = nn.attention %q, %q, %q scale 1.0 causal {right = 2} : (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> tensor<1x1x4x8xf32>
   return
 }

@@ -67,7 +67,7 @@ func.func @there_is_a_letter_per_dim(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
 
 // C3: k is 3 and 4.
 func.func @a_letter_has_one_size(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
-  // expected-error @below {{'nn.einsum' op letter 'k' stands for sizes 3 and 4 (C3)}}
+  // expected-error @below {{'nn.einsum' op letter 'k' has sizes 3 and 4 (C3)}}
   %0 = nn.einsum %a, %b "ik,jk->ij" : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x3xf32>
   return
 }
@@ -76,7 +76,7 @@ func.func @a_letter_has_one_size(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
 
 // C3: only size 1 repeats.
 func.func @an_empty_dim_is_not_repeated(%a: tensor<2x3xf32>, %b: tensor<0xf32>) {
-  // expected-error @below {{'nn.einsum' op letter 'k' stands for sizes 3 and 0 (C3)}}
+  // expected-error @below {{'nn.einsum' op letter 'k' has sizes 3 and 0 (C3)}}
   %0 = nn.einsum %a, %b "ik,k->i" : (tensor<2x3xf32>, tensor<0xf32>) -> tensor<2xf32>
   return
 }

@@ -52,8 +52,8 @@ func.func private @never_called(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // Annotations stand in types and constraints, which come along; so do the names of tensors.
 // CHECK-LABEL: @annotations_survive
-// CHECK-NEXT: %[[A:.*]] = nn.exp %arg0 : (tensor<8xf32, #x>) -> tensor<8xf32, #whole_sum_x>
-// CHECK-NEXT: %[[B:.*]] = spmd.constrain %[[A]] : tensor<8xf32, #whole_sum_x> to tensor<8xf32, #whole>
+// CHECK-NEXT: %[[A:.*]] = nn.exp %arg0 : (tensor<8xf32, #x>) -> tensor<8xf32, #replicated_sum_x>
+// CHECK-NEXT: %[[B:.*]] = spmd.constrain %[[A]] : tensor<8xf32, #replicated_sum_x> to tensor<8xf32, #replicated>
 // CHECK-NEXT: return %[[B]]
 // LOC-LABEL: @annotations_survive
 // LOC: nn.exp {{.*}} loc(#[[NAME:.*]])
@@ -61,13 +61,13 @@ func.func private @never_called(%x: tensor<8xf32>) -> tensor<8xf32> {
 #mesh = #spmd.mesh<["x"=2]>
 #x = #spmd.sharding<#mesh, [{"x"}]>
 #p = #spmd.sharding<#mesh, [{}], partial = {"x": sum}>
-#whole = #spmd.sharding<#mesh, [{}]>
-func.func @annotations_survive(%x: tensor<8xf32, #x>) -> tensor<8xf32, #whole> {
-  %0 = func.call @f(%x) : (tensor<8xf32, #x>) -> tensor<8xf32, #whole>
-  return %0 : tensor<8xf32, #whole>
+#replicated = #spmd.sharding<#mesh, [{}]>
+func.func @annotations_survive(%x: tensor<8xf32, #x>) -> tensor<8xf32, #replicated> {
+  %0 = func.call @f(%x) : (tensor<8xf32, #x>) -> tensor<8xf32, #replicated>
+  return %0 : tensor<8xf32, #replicated>
 }
-func.func private @f(%x: tensor<8xf32, #x>) -> tensor<8xf32, #whole> {
+func.func private @f(%x: tensor<8xf32, #x>) -> tensor<8xf32, #replicated> {
   %0 = nn.exp %x : (tensor<8xf32, #x>) -> tensor<8xf32, #p> loc("hidden")
-  %1 = spmd.constrain %0 : tensor<8xf32, #p> to tensor<8xf32, #whole>
-  return %1 : tensor<8xf32, #whole>
+  %1 = spmd.constrain %0 : tensor<8xf32, #p> to tensor<8xf32, #replicated>
+  return %1 : tensor<8xf32, #replicated>
 }

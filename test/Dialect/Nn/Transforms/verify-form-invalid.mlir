@@ -2,11 +2,11 @@
 
 #mesh = #spmd.mesh<["x"=2]>
 #rows = #spmd.sharding<#mesh, [{"x"}]>
-#whole = #spmd.sharding<#mesh, [{}]>
-func.func @only_nn_ops_after_import(%x: tensor<8xf32, #rows>) -> tensor<8xf32, #whole> {
+#replicated = #spmd.sharding<#mesh, [{}]>
+func.func @only_nn_ops_after_import(%x: tensor<8xf32, #rows>) -> tensor<8xf32, #replicated> {
   // expected-error @+1 {{'spmd.reshard' op is not an nn op}}
-  %y = spmd.reshard %x : tensor<8xf32, #rows> to tensor<8xf32, #whole>
-  return %y : tensor<8xf32, #whole>
+  %y = spmd.reshard %x : tensor<8xf32, #rows> to tensor<8xf32, #replicated>
+  return %y : tensor<8xf32, #replicated>
 }
 
 // -----

@@ -193,7 +193,7 @@ pipe.schedule @rows ranks 2 stages 2 microbatches 1 placement [0, 1] {
 // -----
 
 pipe.schedule @order ranks 2 stages 2 microbatches 1 placement [0, 1] {
-  // expected-error@+1 {{'pipe.rank' op stands where the row of rank 0 should be (C1)}}
+  // expected-error@+1 {{'pipe.rank' op is where the row of rank 0 should be (C1)}}
   pipe.rank 1 "1F0"
   pipe.rank 0 "0F0"
 }

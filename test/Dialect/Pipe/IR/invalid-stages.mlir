@@ -39,7 +39,7 @@ func.func @unknown(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @in_a_body(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = nn.loop count 2 carries (%x) : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4xf32>):
-    // expected-error@+1 {{'nn.exp' op has a stage, but stands in the body of a loop, which is whole in one stage (P2)}}
+    // expected-error@+1 {{'nn.exp' op has a stage, but is in the body of a loop, all of which is in one stage (P2)}}
     %b = nn.exp %a {pipe.stage = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
     nn.yield next (%b) : (tensor<4xf32>) -> ()
   }

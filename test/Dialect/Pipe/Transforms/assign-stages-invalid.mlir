@@ -9,8 +9,8 @@
 // RUN: not cleave-opt %s --pipe-assign-stages="stages=2 memory-limit=100" 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: not cleave-opt %s --pipe-assign-stages=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
 
-// NOWHERE: error: no node behind the starts before it is called '*/nowhere', at which stage 1 is to start
-// COUNT: error: 2 stages have 1 starts behind the first, got 2
+// NOWHERE: error: no node after the starts before it is called '*/nowhere', at which stage 1 is to start
+// COUNT: error: 2 stages have 1 starts after the first, got 2
 // RING: error: 'ring' is not a placement: linear, loop, v, wave
 // ODD: error: 3 stages have no placement 'v' on 2 ranks: linear has a stage on each, v two, wave an even number, loop any
 // BOTH: error: 'both' is not an objective: throughput, latency

@@ -69,7 +69,7 @@ func.func @one_batch_behind_the_other(%x: tensor<8x4xf32>, %y: tensor<8x4xf32>) 
 // expected-note@+1 {{dim 0 is the batch of 'arg0', split into microbatches here}}
 func.func @merged_behind_a_dim(%x: tensor<8x4xf32>) -> tensor<32xf32> {
   %t = nn.transpose %x [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
-  // expected-error@+1 {{'nn.reshape' mixes samples of different microbatches: the batch would come behind another part of a dim of its result}}
+  // expected-error@+1 {{'nn.reshape' mixes samples of different microbatches: the batch would come after another part of a dim of its result}}
   %y = nn.reshape %t : (tensor<4x8xf32>) -> tensor<32xf32>
   return %y : tensor<32xf32>
 }

@@ -36,7 +36,7 @@ func.func @main(%x: tensor<4xf32> {pipe.split = 0 : i64}) -> tensor<4xf32> {
   // expected-note@+1 {{it is made here}}
   %y = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   %s = pipe.accumulate sum %y : tensor<4xf32>
-  // expected-error@+1 {{'nn.add' op reads what one microbatch makes, and runs behind the last of them}}
+  // expected-error@+1 {{'nn.add' op reads what one microbatch makes, and runs after the last of them}}
   %z = nn.add %s, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %z : tensor<4xf32>
 }

@@ -8,7 +8,7 @@
 #full = #spmd.mesh<["stage"=3, "data"=2]>
 #inner = #spmd.mesh<["data"=2]>
 #rows = #spmd.sharding<#inner, [{"data"}, {}]>
-#whole = #spmd.sharding<#inner, [{}, {}]>
+#replicated = #spmd.sharding<#inner, [{}, {}]>
 #vector = #spmd.sharding<#inner, [{}]>
 module attributes {pipe.mesh = #full, pipe.axis = "stage", pipe.microbatches = 4 : i64, spmd.mesh = #inner, spmd.phase = "optimized"} {
 nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
@@ -39,7 +39,7 @@ nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
 
 // The batch is sharded twice: a part of x, whose shards are split, is one block; of all, which is replicated, two.
 // CHECK-LABEL: func.func @main(
-// CHECK-SAME: %[[X:.*]]: tensor<8x4xf32> {nn.name = "x", pipe.split = 0 : i64, spmd.global = tensor<16x4xf32, #data_whole>}
+// CHECK-SAME: %[[X:.*]]: tensor<8x4xf32> {nn.name = "x", pipe.split = 0 : i64, spmd.global = tensor<16x4xf32, #data_replicated>}
 // CHECK: %[[W:.*]] = call @main.before0(%[[M:arg1]])
 // CHECK: %[[Y:.*]]:2 = pipe.microbatches 4 (%{{.*}} = %[[X]] split 0, %{{.*}} = %[[W]] whole, %{{.*}} = %{{.*}} split 0 blocks 2) -> (split 0, sum)
 // CHECK-NEXT: %[[A:.*]]:3 = func.call @main.stage0
@@ -58,7 +58,7 @@ nn.param @w : tensor<4x4xf32> = dense<0.5> : tensor<4x4xf32>
 // RELAY-NEXT: func.call @main.stage2(%{{.*}}, %[[B]]#0, %[[B]]#1)
 func.func @main(%x: tensor<2x4xf32> {nn.name = "x", pipe.split = 0 : i64, spmd.global = tensor<4x4xf32, #rows>},
                 %m: tensor<4xf32> {nn.name = "m", spmd.global = tensor<4xf32, #vector>},
-                %all: tensor<16x4xf32> {nn.name = "all", spmd.global = tensor<16x4xf32, #whole>})
+                %all: tensor<16x4xf32> {nn.name = "all", spmd.global = tensor<16x4xf32, #replicated>})
     -> (tensor<2x4xf32> {nn.name = "y", pipe.split = 0 : i64, spmd.global = tensor<4x4xf32, #rows>},
         tensor<4xf32> {nn.name = "s", spmd.global = tensor<4xf32, #vector>},
         tensor<2x4xf32> {nn.name = "z", pipe.split = 0 : i64, spmd.global = tensor<4x4xf32, #rows>}) {

@@ -5,7 +5,7 @@
 
 // The alias of a sharding names its axes, dim by dim.
 // CHECK: #[[MESH:.*]] = #spmd.mesh<["data"=2, "model"=4]>
-// CHECK: #[[ROWS:data_whole]] = #spmd.sharding<#[[MESH]], [{"data"}, {}]>
+// CHECK: #[[ROWS:data_replicated]] = #spmd.sharding<#[[MESH]], [{"data"}, {}]>
 #mesh = #spmd.mesh<["data"=2, "model"=4]>
 #rows = #spmd.sharding<#mesh, [{"data"}, {}]>
 // CHECK-LABEL: @a_sharding_is_printed_as_an_alias

@@ -326,7 +326,7 @@ func.func @a_permuted_result_is_a_shard(%x: tensor<4x8xf32>) {
 #other = #spmd.mesh<["x"=4]>
 #cols = #spmd.sharding<#other, [{}, {"x"}]>
 // C3 of permute.
-// expected-note @below {{which stands here}}
+// expected-note @below {{which is here}}
 module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=4]>} {
 func.func @a_permute_is_over_the_mesh_of_the_module(%x: tensor<8x2xf32>) {
   // expected-error @below {{'spmd.permute' op operand is sharded over #spmd.mesh<["x"=4]> but the module's mesh is #spmd.mesh<["x"=2, "y"=4]>}}

@@ -18,7 +18,7 @@ func.func @global_types_change_sharding(%a: tensor<8x4xf32>, %b: tensor<8x4xf32,
   %0 = spmd.constrain %a : tensor<8x4xf32> to tensor<8x4xf32, #rows>
   // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #[[ROWS]]> to tensor<8x4xf32, #[[COLS:.*]]>
   %1 = spmd.reshard %b : tensor<8x4xf32, #rows> to tensor<8x4xf32, #cols>
-  // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #whole_x_sum_y> to tensor<8x4xf32, #[[COLS]]>
+  // CHECK: spmd.reshard %{{.*}} : tensor<8x4xf32, #replicated_x_sum_y> to tensor<8x4xf32, #[[COLS]]>
   %2 = spmd.reshard %c : tensor<8x4xf32, #sums> to tensor<8x4xf32, #cols>
   return
 }

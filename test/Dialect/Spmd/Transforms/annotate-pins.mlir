@@ -6,7 +6,7 @@
 // pin uses gets the annotation itself. A pin without an annotation goes.
 #mesh = #spmd.mesh<["x"=2]>
 #cut = #spmd.sharding<#mesh, [{"x"}]>
-#whole = #spmd.sharding<#mesh, [{}]>
+#replicated = #spmd.sharding<#mesh, [{}]>
 // CHECK-LABEL: @annotations_of_pins
 // CHECK: %[[A:.*]] = nn.exp {{.*}} -> tensor<8xf32>
 // CHECK: %[[ONE:.*]] = spmd.constrain %[[A]] : tensor<8xf32> to tensor<8xf32, #[[CUT:.*]]> for "one" {spmd.annotation = #
@@ -24,7 +24,7 @@ module attributes {spmd.mesh = #mesh} {
   func.func @annotations_of_pins(%x: tensor<8xf32> {nn.name = "x"}) -> tensor<8xf32> {
     %a = nn.exp %x {nn.node = #one} : (tensor<8xf32>) -> tensor<8xf32>
     %one = spmd.pin %a "one" wants <#cut, loc("p.yaml":3:5), loc("p.yaml":3:14)> : tensor<8xf32>
-    %two = spmd.pin %a "two" wants <#whole, loc("p.yaml":4:5), loc("p.yaml":4:14)> : tensor<8xf32>
+    %two = spmd.pin %a "two" wants <#replicated, loc("p.yaml":4:5), loc("p.yaml":4:14)> : tensor<8xf32>
     %b = nn.neg %one {nn.node = #alone} : (tensor<8xf32>) -> tensor<8xf32>
     %alone = spmd.pin %b "alone" wants <#cut, loc("p.yaml":5:5), loc("p.yaml":5:14)> : tensor<8xf32>
     %c = nn.add %alone, %two : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>

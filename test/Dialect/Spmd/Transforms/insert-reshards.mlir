@@ -1,7 +1,7 @@
 // RUN: cleave-opt %s --spmd-insert-reshards | FileCheck %s
 
 #mesh = #spmd.mesh<["x"=2, "y"=4]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 #x_ = #spmd.sharding<#mesh, [{"x"}, {}]>
 #_x = #spmd.sharding<#mesh, [{}, {"x"}]>
 #xy_ = #spmd.sharding<#mesh, [{"x", "y"}, {}]>
@@ -11,9 +11,9 @@
 // CHECK-LABEL: @an_operand_is_resharded_behind_its_value
 func.func @an_operand_is_resharded_behind_its_value(%x: tensor<8x8xf32, #x_>) -> tensor<8x8xf32, #_x> {
   // CHECK: %[[E:.*]] = nn.exp
-  // CHECK-NEXT: %[[R:.*]] = spmd.reshard %[[E]] : tensor<8x8xf32, #x_whole> to tensor<8x8xf32, #whole_x>
+  // CHECK-NEXT: %[[R:.*]] = spmd.reshard %[[E]] : tensor<8x8xf32, #x_replicated> to tensor<8x8xf32, #replicated_x>
   // CHECK-NEXT: nn.neg %[[E]]
-  // CHECK-NEXT: nn.abs %[[R]] : (tensor<8x8xf32, #whole_x>)
+  // CHECK-NEXT: nn.abs %[[R]] : (tensor<8x8xf32, #replicated_x>)
   %0 = nn.exp %x : (tensor<8x8xf32, #x_>) -> tensor<8x8xf32, #x_>
   %1 = nn.neg %0 : (tensor<8x8xf32, #x_>) -> tensor<8x8xf32, #x_>
   %2 = nn.abs %0 {spmd.operands = [#_x]} : (tensor<8x8xf32, #x_>) -> tensor<8x8xf32, #_x>
@@ -36,22 +36,22 @@ func.func @users_that_want_the_same_share_a_reshard(%x: tensor<8x8xf32, #x_>, %w
 // Gathering over y first serves one user, and leaves only x to be gathered for the other.
 // CHECK-LABEL: @a_copy_is_made_from_the_cheapest_copy_before
 func.func @a_copy_is_made_from_the_cheapest_copy_before(%x: tensor<64x8xf32, #xy_>)
-    -> (tensor<64x8xf32, #whole>, tensor<64x8xf32, #x_>) {
-  // CHECK: %[[X:.*]] = spmd.reshard %arg0 : tensor<64x8xf32, #x-y_whole> to tensor<64x8xf32, #x_whole>
-  // CHECK-NEXT: %[[WHOLE:.*]] = spmd.reshard %[[X]] : tensor<64x8xf32, #x_whole> to tensor<64x8xf32, #whole_whole>
+    -> (tensor<64x8xf32, #replicated>, tensor<64x8xf32, #x_>) {
+  // CHECK: %[[X:.*]] = spmd.reshard %arg0 : tensor<64x8xf32, #x-y_replicated> to tensor<64x8xf32, #x_replicated>
+  // CHECK-NEXT: %[[WHOLE:.*]] = spmd.reshard %[[X]] : tensor<64x8xf32, #x_replicated> to tensor<64x8xf32, #replicated_replicated>
   // CHECK: nn.exp %[[WHOLE]]
   // CHECK: nn.exp %[[X]]
-  %0 = nn.exp %x {spmd.operands = [#whole]} : (tensor<64x8xf32, #xy_>) -> tensor<64x8xf32, #whole>
+  %0 = nn.exp %x {spmd.operands = [#replicated]} : (tensor<64x8xf32, #xy_>) -> tensor<64x8xf32, #replicated>
   %1 = nn.exp %x {spmd.operands = [#x_]} : (tensor<64x8xf32, #xy_>) -> tensor<64x8xf32, #x_>
-  return %0, %1 : tensor<64x8xf32, #whole>, tensor<64x8xf32, #x_>
+  return %0, %1 : tensor<64x8xf32, #replicated>, tensor<64x8xf32, #x_>
 }
 
 // A result that is computed otherwise than its users share it is resharded once, before any of them.
 // CHECK-LABEL: @a_result_is_resharded_before_it_is_shared
 func.func @a_result_is_resharded_before_it_is_shared(%x: tensor<8x8xf32, #x_>) -> (tensor<8x8xf32, #x_>, tensor<8x8xf32, #_x>) {
-  // CHECK: %[[P:.*]] = nn.exp {{.*}} -> tensor<8x8xf32, #x_whole_sum_y>
-  // CHECK-NEXT: %[[S:.*]] = spmd.reshard %[[P]] : tensor<8x8xf32, #x_whole_sum_y> to tensor<8x8xf32, #x_whole>
-  // CHECK-NEXT: %[[R:.*]] = spmd.reshard %[[S]] : tensor<8x8xf32, #x_whole> to tensor<8x8xf32, #whole_x>
+  // CHECK: %[[P:.*]] = nn.exp {{.*}} -> tensor<8x8xf32, #x_replicated_sum_y>
+  // CHECK-NEXT: %[[S:.*]] = spmd.reshard %[[P]] : tensor<8x8xf32, #x_replicated_sum_y> to tensor<8x8xf32, #x_replicated>
+  // CHECK-NEXT: %[[R:.*]] = spmd.reshard %[[S]] : tensor<8x8xf32, #x_replicated> to tensor<8x8xf32, #replicated_x>
   // CHECK: nn.abs %[[S]]
   // CHECK: nn.neg %[[R]]
   %0 = nn.exp %x {spmd.results = [#part]} : (tensor<8x8xf32, #x_>) -> tensor<8x8xf32, #x_>
@@ -62,10 +62,10 @@ func.func @a_result_is_resharded_before_it_is_shared(%x: tensor<8x8xf32, #x_>) -
 
 // The return may want something too; the signature follows.
 // CHECK-LABEL: @what_is_returned_is_resharded
-// CHECK-SAME: -> tensor<8x8xf32, #whole_x>
+// CHECK-SAME: -> tensor<8x8xf32, #replicated_x>
 func.func @what_is_returned_is_resharded(%x: tensor<8x8xf32, #x_>) -> tensor<8x8xf32, #x_> {
   // CHECK-NEXT: %[[R:.*]] = spmd.reshard %arg0
-  // CHECK-NEXT: return %[[R]] : tensor<8x8xf32, #whole_x>
+  // CHECK-NEXT: return %[[R]] : tensor<8x8xf32, #replicated_x>
   "func.return"(%x) {spmd.operands = [#_x]} : (tensor<8x8xf32, #x_>) -> ()
 }
 

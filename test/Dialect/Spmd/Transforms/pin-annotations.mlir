@@ -21,11 +21,11 @@
 // TENSOR-NEXT: nn.mul %[[P]], %arg0
 // SIGNATURE-LABEL: func.func @pins_what_a_rule_addresses
 // SIGNATURE-SAME: nn.name = "x", spmd.annotation = #spmd.annotation<{{.*}}, [{"d"}]>,
-// SIGNATURE-SAME: nn.name = "y", spmd.annotation = #spmd.annotation<#whole,
+// SIGNATURE-SAME: nn.name = "y", spmd.annotation = #spmd.annotation<#replicated,
 // SIGNATURE-NOT: spmd.pin
 // BOTH: %[[AS:.*]] = spmd.pin %arg0 "as" wants
 // BOTH: nn.sigmoid %[[AS]]
-// BOTH: %[[A:.*]] = spmd.pin {{.*}} "hidden" wants <#whole,
+// BOTH: %[[A:.*]] = spmd.pin {{.*}} "hidden" wants <#replicated,
 // BOTH: %[[B:.*]] = spmd.pin %[[A]] "same" wants <#d,
 // BOTH: nn.mul %[[B]], %[[AS]]
 // NONE-NOT: spmd

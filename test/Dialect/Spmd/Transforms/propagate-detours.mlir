@@ -19,10 +19,10 @@ func.func @by_heads(%q: tensor<1x8x64x16xf32, #s>, %k: tensor<1x8x64x16xf32, #s>
 // BYTES-NOT: where
 #mesh = #spmd.mesh<["x"=4]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 module attributes {spmd.mesh = #mesh} {
-func.func @gathers_the_result(%x: tensor<64x256xf32, #rows>, %w: tensor<256x1024xf32> {nn.parameter}) -> tensor<64x1024xf32, #whole> {
-  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<64x256xf32, #rows>, tensor<256x1024xf32>) -> tensor<64x1024xf32, #whole>
-  return %0 : tensor<64x1024xf32, #whole>
+func.func @gathers_the_result(%x: tensor<64x256xf32, #rows>, %w: tensor<256x1024xf32> {nn.parameter}) -> tensor<64x1024xf32, #replicated> {
+  %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<64x256xf32, #rows>, tensor<256x1024xf32>) -> tensor<64x1024xf32, #replicated>
+  return %0 : tensor<64x1024xf32, #replicated>
 }
 }

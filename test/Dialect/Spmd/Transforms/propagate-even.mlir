@@ -7,13 +7,13 @@
 module attributes {spmd.mesh = #mesh, spmd.phase = "annotated"} {
 // The table of 7 rows is split unevenly, and what is added to it, too.
 // CHECK-LABEL: func.func @padded(
-// CHECK-SAME: %arg1: tensor<7x4xf32, #[[ROWS:a_whole]]>) -> tensor<7x4xf32, #[[ROWS]]>
+// CHECK-SAME: %arg1: tensor<7x4xf32, #[[ROWS:a_replicated]]>) -> tensor<7x4xf32, #[[ROWS]]>
 func.func @padded(%t: tensor<7x4xf32, #rows>, %x: tensor<7x4xf32>) -> tensor<7x4xf32> {
   %0 = nn.add %t, %x : (tensor<7x4xf32, #rows>, tensor<7x4xf32>) -> tensor<7x4xf32>
   return %0 : tensor<7x4xf32>
 }
 // CHECK-LABEL: func.func @an_even_input_and_output(
-// CHECK-SAME: %arg1: tensor<7x4xf32, #[[WHOLE:whole_whole]]>
+// CHECK-SAME: %arg1: tensor<7x4xf32, #[[WHOLE:replicated_replicated]]>
 // CHECK: return {spmd.operands = [#[[WHOLE]]]}
 func.func @an_even_input_and_output(%t: tensor<7x4xf32, #rows>, %x: tensor<7x4xf32> {spmd.even = 0 : i64}) -> (tensor<7x4xf32> {spmd.even = 0 : i64}) {
   %0 = nn.add %t, %x : (tensor<7x4xf32, #rows>, tensor<7x4xf32>) -> tensor<7x4xf32>

@@ -7,7 +7,7 @@
 // 1/128. Moving the values to their heads is dearer on the wire (131,072 B), and nothing is computed twice.
 // CHECK-LABEL: @a_cut_head_size_repeats_the_scores
 // CHECK-SAME: spmd.wire_bytes = 131072
-// CHECK: nn.attention {{.*}} -> tensor<1x4x1x32xf32, #whole_x_whole_whole>
+// CHECK: nn.attention {{.*}} -> tensor<1x4x1x32xf32, #replicated_x_replicated_replicated>
 #mesh = #spmd.mesh<["x"=2]>
 #heads = #spmd.sharding<#mesh, [{}, {"x"}, {}, {}]>
 #width = #spmd.sharding<#mesh, [{}, {}, {}, {"x"}]>

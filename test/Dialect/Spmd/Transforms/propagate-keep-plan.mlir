@@ -14,8 +14,8 @@
 // KEEPS: remark: 'nn.einsum' op sends 122880 bytes a rank where 12288 would do: that follows the plan
 // KEEPS-LABEL: @fsdp
 func.func @fsdp(%x: tensor<512x64xf32, #rows>, %w: tensor<64x64xf32, #rows> {nn.parameter}) -> tensor<512x64xf32, #rows> {
-  // MOVES: nn.einsum {{.*}} {spmd.operands = [unit, #whole_whole]}
-  // KEEPS: nn.einsum {{.*}} {spmd.operands = [#whole_x, unit]
+  // MOVES: nn.einsum {{.*}} {spmd.operands = [unit, #replicated_replicated]}
+  // KEEPS: nn.einsum {{.*}} {spmd.operands = [#replicated_x, unit]
   %0 = nn.einsum %x, %w "ik,kj->ij" : (tensor<512x64xf32, #rows>, tensor<64x64xf32, #rows>) -> tensor<512x64xf32, #rows>
   return %0 : tensor<512x64xf32, #rows>
 }

@@ -23,10 +23,10 @@ func.func @edges_where_they_are_small(%a: tensor<64x64xf32, #rows>) -> tensor<68
 // CHECK-NEXT: return
 #mesh = #spmd.mesh<["x"=4]>
 #rows = #spmd.sharding<#mesh, [{"x"}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
-func.func @the_whole_where_it_is_small(%a: tensor<4x2xf32, #rows>) -> tensor<8x2xf32, #whole> {
-  %0 = nn.pad reflect %a low [2, 0] high [2, 0] : (tensor<4x2xf32, #rows>) -> tensor<8x2xf32, #whole>
-  return %0 : tensor<8x2xf32, #whole>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
+func.func @the_whole_where_it_is_small(%a: tensor<4x2xf32, #rows>) -> tensor<8x2xf32, #replicated> {
+  %0 = nn.pad reflect %a low [2, 0] high [2, 0] : (tensor<4x2xf32, #rows>) -> tensor<8x2xf32, #replicated>
+  return %0 : tensor<8x2xf32, #replicated>
 }
 
 // -----

@@ -6,13 +6,13 @@
 #mesh = #spmd.mesh<["x"=2]>
 #sum = #spmd.sharding<#mesh, [{}, {}], partial = {"x": sum}>
 #max = #spmd.sharding<#mesh, [{}, {}], partial = {"x": max}>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
 
 // A product asked to be partial is split along the dim that it sums over, back through the linear op behind it.
 // CHECK-LABEL: @what_is_summed_over_is_cut
-// CHECK-SAME: tensor<8x16xf32, #[[COLS:whole_x]]>, %{{.*}}: tensor<16x8xf32, #[[ROWS:x_whole]]>
+// CHECK-SAME: tensor<8x16xf32, #[[COLS:replicated_x]]>, %{{.*}}: tensor<16x8xf32, #[[ROWS:x_replicated]]>
 func.func @what_is_summed_over_is_cut(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>) -> tensor<8x8xf32, #sum> {
-  // CHECK: nn.einsum {{.*}} -> tensor<8x8xf32, #[[SUM:whole_whole_sum_x]]>
+  // CHECK: nn.einsum {{.*}} -> tensor<8x8xf32, #[[SUM:replicated_replicated_sum_x]]>
   %0 = nn.einsum %a, %b "ik,kj->ij" : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   // CHECK-NEXT: nn.neg {{.*}} -> tensor<8x8xf32, #[[SUM]]>
   %1 = nn.neg %0 : (tensor<8x8xf32>) -> tensor<8x8xf32, #sum>
@@ -35,8 +35,8 @@ func.func @only_for_its_kind(%a: tensor<4x8x8xf32>) -> (tensor<8x8xf32, #max>, t
 // RESHARD-LABEL: @a_partial_constant
 func.func @a_partial_constant() -> tensor<8x8xf32, #sum> {
   // CHECK: nn.constant dense<3.000000e+00> : tensor<8x8xf32> {spmd.results = [#[[WHOLE]]]} -> tensor<8x8xf32, #[[SUM]]>
-  // RESHARD: %[[C:.*]] = nn.constant dense<3.000000e+00> : tensor<8x8xf32> -> tensor<8x8xf32, #whole_whole>
-  // RESHARD-NEXT: spmd.reshard %[[C]] : tensor<8x8xf32, #whole_whole> to tensor<8x8xf32, #whole_whole_sum_x>
+  // RESHARD: %[[C:.*]] = nn.constant dense<3.000000e+00> : tensor<8x8xf32> -> tensor<8x8xf32, #replicated_replicated>
+  // RESHARD-NEXT: spmd.reshard %[[C]] : tensor<8x8xf32, #replicated_replicated> to tensor<8x8xf32, #replicated_replicated_sum_x>
   %0 = nn.constant dense<3.0> : tensor<8x8xf32> -> tensor<8x8xf32, #sum>
   return %0 : tensor<8x8xf32, #sum>
 }

@@ -7,12 +7,12 @@
 // CHECK: remark: and 1 remark about less than 1 % of the bytes
 #mesh = #spmd.mesh<["x"=2]>
 #cut = #spmd.sharding<#mesh, [{}, {"x"}, {}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
+#replicated = #spmd.sharding<#mesh, [{}, {}, {}, {}]>
 module attributes {spmd.mesh = #mesh} {
 func.func @dearest_first(%a: tensor<1x2x2x2xf32, #cut>, %b: tensor<2x8x64x64xf32, #cut>)
-    -> (tensor<1x3x2x2xf32, #whole>, tensor<2x9x64x64xf32, #whole>) {
-  %0 = nn.resize linear %a coordinates align_corners rounding floor scales [1.0, 1.5, 1.0, 1.0] : (tensor<1x2x2x2xf32, #cut>) -> tensor<1x3x2x2xf32, #whole>
-  %1 = nn.resize linear %b coordinates align_corners rounding floor scales [1.0, 1.125, 1.0, 1.0] : (tensor<2x8x64x64xf32, #cut>) -> tensor<2x9x64x64xf32, #whole>
-  return %0, %1 : tensor<1x3x2x2xf32, #whole>, tensor<2x9x64x64xf32, #whole>
+    -> (tensor<1x3x2x2xf32, #replicated>, tensor<2x9x64x64xf32, #replicated>) {
+  %0 = nn.resize linear %a coordinates align_corners rounding floor scales [1.0, 1.5, 1.0, 1.0] : (tensor<1x2x2x2xf32, #cut>) -> tensor<1x3x2x2xf32, #replicated>
+  %1 = nn.resize linear %b coordinates align_corners rounding floor scales [1.0, 1.125, 1.0, 1.0] : (tensor<2x8x64x64xf32, #cut>) -> tensor<2x9x64x64xf32, #replicated>
+  return %0, %1 : tensor<1x3x2x2xf32, #replicated>, tensor<2x9x64x64xf32, #replicated>
 }
 }

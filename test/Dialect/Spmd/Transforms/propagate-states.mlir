@@ -4,15 +4,15 @@
 
 // The sum comes out replicated; the state is split, so each rank keeps its part. That costs nothing.
 // CHECK-LABEL: @the_result_is_cut_as_the_argument
-// CHECK: return {spmd.operands = [#x_whole, unit]}
+// CHECK: return {spmd.operands = [#x_replicated, unit]}
 #mesh = #spmd.mesh<["x"=2]>
 #x_ = #spmd.sharding<#mesh, [{"x"}, {}]>
-#whole = #spmd.sharding<#mesh, [{}, {}]>
-func.func @the_result_is_cut_as_the_argument(%old: tensor<8x4xf32, #x_> {nn.name = "old"}, %w: tensor<8x4xf32, #whole>)
-    -> (tensor<8x4xf32, #whole> {spmd.state = "old"}, tensor<8x4xf32>) {
-  %0 = nn.exp %w : (tensor<8x4xf32, #whole>) -> tensor<8x4xf32, #whole>
+#replicated = #spmd.sharding<#mesh, [{}, {}]>
+func.func @the_result_is_cut_as_the_argument(%old: tensor<8x4xf32, #x_> {nn.name = "old"}, %w: tensor<8x4xf32, #replicated>)
+    -> (tensor<8x4xf32, #replicated> {spmd.state = "old"}, tensor<8x4xf32>) {
+  %0 = nn.exp %w : (tensor<8x4xf32, #replicated>) -> tensor<8x4xf32, #replicated>
   %1 = nn.neg %old : (tensor<8x4xf32, #x_>) -> tensor<8x4xf32>
-  return %0, %1 : tensor<8x4xf32, #whole>, tensor<8x4xf32>
+  return %0, %1 : tensor<8x4xf32, #replicated>, tensor<8x4xf32>
 }
 
 // -----

@@ -37,7 +37,7 @@ func.func @what_divides_is_even(%x: tensor<8x16xf32, #rows>) -> tensor<8x16xf32>
 #cols = #spmd.sharding<#mesh, [{}, {"x"}], uneven>
 // CHECK-LABEL: @parts_of_a_dim_do_not_line_up
 func.func @parts_of_a_dim_do_not_line_up(%x: tensor<3x36xf32, #cols>) -> tensor<3x9x4xf32> {
-  // CHECK: nn.reshape {{.*}} -> tensor<3x9x4xf32, #whole_x_whole>
+  // CHECK: nn.reshape {{.*}} -> tensor<3x9x4xf32, #replicated_x_replicated>
   // expected-remark @below {{departs from the plan: 108 bytes a rank instead of 324}}
   // expected-remark @below {{sends 108 bytes a rank where 88 would do: that follows the plan}}
   %0 = nn.reshape %x : (tensor<3x36xf32, #cols>) -> tensor<3x9x4xf32>
@@ -52,7 +52,7 @@ func.func @parts_of_a_dim_do_not_line_up(%x: tensor<3x36xf32, #cols>) -> tensor<
 // CHECK: #[[ROW:.*]] = #spmd.sharding<#mesh, [{"x"}, {}], uneven>
 // CHECK-LABEL: @one_row_is_made_whole
 func.func @one_row_is_made_whole(%x: tensor<1x4xf32>) -> tensor<1x4xf32> {
-  // CHECK: nn.constant {{.*}}spmd.results = [#whole_whole]{{.*}} -> tensor<1x4xf32, #[[ROW]]>
+  // CHECK: nn.constant {{.*}}spmd.results = [#replicated_replicated]{{.*}} -> tensor<1x4xf32, #[[ROW]]>
   %0 = nn.constant dense<[[1.0, 2.0, 3.0, 4.0]]> : tensor<1x4xf32> -> tensor<1x4xf32, #row>
   %1 = nn.add %x, %0 : (tensor<1x4xf32>, tensor<1x4xf32, #row>) -> tensor<1x4xf32>
   return %1 : tensor<1x4xf32>

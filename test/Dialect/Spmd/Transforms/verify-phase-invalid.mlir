@@ -126,7 +126,7 @@ func.func @a_captured_value_in_another_sharding(%x: tensor<8xf32, #a>, %w: tenso
 #s = #spmd.sharding<#mesh, []>
 #p = #spmd.sharding<#mesh, [], partial = {"x": max}>
 func.func @a_condition_in_terms(%go: tensor<i1, #p>, %x: tensor<i1, #s>) -> tensor<i1, #s> {
-  // expected-error @+1 {{'nn.loop' op has a condition that is not whole on every rank}}
+  // expected-error @+1 {{'nn.loop' op has a condition that is not replicated on every rank}}
   %0 = nn.loop while %go carries (%x) : (tensor<i1, #p>, tensor<i1, #s>) -> tensor<i1, #s> {
   ^bb0(%i: tensor<i1, #s>):
     nn.yield while %i next (%i) : (tensor<i1, #s>, tensor<i1, #s>) -> ()
