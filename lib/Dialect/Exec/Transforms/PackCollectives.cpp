@@ -23,13 +23,13 @@
 #include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace cleave::exec {
 #define GEN_PASS_DEF_PACKCOLLECTIVES
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
-#include "cleave/Sharding/RankGroups.h"
 } // namespace cleave::exec
 
 using namespace mlir;

@@ -11,6 +11,7 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Sharding/RankGroups.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -20,7 +21,6 @@
 namespace cleave::exec {
 #define GEN_PASS_DEF_VERIFYPLAN
 #include "cleave/Dialect/Exec/IR/ExecPasses.h.inc"
-#include "cleave/Sharding/RankGroups.h"
 } // namespace cleave::exec
 
 using namespace mlir;

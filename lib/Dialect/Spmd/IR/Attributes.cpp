@@ -7,6 +7,7 @@
 #include "cleave/Dialect/Spmd/IR/AxisLists.h"
 
 #include "cleave/Sharding/MeshLimits.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "llvm/ADT/SmallSet.h"
 
 #include "mlir/IR/Builders.h"
@@ -23,7 +24,6 @@ void SpmdDialect::registerAttributes() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "cleave/Dialect/Spmd/IR/SpmdAttrs.cpp.inc"
-#include "cleave/Sharding/RankGroups.h"
       >();
 }
 

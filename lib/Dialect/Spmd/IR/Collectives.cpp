@@ -10,6 +10,7 @@
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
 #include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Sharding/PartMoves.h"
+#include "cleave/Sharding/RankGroups.h"
 #include "cleave/Sharding/ReshardPlanner.h"
 #include "cleave/Sharding/WindowMoves.h"
 #include "mlir/IR/Builders.h"
@@ -58,7 +59,6 @@ static void printAxesPerDim(OpAsmPrinter &printer, Operation *op, ArrayAttr dims
 
 #define GET_OP_CLASSES
 #include "cleave/Dialect/Spmd/IR/SpmdOps.cpp.inc"
-#include "cleave/Sharding/RankGroups.h"
 
 //===----------------------------------------------------------------------===//
 // Verification
