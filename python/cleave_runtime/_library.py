@@ -25,7 +25,7 @@ class COptions(ctypes.Structure):
 
 
 def _open() -> ctypes.CDLL:
-    library = ctypes.CDLL(os.path.join(FOLDER, "libcleave_runtime.so.0"))
+    library = ctypes.CDLL(os.path.join(FOLDER, "libcleave_runtime.so"))
     handle, size, tensors, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(CTensor), ctypes.c_char_p
     for name, result, arguments in [
         ("options_init", None, [ctypes.POINTER(COptions)]),
