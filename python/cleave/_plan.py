@@ -8,9 +8,11 @@ from typing import Any, Optional, Union
 
 import yaml
 
-# What YAML reads as it is written, as a name in a list: axes, patterns without special characters, and the words of `dims`.
-_PLAIN = re.compile(r"[A-Za-z_][\w./-]*\??|_|\?|\.\.\.")
+# What YAML reads as it is written: names of axes, and the words of `dims` but `?`, which has a meaning of its own to some readers.
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*|_|\.\.\.")
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"}
+# `?` and `model?` as entries of a list.
+_OPEN = re.compile(r"(?<=[\[,\s])([A-Za-z_]\w*)?\?(?=\s*[,\]])")
 
 
 def _write(value: Any) -> str:
@@ -22,13 +24,6 @@ def _write(value: Any) -> str:
     if isinstance(value, str):
         return value if _PLAIN.fullmatch(value) and value.lower() not in _WORDS else json.dumps(value)
     return json.dumps(value)
-
-
-def _mend(value: Any) -> Any:
-    """`?` in a list, which this reader of YAML takes for a key without a name."""
-    if isinstance(value, list):
-        return ["?" if one == {None: None} else _mend(one) for one in value]
-    return {key: _mend(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 @dataclass
@@ -78,7 +73,7 @@ class Plan:
     @classmethod
     def from_yaml(cls, text: str) -> Plan:
         """The plan of a file's text. What it means is checked where it is used, with places."""
-        read = _mend(yaml.safe_load(text) or {})
+        read = yaml.safe_load(_OPEN.sub(r'"\g<0>"', text)) or {}
         if not isinstance(read, dict):
             raise ValueError("a plan is a mapping of YAML")
         known = {key: read.pop(key) for key in ("mesh", "dims", "state", "free", "uneven") if key in read}

@@ -63,7 +63,8 @@ class DLPackArray:
     """An array of numpy, narrow floats included, for whoever takes DLPack: `torch.from_dlpack(to_dlpack(array))`. Shares its memory."""
 
     def __init__(self, array: np.ndarray):
-        self.array = array
+        # What must not be written has no word in the capsule that everybody reads.
+        self.array = array if array.flags.writeable else array.copy()
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
         code = next((code for code, name in _NARROW.items() if self.array.dtype.name == name), None)
