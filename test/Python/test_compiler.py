@@ -161,7 +161,7 @@ def test_no_plan_fits(mlp):
     with pytest.raises(cleave.Error, match="memory '8 bytes': expected a size"):
         cleave.plan(mlp, 2, cluster="8xH100-nvlink", memory="8 bytes")
     # Half of the weights are 512 bytes.
-    with pytest.raises(cleave.Error, match="fits"):
+    with pytest.raises(cleave.Error, match="no plan was found in 500 B a rank"):
         cleave.plan(mlp, 2, cluster="8xH100-nvlink", memory=500, stages=1)
 
 
@@ -319,6 +319,12 @@ def test_reports_are_json_as_well(mlp):
 
 
 # PyTorch
+
+
+def test_without_torch_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match="pip install torch onnxscript"):
+        cleave.from_torch(None, ())
 
 
 def test_a_module_of_torch(tmp_path):
