@@ -355,3 +355,13 @@ def test_a_module_of_torch(tmp_path):
     with cleave.compile(half) as program:
         got = torch.from_dlpack(cleave.to_dlpack(program(x.to(torch.bfloat16).T.contiguous().T)))
         assert got.dtype == torch.bfloat16 and torch.allclose(got.float(), net.float()(x), atol=0.05)
+
+
+def test_what_is_loaded_late_wants_no_static_room():
+    """An extension that wants variables of threads to lie in the block that a process begins with cannot be loaded behind torch."""
+    import cleave_compiler
+    tool = "/usr/bin/readelf"
+    if not os.path.exists(tool):
+        pytest.skip("no readelf")
+    text = subprocess.run([tool, "-rW", cleave_compiler._native.__file__], capture_output=True, text=True).stdout
+    assert "R_X86_64_" in text and not [line for line in text.splitlines() if "R_X86_64_TPOFF64" in line]
