@@ -295,8 +295,8 @@ llvm::json::Object cleave::driver::toJson(const Program &program) {
                            {"shape", llvm::json::Array(program.types[weight.type].shape)},
                            {"file", weight.file < 0 ? "" : llvm::json::fixUTF8(program.files[weight.file].path)}});
   for (const Groups &set : program.groups)
-    groups.push_back(
-        llvm::json::Object{{"axes", llvm::json::fixUTF8(set.axes)}, {"size", set.size}, {"ranks", ::toJson(set.ranks)}});
+    groups.push_back(llvm::json::Object{
+        {"axes", llvm::json::fixUTF8(set.axes)}, {"size", set.size}, {"ranks", ::toJson(set.ranks)}});
   std::vector<VariantSummary> summaries = summarize(program);
   for (auto [variant, summary] : llvm::zip(program.variants, summaries))
     variants.push_back(::toJson(program, variant, summary));

@@ -200,7 +200,9 @@ std::string python::moveProgram(const std::string &from, const std::string &to) 
     return answer(makeError("{0}: {1}", from, program.getError().message));
   namespace fs = std::filesystem;
   std::error_code error;
-  auto folderOf = [&](const std::string &path) { return fs::weakly_canonical(fs::absolute(path, error), error).parent_path(); };
+  auto folderOf = [&](const std::string &path) {
+    return fs::weakly_canonical(fs::absolute(path, error), error).parent_path();
+  };
   fs::path before = folderOf(from), after = folderOf(to);
   for (program::File &weights : program->files)
     if (fs::path path = before / weights.path; !fs::path(weights.path).is_absolute())
@@ -295,7 +297,8 @@ std::string python::plan(const CompileOptions &options, PlanRequest request, con
     request.takesLeast = memory == "least";
     std::optional<int64_t> bytes = memory.empty() || request.takesLeast ? 0 : spmd::parseBytes(memory);
     if (!bytes || *bytes < 0) {
-      compilation.fail(makeError("memory {0}: expected a size, such as 72GB or 72GiB, or least", quote(memory)), Blame::Options);
+      compilation.fail(makeError("memory {0}: expected a size, such as 72GB or 72GiB, or least", quote(memory)),
+                       Blame::Options);
       return std::nullopt;
     }
     request.memoryBytes = *bytes;
@@ -319,9 +322,8 @@ static Object toJson(const ScheduleResult &made) {
   extras.checks = made.checked.checks;
   extras.bound = made.bound;
   extras.search = Object(made.search);
-  Object object = readBack([&](llvm::raw_ostream &os) {
-    schedule::writeJson(os, made.table, made.costs, made.simulation, extras);
-  });
+  Object object = readBack(
+      [&](llvm::raw_ostream &os) { schedule::writeJson(os, made.table, made.costs, made.simulation, extras); });
   std::string table;
   llvm::raw_string_ostream os(table);
   // A table that CSV has no words for is known by its programs alone.
@@ -439,7 +441,8 @@ static bool writeTrained(Compilation &compilation, const runner::TrainOptions &t
   return true;
 }
 
-std::string python::train(const CompileOptions &options, const runner::TrainOptions &train, const TrainFiles &files, Stop &stop) {
+std::string python::train(const CompileOptions &options, const runner::TrainOptions &train, const TrainFiles &files,
+                          Stop &stop) {
   return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
     if (program::Status problem = runner::checkOptions(train)) {
       compilation.fail(makeError("{0}", problem->message), Blame::Options);
@@ -460,12 +463,8 @@ std::string python::train(const CompileOptions &options, const runner::TrainOpti
     }
     if (!writeTrained(compilation, train, files, adapters))
       return std::nullopt;
-    Object object{{"report", toJson(*report)},
-                  {"steps", summary.steps},
-                  {"samples", summary.samples},
-                  {"last_step", summary.lastStep},
-                  {"first_loss", summary.firstLoss},
-                  {"last_loss", summary.lastLoss},
+    Object object{{"report", toJson(*report)},     {"steps", summary.steps},          {"samples", summary.samples},
+                  {"last_step", summary.lastStep}, {"first_loss", summary.firstLoss}, {"last_loss", summary.lastLoss},
                   {"seconds", summary.seconds}};
     if (summary.eval)
       object["eval"] = *summary.eval;

@@ -63,7 +63,8 @@ std::string schedule(const CompileOptions &options, const ScheduleOptions &wante
 /// What is in a model or, with `"kind": "program"`, in a program file.
 std::string inspect(const CompileOptions &options);
 /// Trains in this process. The result has the report of the step and the figures of the training; losses are in the log of `train`.
-std::string train(const CompileOptions &options, const runner::TrainOptions &train, const TrainFiles &files, Stop &stop);
+std::string train(const CompileOptions &options, const runner::TrainOptions &train, const TrainFiles &files,
+                  Stop &stop);
 /// Writes a program file to another place: what it refers to stays where it is.
 std::string moveProgram(const std::string &from, const std::string &to);
 

@@ -18,7 +18,8 @@ namespace nb = nanobind;
 using namespace cleave;
 
 /// An enum as the words that users have for it, in its order.
-template <typename Enum, size_t count> static Enum parse(const llvm::StringLiteral (&words)[count], const std::string &word) {
+template <typename Enum, size_t count>
+static Enum parse(const llvm::StringLiteral (&words)[count], const std::string &word) {
   std::string known;
   for (size_t i = 0; i < count; ++i) {
     if (words[i] == word)
@@ -72,28 +73,40 @@ static void defineOptions(nb::module_ &m) {
           [](CompileOptions &self, const std::string &mesh) { self.sharding.mesh = mesh; })
       .def_prop_rw(
           "shard", [](CompileOptions &self) { return copy(self.sharding.shard); },
-          [](CompileOptions &self, const std::vector<std::string> &rules) { self.sharding.shard.assign(rules.begin(), rules.end()); })
+          [](CompileOptions &self, const std::vector<std::string> &rules) {
+            self.sharding.shard.assign(rules.begin(), rules.end());
+          })
       .def_prop_rw(
           "state", [](CompileOptions &self) { return copy(self.sharding.state); },
-          [](CompileOptions &self, const std::vector<std::string> &states) { self.sharding.state.assign(states.begin(), states.end()); })
+          [](CompileOptions &self, const std::vector<std::string> &states) {
+            self.sharding.state.assign(states.begin(), states.end());
+          })
       .def_prop_rw(
-          "free", [](CompileOptions &self) { return self.sharding.free; }, [](CompileOptions &self, bool free) { self.sharding.free = free; })
+          "free", [](CompileOptions &self) { return self.sharding.free; },
+          [](CompileOptions &self, bool free) { self.sharding.free = free; })
       .def_prop_rw(
           "uneven", [](CompileOptions &self) { return self.sharding.uneven; },
           [](CompileOptions &self, bool uneven) { self.sharding.uneven = uneven; })
       .def_prop_rw(
           "keep_plan", [](CompileOptions &self) { return self.sharding.keepPlan; },
           [](CompileOptions &self, bool keep) { self.sharding.keepPlan = keep; });
-  defWord<CompileOptions, Precision>(options, "precision", kPrecisionWords, [](CompileOptions &self) -> Precision & { return self.precision; });
-  defWord<CompileOptions, LibraryUse>(options, "libraries", kLibraryUseWords, [](CompileOptions &self) -> LibraryUse & { return self.libraries; });
-  defWord<CompileOptions, spmd::Optimize>(options, "optimize", spmd::kOptimizeWords,
-                                          [](CompileOptions &self) -> spmd::Optimize & { return self.sharding.optimize; });
+  defWord<CompileOptions, Precision>(options, "precision", kPrecisionWords,
+                                     [](CompileOptions &self) -> Precision & { return self.precision; });
+  defWord<CompileOptions, LibraryUse>(options, "libraries", kLibraryUseWords,
+                                      [](CompileOptions &self) -> LibraryUse & { return self.libraries; });
+  defWord<CompileOptions, spmd::Optimize>(
+      options, "optimize", spmd::kOptimizeWords,
+      [](CompileOptions &self) -> spmd::Optimize & { return self.sharding.optimize; });
 }
 
 static void defineRequests(nb::module_ &m) {
   nb::class_<RunOptions> run(m, "CheckOptions");
-  run.def(nb::init<>()).def_rw("seed", &RunOptions::seed).def_rw("rtol", &RunOptions::rtol).def_rw("atol", &RunOptions::atol);
-  defWord<RunOptions, ExecutorKind>(run, "executor", kExecutorWords, [](RunOptions &self) -> ExecutorKind & { return self.executor; });
+  run.def(nb::init<>())
+      .def_rw("seed", &RunOptions::seed)
+      .def_rw("rtol", &RunOptions::rtol)
+      .def_rw("atol", &RunOptions::atol);
+  defWord<RunOptions, ExecutorKind>(run, "executor", kExecutorWords,
+                                    [](RunOptions &self) -> ExecutorKind & { return self.executor; });
 
   nb::class_<PlanRequest> request(m, "PlanRequest");
   request.def(nb::init<>())
@@ -103,8 +116,10 @@ static void defineRequests(nb::module_ &m) {
       .def_rw("most_axes", &PlanRequest::mostAxes)
       .def_rw("front", &PlanRequest::wantsFront)
       .def("set_stages", [](PlanRequest &self, int64_t least, int64_t most) { self.stages = {least, most}; })
-      .def("set_microbatches", [](PlanRequest &self, int64_t least, int64_t most) { self.microbatches = {least, most}; });
-  defWord<PlanRequest, PlanObjective>(request, "objective", kPlanObjectiveWords, [](PlanRequest &self) -> PlanObjective & { return self.objective; });
+      .def("set_microbatches",
+           [](PlanRequest &self, int64_t least, int64_t most) { self.microbatches = {least, most}; });
+  defWord<PlanRequest, PlanObjective>(request, "objective", kPlanObjectiveWords,
+                                      [](PlanRequest &self) -> PlanObjective & { return self.objective; });
 
   nb::class_<ScheduleOptions>(m, "ScheduleOptions")
       .def(nb::init<>())
@@ -137,7 +152,9 @@ static void defineRequests(nb::module_ &m) {
       .def_rw("log", &TrainOptions::log)
       .def_rw("eval_data", &TrainOptions::evalData)
       .def_rw("eval_every", &TrainOptions::evalEvery);
-  nb::class_<python::Stop>(m, "Stop").def(nb::init<>()).def("stop", &python::Stop::stop, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<python::Stop>(m, "Stop")
+      .def(nb::init<>())
+      .def("stop", &python::Stop::stop, nb::call_guard<nb::gil_scoped_release>());
 }
 
 /// `cleave`, the command: words with the program's name first.
@@ -160,12 +177,14 @@ NB_MODULE(_native, m) {
   m.def("shard", &python::shard, nb::arg("options"), nb::arg("phase"), nb::arg("output"), Released());
   m.def("check", &python::check, nb::arg("options"), nb::arg("how"), Released());
   m.def("explain", &python::explain, nb::arg("options"), nb::arg("pattern"), Released());
-  m.def("plan", &python::plan, nb::arg("options"), nb::arg("request"), nb::arg("memory"), nb::arg("reasons"), Released());
+  m.def("plan", &python::plan, nb::arg("options"), nb::arg("request"), nb::arg("memory"), nb::arg("reasons"),
+        Released());
   m.def("schedule", &python::schedule, nb::arg("options"), nb::arg("wanted"), Released());
   m.def("inspect", &python::inspect, nb::arg("options"), Released());
   m.def(
       "train",
-      [](const CompileOptions &options, const runner::TrainOptions &train, const std::string &exported, const std::string &adapters,
+      [](const CompileOptions &options, const runner::TrainOptions &train, const std::string &exported,
+         const std::string &adapters,
          python::Stop &stop) { return python::train(options, train, {exported, adapters}, stop); },
       nb::arg("options"), nb::arg("train"), nb::arg("exported"), nb::arg("adapters"), nb::arg("stop"), Released());
   m.def("move_program", &python::moveProgram, nb::arg("source"), nb::arg("target"), Released());
