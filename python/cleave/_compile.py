@@ -15,7 +15,7 @@ from cleave_runtime._arrays import to_numpy
 from cleave_runtime._program import Caller
 
 from ._json import make
-from ._options import Options, Path, call
+from ._options import ModelOptions, Options, Path, call
 from ._reports import Check, Explanation, FoundPlan, Outline, ProgramOutline, Report, Schedule, Training
 
 try:
@@ -50,8 +50,8 @@ def compile(model: Path, output: Optional[Path] = None, *, weights_folder: Optio
     gone with the program. `runtime`: what `Program` takes beside the path, `{"deadline": 5}`. All else is in `Options`. Raises `Error`, with
     the place of what is wrong. Several threads may compile at once.
     """
-    folder = None if output is not None else tempfile.mkdtemp(prefix="cleave")
-    path = os.fspath(output) if output is not None else os.path.join(folder, "program.cleave")
+    folder = tempfile.mkdtemp(prefix="cleave") if output is None else None
+    path = os.fspath(output) if folder is None else os.path.join(folder, "program.cleave")  # type: ignore[arg-type]
     try:
         report = make(Report, call(model, options, lambda native: _native.compile(native, path)))
         return Program(path, report, folder, weights=weights_folder, **(runtime or {}))
@@ -97,7 +97,7 @@ def _range(counts: Union[int, Sequence[int], range, None]) -> Optional[tuple[int
 
 def plan(model: Path, devices: Optional[int] = None, *, objective: str = "latency", memory: Union[str, int, None] = None,
          within: Optional[float] = None, stages: Union[int, Sequence[int], None] = None, microbatches: Union[int, Sequence[int], None] = None,
-         axes: int = 3, front: bool = False, reasons: bool = False, **options: Unpack[Options]) -> FoundPlan:
+         axes: int = 3, front: bool = False, reasons: bool = False, **options: Unpack[ModelOptions]) -> FoundPlan:
     """Finds the plan by which a call takes least time.
 
     `devices`: how many; or `mesh=`, whose axes are then free. `objective`: `latency`, `throughput` or `step`. `memory`: what a rank may take,
@@ -140,7 +140,7 @@ def schedule(model: Optional[Path] = None, name: str = "", *, ranks: int = 0, mi
 def inspect(model: Path, **options: Unpack[Options]) -> Union[Outline, ProgramOutline]:
     """What is in a model (`Outline`), or in a program file (`ProgramOutline`)."""
     result = call(model, options, _native.inspect)
-    return make(ProgramOutline if result["kind"] == "program" else Outline, result)
+    return make(ProgramOutline, result) if result["kind"] == "program" else make(Outline, result)
 
 
 def _write_data(data: Union[Path, Mapping[str, Any]], folder: str, name: str) -> str:
@@ -148,7 +148,8 @@ def _write_data(data: Union[Path, Mapping[str, Any]], folder: str, name: str) ->
     if not isinstance(data, Mapping):
         return os.fspath(data)
     path = os.path.join(folder, name)
-    np.savez(path, **{key: to_numpy(value) for key, value in data.items()})
+    arrays: dict[str, Any] = {key: to_numpy(value) for key, value in data.items()}
+    np.savez(path, **arrays)
     return path
 
 

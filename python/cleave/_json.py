@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @lru_cache(maxsize=None)
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
@@ -29,13 +29,13 @@ def convert(kind: Any, value: Any) -> Any:
         return tuple(convert(arguments[0], one) for one in value)
     if origin is dict:
         return {key: convert(arguments[1], one) for key, one in value.items()}
-    return make(kind, value) if dataclasses.is_dataclass(kind) else value
+    return make(kind, value) if isinstance(kind, type) and dataclasses.is_dataclass(kind) else value
 
 
-def make(kind: type[T], value: dict[str, Any]) -> T:
+def make(kind: type[T], value: dict[str, Any]) -> T:  # a dataclass
     """A dataclass from an object of JSON. A key that the class has no field for is in `json` alone, which holds the object as it came."""
-    hints = _hints(kind)
-    names = {field.name for field in dataclasses.fields(kind)}
+    hints = _hints(kind)  # type: ignore[arg-type]
+    names = {field.name for field in dataclasses.fields(typing.cast(Any, kind))}
     fields = {name: convert(hints[name], one) for name, one in value.items() if name in names}
     return kind(**fields, **({"json": value} if "json" in names else {}))
 

@@ -22,30 +22,13 @@ class CleaveWarning(UserWarning):
     """A warning of the compiler."""
 
 
-class Options(TypedDict, total=False):
-    """Keywords that all calls of the compiler take, beside the model. None is as if it were not given.
-
-    `mesh`: named axes, `"data=2,model=2"` or a dict. `plan`: a `Plan`, or the path of a plan file. `shard`: rules, `Rule` or as on the
-    command line, `"w=[_, model]"`. `state`: inputs that outputs are the next values of, `{"past_*": "present_*"}`. `free`: axes may split
-    whatever they can. `devices`: without a mesh, the plan for so many devices is found. `like`: a style, `"megatron"` or
-    `"data,megatron"`. `uneven`, `optimize` (`balanced`, `bytes`, `time`), `keep_plan`: as on the command line.
-
-    `dims`: sizes of symbolic dims, `{"batch": 4}`; of `compile` several, `{"batch": [1, 8]}`, make variants. `shapes`: of inputs whose dims
-    have no name. `inputs`: an .npz file that says shapes. `entry`: the function, of a file with several. `weights`: the folder of weights.
-
-    `cluster`: a machine, by name or file, for times. `gpu`: one by name. `must_fit`: memory that does not suffice is an error.
-    `target` (`host`, `cuda:sm_90`), `isa` (`native`, `portable`), `precision` (`f32`, `bf16`, `split`), `libraries` (`auto`, `none`),
-    `embed_weights`: of programs.
-
-    `train`: True, or the text of a plan's `train`, makes a step of training of the model. `artifacts`: a folder of onnxruntime-training's.
-    `dump_phases`: a folder that gets a file per phase.
-    """
+class ModelOptions(TypedDict, total=False):
+    """`Options` without `devices`, which `plan` takes as an argument."""
     mesh: Union[str, Mapping[str, int], None]
     plan: Union[Plan, Path, None]
     shard: Sequence[Union[Rule, str]]
     state: Mapping[str, str]
     free: bool
-    devices: Optional[int]
     like: Optional[str]
     uneven: bool
     optimize: Optional[str]
@@ -66,6 +49,30 @@ class Options(TypedDict, total=False):
     train: Union[bool, str]
     artifacts: Optional[Path]
     dump_phases: Optional[Path]
+
+
+class Options(ModelOptions, total=False):
+    """Keywords that all calls of the compiler take, after the model. None is as if it were not given.
+
+    `mesh`: named axes, `"data=2,model=2"` or a dict. `plan`: a `Plan`, or the path of a plan file. `shard`: rules, `Rule` or as on the
+    command line, `"w=[_, model]"`. `state`: inputs that outputs are the next values of, `{"past_*": "present_*"}`. `free`: axes may split
+    whatever they can. `devices`: without a mesh, the plan for so many devices is found. `like`: a style, `"megatron"` or
+    `"data,megatron"`. `uneven`, `optimize` (`balanced`, `bytes`, `time`), `keep_plan`: as on the command line.
+
+    `dims`: sizes of symbolic dims, `{"batch": 4}`; of `compile` several, `{"batch": [1, 8]}`, make variants. `shapes`: of inputs whose dims
+    have no name. `inputs`: an .npz file that says shapes. `entry`: the function, of a file with several. `weights`: the folder of weights.
+
+    `cluster`: a machine, by name or file, for times. `gpu`: one by name. `must_fit`: memory that does not suffice is an error.
+    `target` (`host`, `cuda:sm_90`), `isa` (`native`, `portable`), `precision` (`f32`, `bf16`, `split`), `libraries` (`auto`, `none`),
+    `embed_weights`: of programs.
+
+    `train`: True, or the text of a plan's `train`, makes a step of training of the model. `artifacts`: a folder of onnxruntime-training's.
+    `dump_phases`: a folder that gets a file per phase.
+    """
+    devices: Optional[int]
+
+
+_KNOWN = [*ModelOptions.__annotations__, *Options.__annotations__]
 
 
 def _format_rule(rule: Union[Rule, str]) -> str:
@@ -90,9 +97,9 @@ def _list_variants(dims: Mapping[str, Union[int, Sequence[int]]]) -> list[dict[s
 @contextlib.contextmanager
 def make_options(model: Optional[Path], given: Mapping[str, Any]) -> Iterator[_native.Options]:
     """Keywords as options of the library. A plan that is a value lies in a file while they are used."""
-    unknown = [name for name in given if name not in Options.__annotations__]
+    unknown = [name for name in given if name not in _KNOWN]
     if unknown:
-        raise TypeError(f"unknown keyword {unknown[0]!r}: there are {', '.join(Options.__annotations__)}")
+        raise TypeError(f"unknown keyword {unknown[0]!r}: there are {', '.join(dict.fromkeys(_KNOWN))}")
     options = _native.Options()
     options.model = os.fspath(model) if model is not None else ""
     with contextlib.ExitStack() as stack:

@@ -77,7 +77,7 @@ class Plan:
         if not isinstance(read, dict):
             raise ValueError("a plan is a mapping of YAML")
         known = {key: read.pop(key) for key in ("mesh", "dims", "state", "free", "uneven") if key in read}
-        rules = [_make_rule(rule) for rule in read.pop("shard", None) or []]
+        rules: list[Union[Rule, dict[str, Any]]] = [_make_rule(rule) for rule in read.pop("shard", None) or []]
         return cls(shard=rules, more=read, **known)
 
     @classmethod

@@ -35,13 +35,13 @@ def from_torch(module: Any, example_inputs: Sequence[Any], output: Optional[Path
     the file stays; without it, it is gone with the value. `dynamic_shapes` and all else are `torch.onnx.export`'s. Needs torch and onnxscript.
     """
     try:
-        import torch
+        import torch  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
         raise ImportError("from_torch needs torch and onnxscript: pip install torch onnxscript") from error
     if isinstance(example_inputs, torch.Tensor):
         example_inputs = (example_inputs,)
-    folder = None if output is not None else tempfile.mkdtemp(prefix="cleave")
-    path = os.fspath(output) if output is not None else os.path.join(folder, "model.onnx")
+    folder = tempfile.mkdtemp(prefix="cleave") if output is None else None
+    path = os.fspath(output) if folder is None else os.path.join(folder, "model.onnx")  # type: ignore[arg-type]
     # A model that is run drops nothing; how it was is how it is left.
     was_training = module.training
     module.eval()

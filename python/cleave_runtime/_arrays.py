@@ -9,7 +9,7 @@ import numpy as np
 try:
     import ml_dtypes
 except ImportError:  # bf16 comes and goes as uint16 then
-    ml_dtypes = None
+    ml_dtypes = None  # type: ignore[assignment]
 
 # By the numbers of cleave/runtime.h.
 NAMES = ["f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"]

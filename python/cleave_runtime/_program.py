@@ -122,6 +122,7 @@ class Program:
         handle = ctypes.c_void_p()
         check(library.cleave_open(os.fsencode(self._path), ctypes.byref(self._options), ctypes.byref(handle)))
         self._handle = handle
+        self._is_first = library.cleave_rank(handle) == 0
         self.states = [self._ask(library.cleave_describe_state, index) for index in range(library.cleave_state_count(handle))]
         kept = {library.cleave_state_output(handle, index) for index in range(len(self.states))}
         held = {state.name for state in self.states}
@@ -155,7 +156,7 @@ class Program:
         Inputs are arrays of numpy (with ml_dtypes for bf16) of any layout, whatever speaks DLPack and lies in the host's memory (torch, jax),
         or numbers and lists; types and shapes are those that `inputs` says. A state may be given, too, in place of what the ranks hold.
         `outputs` names those that are wanted, states among them; without it all that are no states. Gives arrays of numpy by name, which are
-        the caller's.
+        the caller's. Where ranks are processes all call it with the same inputs, and rank 0 gets the outputs; others get none.
 
         Raises `ArgumentError` for a name, type or shape that the program has not, and for indices out of range; `Error` of kind `ranks` where
         a rank fails, from when on the program only repeats that (`reopen`); `ClosedError`.
@@ -186,7 +187,8 @@ class Program:
                 if error.kind == "ranks":
                     error.add_note("the program only repeats this now: reopen() opens it anew")
                 raise
-            return {name: self._copy(tensor) for name, tensor in zip(wanted, taken)}
+            # Of processes rank 0 alone gets outputs.
+            return {name: self._copy(tensor) for name, tensor in zip(wanted, taken)} if self._is_first else {}
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
         """`run`, whose outputs come without their names: one array, or a tuple in the order of `outputs`."""
@@ -234,10 +236,8 @@ class Program:
         return f"; did you mean {near[0]!r}?" if near else ": there are " + ", ".join(map(repr, names[:20]))
 
     @staticmethod
-    def _copy(tensor: CTensor) -> Optional[np.ndarray]:
-        """Before the next call writes there. None in processes that get no outputs."""
-        if not tensor.data and tensor.bytes:
-            return None
+    def _copy(tensor: CTensor) -> np.ndarray:
+        """Before the next call writes there."""
         dtype, shape = DTYPES[tensor.type], tuple(tensor.shape[:tensor.rank])
         if not tensor.bytes:
             return np.empty(shape, dtype)
