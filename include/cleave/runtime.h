@@ -111,6 +111,9 @@ CLEAVE_API void cleave_close(cleave_program *program) CLEAVE_NOEXCEPT;
  * read; the rest is filled in, and stays until the next run. Under MPI rank 0 gets outputs, others get null data. */
 CLEAVE_API cleave_status cleave_run(cleave_program *program, const cleave_tensor *inputs, size_t input_count,
                                     cleave_tensor *outputs, size_t output_count) CLEAVE_NOEXCEPT;
+/* From any thread: fails all ranks, so that a thread that runs the program comes back, with CLEAVE_ERROR_RANKS. The program only repeats
+ * that failure from then on; `why` (may be null) is in its message. A program that is closed is nothing. */
+CLEAVE_API void cleave_stop(cleave_program *program, const char *why) CLEAVE_NOEXCEPT;
 /* Sets all states to what they were before the first run: zeros, or weights, which are read again. */
 CLEAVE_API cleave_status cleave_reset_states(cleave_program *program) CLEAVE_NOEXCEPT;
 /* Writes all states into one safetensors file, whatever ranks hold of them; it appears whole or not at all. Reads them from one, written
@@ -135,6 +138,10 @@ CLEAVE_API cleave_status cleave_describe_output(const cleave_program *program, s
 CLEAVE_API size_t cleave_state_count(const cleave_program *program) CLEAVE_NOEXCEPT;
 CLEAVE_API cleave_status cleave_describe_state(const cleave_program *program, size_t index,
                                                cleave_tensor *tensor) CLEAVE_NOEXCEPT;
+
+/* The output that is the next value of a state, which a run keeps and hands out where it is named; null: the state stays as it is, or there
+ * is none of that index. */
+CLEAVE_API const char *cleave_state_output(const cleave_program *program, size_t index) CLEAVE_NOEXCEPT;
 
 /* Ranks of the program, and which one this process is (0 where they are threads). */
 CLEAVE_API uint32_t cleave_rank_count(const cleave_program *program) CLEAVE_NOEXCEPT;

@@ -14,6 +14,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <link.h>
+#include <mutex>
 
 LLD_HAS_DRIVER(elf)
 
@@ -48,6 +49,9 @@ static llvm::Error runLinker(const std::vector<std::string> &words) {
     arguments.push_back(word.c_str());
   std::string said;
   llvm::raw_string_ostream os(said);
+  // lld keeps what it works on in globals, and models are compiled by several threads.
+  static std::mutex oneAtATime;
+  std::lock_guard<std::mutex> lock(oneAtATime);
   lld::Result result = lld::lldMain(arguments, os, os, {{lld::Gnu, &lld::elf::link}});
   return result.retCode ? makeError("cannot link kernels: {0}", llvm::StringRef(said).trim()) : llvm::Error::success();
 }

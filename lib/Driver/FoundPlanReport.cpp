@@ -42,16 +42,16 @@ static llvm::json::Array listJson(llvm::ArrayRef<PlanCell> cells, bool hasText =
   return list;
 }
 
-llvm::Error cleave::driver::writeReport(const Options &options, const FoundPlan &found, const PlanProof *proof,
-                                        llvm::json::Object structure) {
-  llvm::json::Object best = toJson(found.getBest());
+llvm::json::Object cleave::driver::toJson(const FoundPlan &found, llvm::StringRef model, const PlanRequest &request,
+                                          const PlanProof *proof) {
+  llvm::json::Object best = ::toJson(found.getBest());
   best["plan"] = found.getBest().text;
   addProof(best, proof);
   llvm::json::Object report{{"version", 1},
                             {"kind", "plan"},
-                            {"model", options.compile.model},
+                            {"model", model},
                             {"cluster", found.plan->cluster->name},
-                            {"objective", kPlanObjectiveWords[static_cast<int>(options.plan.objective)]},
+                            {"objective", kPlanObjectiveWords[static_cast<int>(request.objective)]},
                             {"memory_limit", found.memoryBytes},
                             {"cells", listJson(found.cells)},
                             {"best", std::move(best)},
@@ -60,11 +60,17 @@ llvm::Error cleave::driver::writeReport(const Options &options, const FoundPlan 
                             {"took", found.seconds}};
   if (found.leftOut > 0)
     report["left_out"] = found.leftOut;
-  if (options.plan.wantsFront)
+  if (request.wantsFront)
     report["front"] = listJson(found.front, /*hasText=*/true);
   if (found.binding)
     report["binding"] =
         llvm::json::Object{{"more_bytes", found.binding->moreBytes}, {"saved_seconds", found.binding->savedNs * 1e-9}};
+  return report;
+}
+
+llvm::Error cleave::driver::writeReport(const Options &options, const FoundPlan &found, const PlanProof *proof,
+                                        llvm::json::Object structure) {
+  llvm::json::Object report = toJson(found, options.compile.model, options.plan, proof);
   for (auto &[key, value] : structure)
     report[key] = std::move(value);
   return writeReport(options, std::move(report));

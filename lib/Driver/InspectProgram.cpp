@@ -4,6 +4,8 @@
 // bytes, whatever its name.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Driver/InspectProgram.h"
+
 #include "cleave/Driver/Session.h"
 #include "cleave/Pipelines/Report.h"
 #include "cleave/Program/File.h"
@@ -277,7 +279,7 @@ static llvm::json::Object toJson(const Program &program, const Variant &variant,
 }
 
 /// The form that docs/report.md fixes. Names are text of strangers: JSON wants UTF-8.
-static void printJson(llvm::raw_ostream &os, const Program &program) {
+llvm::json::Object cleave::driver::toJson(const Program &program) {
   llvm::json::Object mesh;
   for (const Axis &axis : program.axes)
     mesh[llvm::json::fixUTF8(axis.name)] = axis.size;
@@ -293,12 +295,12 @@ static void printJson(llvm::raw_ostream &os, const Program &program) {
                            {"shape", llvm::json::Array(program.types[weight.type].shape)},
                            {"file", weight.file < 0 ? "" : llvm::json::fixUTF8(program.files[weight.file].path)}});
   for (const Groups &set : program.groups)
-    groups.push_back(
-        llvm::json::Object{{"axes", llvm::json::fixUTF8(set.axes)}, {"size", set.size}, {"ranks", toJson(set.ranks)}});
+    groups.push_back(llvm::json::Object{
+        {"axes", llvm::json::fixUTF8(set.axes)}, {"size", set.size}, {"ranks", ::toJson(set.ranks)}});
   std::vector<VariantSummary> summaries = summarize(program);
   for (auto [variant, summary] : llvm::zip(program.variants, summaries))
-    variants.push_back(toJson(program, variant, summary));
-  llvm::json::Object object{{"version", program.version},
+    variants.push_back(::toJson(program, variant, summary));
+  return llvm::json::Object{{"version", program.version},
                             {"kind", "program"},
                             {"model", llvm::json::fixUTF8(program.metadata.model)},
                             {"targets", std::move(targets)},
@@ -308,7 +310,6 @@ static void printJson(llvm::raw_ostream &os, const Program &program) {
                             {"weights", std::move(weights)},
                             {"groups", std::move(groups)},
                             {"variants", std::move(variants)}};
-  os << formatv("{0:2}\n", llvm::json::Value(std::move(object)));
 }
 
 std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
@@ -326,6 +327,9 @@ std::optional<ExitCode> cleave::driver::inspectProgram(Session &session) {
   Result<Program> program = readProgram((*file)->getBytes(), Verify(!session.getOptions().compile.ignoreDigests));
   if (!program)
     return session.fail(cleave::makeError("{0}: {1}", path, program.getError().message));
-  (isJson ? printJson : printText)(llvm::outs(), *program);
+  if (isJson)
+    llvm::outs() << formatv("{0:2}\n", llvm::json::Value(toJson(*program)));
+  else
+    printText(llvm::outs(), *program);
   return kDone;
 }

@@ -249,6 +249,15 @@ cleave_status cleave_run(cleave_program *opened, const cleave_tensor *inputs, si
   });
 }
 
+// Not under the lock, which the call that is to come back holds; the program lives while it is looked up here.
+void cleave_stop(cleave_program *opened, const char *why) noexcept {
+  (void)guard([&] {
+    if (std::shared_ptr<cleave_program> program = Handles::get().find(opened))
+      program->executor->fail(Cause::Aborted, why ? why : "stopped");
+    return CLEAVE_OK;
+  });
+}
+
 cleave_status cleave_reset_states(cleave_program *opened) noexcept {
   if (!opened)
     return failForNull("program");
@@ -313,6 +322,15 @@ cleave_status cleave_describe_state(const cleave_program *opened, size_t index, 
   if (index >= states.size())
     return fail(CLEAVE_ERROR_ARGUMENTS, program::concat("state ", index, " of ", states.size()));
   return describe(opened, 0, states[index].input, /*isInput=*/true, tensor);
+}
+
+const char *cleave_state_output(const cleave_program *opened, size_t index) noexcept {
+  std::shared_ptr<cleave_program> program = Handles::get().find(opened);
+  if (!program)
+    return nullptr;
+  const program::Variant &first = program->executor->getProgram().variants.front();
+  bool isKept = index < first.states.size() && first.states[index].output >= 0;
+  return isKept ? first.outputs[size_t(first.states[index].output)].name.c_str() : nullptr;
 }
 
 /// What `ask` says of an open program; 0 of none.

@@ -25,7 +25,6 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -131,13 +130,14 @@ static void handleBusError(int signal, siginfo_t *info, void *) {
 }
 
 static void watchMappedFiles() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  // Once. (`std::call_once` would want room in the static block of threads' variables, of which a library that is loaded late, as Python's
+  // extension is, may find none.)
+  [[maybe_unused]] static const int watched = [] {
     struct sigaction action = {};
     action.sa_sigaction = handleBusError;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(SIGBUS, &action, &olderHandler);
-  });
+    return sigaction(SIGBUS, &action, &olderHandler);
+  }();
 }
 
 /// Takes the descriptor.

@@ -47,8 +47,8 @@ AREAS = {
     "Reference": ["CleaveReferenceTests", "lit:Execute/", "onnx", "differential"],
     "Runner": ["CleaveRunnerTests", "cleave-run", "train", "training-tuned"],
     "Runtime": ["CleaveRuntimeTests", "programs", "uneven", "states", "train", "pipeline-programs", "cleave-run", "tcp", "mpi", "devices"],
-    "runtime.h": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run"],
-    "RuntimeApi": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run"],
+    "runtime.h": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run", "python"],
+    "RuntimeApi": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run", "python"],
     "Schedule": ["CleaveScheduleTests", "lit:Driver/schedule"],
     "Sharding": ["CleaveShardingTests", "CleaveSolverTests", "CleavePartitionTests", "golden", "differential"],
     "Search": ["CleaveSearchTests", "lit:Driver/plan", "lit:Driver/like", "found-plans", "styles", "roles"],
@@ -59,8 +59,8 @@ AREAS = {
 # By the beginning of other paths; nothing but lint where the list is empty.
 OTHERS = {
     "docs/": ["docs"], "README.md": ["docs"], "CONTRIBUTING.md": ["docs"], "CHANGELOG.md": [], "LICENSE": [], ".gitignore": [], "bench/": [],
-    "examples/": ["lit:Compiler/", "generation", "finetune", "docs"], "fuzz/": [], "python/tools/draw_trace.py": ["docs"],
-    "python/tools/": [], "scripts/gpu-kit": ["gpu-kit"], "tools/": ["lit:Tools/", "lit:Driver/", "cleave-run"],
+    "examples/": ["lit:Compiler/", "generation", "finetune", "docs"], "examples/python/": ["python"], "fuzz/": [], "python/tools/draw_trace.py": ["docs"],
+    "python/": ["python"], "pyproject.toml": ["python"], "scripts/wheel": ["python"], "python/tools/": [], "scripts/gpu-kit": ["gpu-kit"], "tools/": ["lit:Tools/", "lit:Driver/", "cleave-run"],
     "test/BadInput/": ["bad-input"], "test/Mutation/": [],
 }
 

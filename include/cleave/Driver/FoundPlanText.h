@@ -16,7 +16,10 @@ void printCells(llvm::raw_ostream &os, const FoundPlan &found);
 void drawFront(llvm::raw_ostream &os, const FoundPlan &found);
 /// The same as an SVG of points, with axes from 0.
 void drawFrontSvg(llvm::raw_ostream &os, const FoundPlan &found);
-/// The file of --report, whose keys are fixed in docs/report.md. `proof` may be null; `structure`: what else was asked of the model.
+/// What was found, by keys that docs/report.md fixes; times are seconds. `proof` may be null.
+llvm::json::Object toJson(const FoundPlan &found, llvm::StringRef model, const PlanRequest &request,
+                          const PlanProof *proof);
+/// The file of --report: the above. `proof` may be null; `structure`: what else was asked of the model.
 llvm::Error writeReport(const Options &options, const FoundPlan &found, const PlanProof *proof,
                         llvm::json::Object structure);
 /// The mesh and what a call takes; what a rank stores and sends; what more memory would save, where it binds.

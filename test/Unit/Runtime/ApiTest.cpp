@@ -88,6 +88,20 @@ TEST(Api, KeepsAndResetsStates) {
   }
 }
 
+// What another thread asks for while a run goes on is the same call. What was stopped is not run any more.
+TEST(Api, StopsRanks) {
+  Opened opened(makeAccumulator());
+  Shape shape = {2, 8};
+  std::vector<float> x = makeFloats(16, 1);
+  cleave_tensor input = makeTensor("x", shape, x), output = {};
+  output.name = "y";
+  ASSERT_EQ(cleave_run(opened.program, &input, 1, &output, 1), CLEAVE_OK);
+  cleave_stop(opened.program, "a person asked for it");
+  EXPECT_EQ(cleave_run(opened.program, &input, 1, &output, 1), CLEAVE_ERROR_RANKS);
+  EXPECT_NE(std::strstr(cleave_last_error(), "a person asked for it"), nullptr) << cleave_last_error();
+  cleave_stop(nullptr, nullptr);
+}
+
 // States by name, into a file and back.
 TEST(Api, SavesAndLoadsStates) {
   Opened opened(makeAccumulator());
@@ -100,6 +114,9 @@ TEST(Api, SavesAndLoadsStates) {
   ASSERT_EQ(cleave_state_count(opened.program), 1u);
   ASSERT_EQ(cleave_describe_state(opened.program, 0, &state), CLEAVE_OK);
   EXPECT_STREQ(state.name, "past");
+  EXPECT_STREQ(cleave_state_output(opened.program, 0), "total");
+  EXPECT_EQ(cleave_state_output(opened.program, 1), nullptr);
+  EXPECT_EQ(cleave_state_output(nullptr, 0), nullptr);
   EXPECT_EQ(state.bytes, 64u);
   EXPECT_EQ(cleave_describe_state(opened.program, 1, &state), CLEAVE_ERROR_ARGUMENTS);
   EXPECT_STREQ(cleave_last_error(), "state 1 of 1");
