@@ -30,6 +30,7 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   files.addInput("--resume", options.train.resume);
   files.addInput("--weights-from", options.train.weightsFrom);
   files.addInput("--schedule", schedule.name);
+  files.addInput("--measured", schedule.measured);
   for (llvm::StringRef name : llvm::split(schedule.compare, ","))
     files.addInput("--compare", name.str());
   if (options.command == "export")
