@@ -27,7 +27,7 @@ ROWS = "shard: [{tensor: \"{input_ids,attention_mask}\", dims: [data, _]}]\n"
 CASES = {
     "one device": "", "accumulated": "train: microbatches: 2", "ZeRO-1": "mesh: {data: 2}\n" + ROWS + "train: zero: {axis: data, stage: 1}",
     "stages": "mesh: {stage: 2}\npipeline: {axis: stage, microbatches: 2, schedule: 1f1b}\n",
-    "data and stages, clipped": "mesh: {data: 2, stage: 2}\n" + ROWS + "pipeline: {axis: stage, microbatches: 2, schedule: zb-h1}\ntrain: clip: 0.5",
+    "data and stages": "mesh: {data: 2, stage: 2}\n" + ROWS + "pipeline: {axis: stage, microbatches: 2, schedule: zb-h1}\n",
 }
 TRAIN = "train: {loss: {kind: cross_entropy, of: logits, labels: {next: input_ids}}, optimizer: adamw, rate: 1e-3"
 
