@@ -57,8 +57,8 @@ static llvm::Expected<std::map<Key, Work>> gather(const llvm::json::Array &event
       continue;
     std::optional<Key> key = parse(*action, schedule);
     if (!key)
-      return makeError("'{0}' is no action of {1} stages and {2} microbatches: the trace is of another program", *action,
-                       schedule.numStages, schedule.numMicrobatches);
+      return makeError("'{0}' is no action of {1} stages and {2} microbatches: the trace is of another program",
+                       *action, schedule.numStages, schedule.numMicrobatches);
     int64_t device = event->getInteger("pid").value_or(0);
     int32_t rank = schedule.getRank(std::get<1>(*key), std::get<2>(*key));
     if (deviceOf.try_emplace(rank, device).first->second != device)
@@ -115,8 +115,10 @@ llvm::Expected<Simulation> cleave::schedule::readMeasured(llvm::StringRef text, 
         auto it = work->find(part);
         if (it == work->end())
           continue;
-        double begin = std::max(now, (it->second.time.start - first) * scale), end = (it->second.time.end - first) * scale;
-        time = time ? Interval{std::min(time->start, begin), std::max(time->end, end)} : Interval{begin, std::max(begin, end)};
+        double begin = std::max(now, (it->second.time.start - first) * scale),
+               end = (it->second.time.end - first) * scale;
+        time = time ? Interval{std::min(time->start, begin), std::max(time->end, end)}
+                    : Interval{begin, std::max(begin, end)};
         measured.busy[rank] += it->second.busy * scale;
       }
       times.push_back(time.value_or(Interval{now, now}));

@@ -1,6 +1,6 @@
 //===- MeasuredTest.cpp - when a run did what a schedule says -------------===//
-#include "cleave/Schedule/Generate.h"
 #include "cleave/Schedule/Measured.h"
+#include "cleave/Schedule/Generate.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ Schedule makeRun(const char *name) { return cantFail(generate(name, {2, 2, 1, 1}
 TEST(Measured, BeginsWithTheFirstAction) {
   Schedule table = makeRun("zb-h1");
   std::string text = makeTrace({makeEvent(0, "", 0, 100), makeEvent(0, "0F0", 100, 4), makeEvent(0, "0F0", 104, 6),
-                            makeEvent(0, "0F1", 110, 10), makeEvent(1, "1F0", 112, 5), makeEvent(1, "1I0", 117, 5),
-                            makeEvent(1, "1I0", 122, 50, "finish exchange"), makeEvent(0, "0W1", 190, 10)});
+                                makeEvent(0, "0F1", 110, 10), makeEvent(1, "1F0", 112, 5), makeEvent(1, "1I0", 117, 5),
+                                makeEvent(1, "1I0", 122, 50, "finish exchange"), makeEvent(0, "0W1", 190, 10)});
   llvm::Expected<Simulation> measured = readMeasured(text, table, "us");
   ASSERT_TRUE(bool(measured)) << llvm::toString(measured.takeError());
   EXPECT_EQ(measured->makespan, 100);
@@ -45,10 +45,9 @@ TEST(Measured, BeginsWithTheFirstAction) {
 // Of two devices of one row the first in the trace counts, and B is the I and W that it runs as.
 TEST(Measured, JoinsWhatRunsAsOne) {
   Schedule table = makeRun("1f1b");
-  llvm::Expected<Simulation> measured =
-      readMeasured(makeTrace({makeEvent(2, "1F0", 0, 3), makeEvent(3, "1F0", 0, 30), makeEvent(2, "1I0", 3, 2),
-                          makeEvent(2, "1W0", 7, 4)}),
-                   table, "us");
+  llvm::Expected<Simulation> measured = readMeasured(makeTrace({makeEvent(2, "1F0", 0, 3), makeEvent(3, "1F0", 0, 30),
+                                                                makeEvent(2, "1I0", 3, 2), makeEvent(2, "1W0", 7, 4)}),
+                                                     table, "us");
   ASSERT_TRUE(bool(measured)) << llvm::toString(measured.takeError());
   for (auto [action, time] : llvm::zip_equal(table.programs[1], measured->times[1]))
     if (action.kind == ActionKind::B && action.microbatch == 0) {
