@@ -101,10 +101,10 @@ class Training:
 
     def step(self, name):
         """Of one round: the report of the schedule with what the last step took, and milliseconds of a step in the middle of all."""
-        self.call("cleave-run", self.at(f"{name}.cleave"), "--data", self.at("data.npz"), "--steps", str(self.options.calls), "--log", self.at("log.jsonl"), "--quiet")
+        self.call("cleave-run", self.at(f"{name}.cleave"), "--data", self.at("data.npz"), "--steps", str(self.options.calls), "--log", self.at("log.jsonl"))
         with open(self.at("log.jsonl")) as file:
             took = [line["seconds"] for line in map(json.loads, file) if "seconds" in line]
-        self.call("cleave-run", self.at(f"{name}.cleave"), "--data", self.at("data.npz"), "--steps", "5", "--trace", self.at("trace.json"), "--quiet")
+        self.call("cleave-run", self.at(f"{name}.cleave"), "--data", self.at("data.npz"), "--steps", "5", "--trace", self.at("trace.json"))
         self.call("cleave", "schedule", self.at("model.onnx"), "--train", "--plan", self.at(f"{name}.yaml"), "--measured", self.at("trace.json"), "--report",
                   self.at("report.json"), "--quiet")
         with open(self.at("report.json")) as file:

@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -45,8 +46,19 @@ static bool isWork(llvm::StringRef name) {
   return !name.starts_with("finish ") && !name.starts_with("advance ") && !name.starts_with("wait");
 }
 
-static llvm::Expected<std::map<Key, Work>> gather(const llvm::json::Array &events, const Schedule &schedule) {
-  std::map<Key, Work> found;
+namespace {
+/// A command that is a part of an action.
+struct Command {
+  double begin, length;
+  Key key;
+  bool isWork;
+};
+} // namespace
+
+/// By rank of the pipeline, in the order of time.
+static llvm::Expected<std::map<int32_t, std::vector<Command>>> readCommands(const llvm::json::Array &events,
+                                                                            const Schedule &schedule) {
+  std::map<int32_t, std::vector<Command>> found;
   std::map<int32_t, int64_t> deviceOf;
   for (const llvm::json::Value &value : events) {
     const llvm::json::Object *event = value.getAsObject(), *args = event ? event->getObject("args") : nullptr;
@@ -61,17 +73,36 @@ static llvm::Expected<std::map<Key, Work>> gather(const llvm::json::Array &event
                        *action, schedule.numStages, schedule.numMicrobatches);
     int64_t device = event->getInteger("pid").value_or(0);
     int32_t rank = schedule.getRank(std::get<1>(*key), std::get<2>(*key));
-    if (deviceOf.try_emplace(rank, device).first->second != device)
-      continue;
-    auto [it, isNew] = found.try_emplace(*key, Work{{*begin, *begin + *length}, 0});
-    Work &work = it->second;
-    work.time.start = std::min(work.time.start, *begin);
-    work.time.end = std::max(work.time.end, *begin + *length);
-    work.busy += isWork(event->getString("name").value_or("")) ? *length : 0;
+    if (deviceOf.try_emplace(rank, device).first->second == device)
+      found[rank].push_back({*begin, *length, *key, isWork(event->getString("name").value_or(""))});
   }
   if (found.empty())
     return makeError("no command says which action it is a part of: a trace of a pipeline's program is expected "
                      "('cleave-run --trace')");
+  for (auto &[rank, commands] : found)
+    llvm::sort(commands, [](const Command &a, const Command &b) { return a.begin < b.begin; });
+  return found;
+}
+
+/// A command may run far behind all others of its action, such as one that adds a loss to those of other microbatches: of the stretches
+/// that an action's commands stand in without another's between them, the one with most work is its time. All of its work is busy.
+static std::map<Key, Work> gather(llvm::ArrayRef<Command> commands) {
+  std::map<Key, Work> found;
+  std::map<Key, double> most;
+  for (size_t first = 0, next = 0; first < commands.size(); first = next) {
+    Work stretch{{commands[first].begin, 0}, 0};
+    const Key &key = commands[first].key;
+    for (; next < commands.size() && commands[next].key == key; ++next) {
+      stretch.time.end = std::max(stretch.time.end, commands[next].begin + commands[next].length);
+      stretch.busy += commands[next].isWork ? commands[next].length : 0;
+    }
+    Work &work = found[key];
+    work.busy += stretch.busy;
+    if (auto [it, isNew] = most.try_emplace(key, stretch.busy); isNew || stretch.busy > it->second) {
+      it->second = stretch.busy;
+      work.time = stretch.time;
+    }
+  }
   return found;
 }
 
@@ -91,12 +122,15 @@ llvm::Expected<Simulation> cleave::schedule::readMeasured(llvm::StringRef text, 
   const llvm::json::Array *events = object ? object->getArray("traceEvents") : nullptr;
   if (!events)
     return makeError("has no 'traceEvents': a trace is expected ('cleave-run --trace')");
-  llvm::Expected<std::map<Key, Work>> work = gather(*events, schedule);
-  if (!work)
-    return work.takeError();
-  double first = llvm::min_element(*work, [](auto &a, auto &b) {
-                   return a.second.time.start < b.second.time.start;
-                 })->second.time.start;
+  llvm::Expected<std::map<int32_t, std::vector<Command>>> commands = readCommands(*events, schedule);
+  if (!commands)
+    return commands.takeError();
+  double first = std::numeric_limits<double>::infinity();
+  std::map<Key, Work> work;
+  for (const auto &[rank, own] : *commands) {
+    work.merge(gather(own));
+    first = std::min(first, own.front().begin);
+  }
   const double scale = unit == "ns" ? 1e3 : 1;
   Simulation measured;
   measured.times.resize(schedule.numRanks);
@@ -112,8 +146,8 @@ llvm::Expected<Simulation> cleave::schedule::readMeasured(llvm::StringRef text, 
       // message or an I that is empty, only the place in the row is known.
       std::optional<Interval> time;
       for (const Key &part : isCompute(action.kind) ? getParts(action) : llvm::SmallVector<Key, 2>()) {
-        auto it = work->find(part);
-        if (it == work->end())
+        auto it = work.find(part);
+        if (it == work.end())
           continue;
         double begin = std::max(now, (it->second.time.start - first) * scale),
                end = (it->second.time.end - first) * scale;
