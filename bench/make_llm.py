@@ -44,6 +44,7 @@ class Shape:
 # Meta, The Llama 3 Herd of Models, 2024, table 3; Llama 3.2 model card. Jiang and others, Mixtral of Experts, 2024, table 1.
 # DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, section 4.2. Narayanan and others, Efficient Large-Scale Language Model Training
 # on GPU Clusters Using Megatron-LM, 2021, table 1; its smallest is Zheng and others, Alpa, 2022, section 8.1.
+# Qi and others, Zero Bubble Pipeline Parallelism, 2024, table 3 (6.2B).
 MODELS = {
     "llama-1b": Shape(16, 2048, 32, 8, 8192, 128256),
     "llama-8b": Shape(32, 4096, 32, 8, 14336, 128256),
@@ -53,6 +54,7 @@ MODELS = {
     "deepseek-v3": Shape(61, 7168, 128, 128, 18432, 129280, experts=256, top=8, expert_ffn=2048, shared_ffn=2048,
                          dense_layers=3, latent=(1536, 512, 128, 64, 128)),
     "gpt-2.6b": Shape(32, 2560, 32, 32, 10240, 51200, gated=False),
+    "gpt-6.2b": Shape(30, 4096, 32, 32, 16384, 51200, gated=False),
     "gpt-18b": Shape(40, 6144, 48, 48, 24576, 51200, gated=False),
     "gpt-39b": Shape(48, 8192, 64, 64, 32768, 51200, gated=False),
     "gpt-76b": Shape(60, 10240, 80, 80, 40960, 51200, gated=False),

@@ -1,10 +1,10 @@
 """Steps of jax, for training.py: run by a Python that has jax, numpy and onnx.
 
-    training_jax.py NET MODEL BATCH.npz THREADS [--gradients OUT.npz]
+    training_jax.py NET MODEL BATCH.npz THREADS [--gradients OUT.npz | --losses STEPS]
 
 The nets of training_nets.py written by hand, on the same weights, with the AdamW of onnxruntime-training. Serves steps (training_serve.py);
 before them it says what `memory_analysis()` counts of the compiled step. With --gradients it saves those of the first batch, in f64, by the
-names of the weights, and the loss.
+names of the weights, and the loss; with --losses it prints those of so many steps, in f64, as JSON.
 """
 import json
 import os
@@ -118,13 +118,20 @@ def step(net, w, m, v, n, batch):
 
 def main():
     net, path, data = sys.argv[1:4]
-    wide = "--gradients" in sys.argv
+    wide = "--gradients" in sys.argv or "--losses" in sys.argv
     jax.config.update("jax_enable_x64", wide)
     model = onnx.load(path)
     # Numbers and the causal mask are no weights.
     w = {tensor.name: jnp.asarray(numpy_helper.to_array(tensor), jnp.float64 if wide else jnp.float32) for tensor in model.graph.initializer
          if tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE) and tensor.dims}
     batch = {name: jnp.asarray(array.astype(np.float64) if wide and array.dtype == np.float32 else array) for name, array in np.load(data).items()}
+    if "--losses" in sys.argv:
+        state, losses = [w, *({name: jnp.zeros_like(value) for name, value in w.items()} for _ in range(2))], []
+        advance = jax.jit(lambda *state: step(NETS[net], *state))
+        for number in range(int(sys.argv[sys.argv.index("--losses") + 1])):
+            loss, *state = advance(*state, jnp.float64(number + 1), batch)
+            losses.append(float(loss))
+        return print(json.dumps(losses))
     if wide:
         loss, gradients = jax.value_and_grad(NETS[net])(w, batch)
         return np.savez(sys.argv[sys.argv.index("--gradients") + 1], loss=np.asarray(loss), **{name: np.asarray(g) for name, g in gradients.items()})

@@ -246,7 +246,7 @@ template <typename... Ops> bool ProgramTables::addCommand(Operation *op, program
       return false;
     uint32_t stream = command.getStream();
     list.streams = std::max(list.streams, stream + 1);
-    list.commands.push_back({stream, addNode(op), makeAction(command)});
+    list.commands.push_back({stream, addNode(op), makeAction(command), addUnit(op)});
     return true;
   };
   return (add(dyn_cast<Ops>(op)) || ...);

@@ -69,6 +69,30 @@ int32_t ProgramTables::addNode(Operation *op) {
   return -1;
 }
 
+/// The first action that a location names. A kernel may have been formed of ops of several, the last of which often only adds its term to a
+/// sum.
+static StringAttr findUnit(Location loc) {
+  auto fused = dyn_cast<FusedLoc>(loc);
+  if (!fused)
+    return {};
+  if (auto unit = dyn_cast_if_present<StringAttr>(fused.getMetadata()))
+    return unit;
+  for (Location inner : fused.getLocations())
+    if (StringAttr unit = findUnit(inner))
+      return unit;
+  return {};
+}
+
+int32_t ProgramTables::addUnit(Operation *op) {
+  StringAttr unit = findUnit(op->getLoc());
+  if (!unit)
+    return -1;
+  auto [it, isNew] = units.try_emplace(unit, program.units.size());
+  if (isNew)
+    program.units.push_back(unit.str());
+  return it->second;
+}
+
 //===----------------------------------------------------------------------===//
 // Ranks
 //===----------------------------------------------------------------------===//

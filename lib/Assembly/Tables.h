@@ -76,6 +76,8 @@ private:
   /// The model's node that `op` stands for; -1: none.
   int32_t addNode(llvm::StringRef name);
   int32_t addNode(mlir::Operation *op);
+  /// What of a pipeline's schedule `op` is a part of; -1: nothing.
+  int32_t addUnit(mlir::Operation *op);
   uint32_t addGroups(mlir::ArrayAttr axes);
   uint32_t addPieces(exec::PiecesOp pieces);
   program::Number getNumber(exec::NumberAttr number) const;
@@ -140,7 +142,7 @@ private:
 
   std::map<std::tuple<program::Element, std::vector<int64_t>, std::vector<int64_t>>, uint32_t> types;
   std::map<std::pair<std::string, std::vector<int64_t>>, uint32_t> columns;
-  llvm::StringMap<uint32_t> nodes, buffers, groups, files;
+  llvm::StringMap<uint32_t> nodes, units, buffers, groups, files;
   /// Digests of bytes of files.
   std::map<std::tuple<const MappedFile *, uint64_t, uint64_t>, std::vector<uint64_t>> blocks;
   /// By the roles at both ends, and the shape.

@@ -379,8 +379,11 @@ private:
     if (!schedule.draw.empty() && !isKnown)
       return llvm::formatv("'--draw {0}': expected a file that ends in {1}", schedule.draw,
                            llvm::join(ArrayRef(pictures), ", "));
-    if (!schedule.compare.empty() && !(schedule.table + schedule.draw + options.report).empty())
-      return "'--compare' prints lines: '--table', '--draw' and '--report' are about one schedule";
+    if (!schedule.compare.empty() && !(schedule.table + schedule.draw + schedule.measured + options.report).empty())
+      return "'--compare' prints lines: '--table', '--draw', '--measured' and '--report' are about one schedule";
+    if (!schedule.measured.empty() && StringRef(schedule.draw).ends_with(".json"))
+      return "'--measured' is a trace already: '--draw' lays it beside the schedule in a picture (.svg) or a page "
+             "(.html)";
     return "";
   }
 

@@ -42,6 +42,7 @@ runtime::CommandFiles cleave::driver::listFiles(const Options &options) {
   if (options.command == "page")
     files.addInput("--compare", schedule.compare);
   files.addInput("--schedule", schedule.name);
+  files.addInput("--measured", schedule.measured);
   for (llvm::StringRef name : llvm::split(options.command == "page" ? "" : schedule.compare, ","))
     files.addInput("--compare", name.str());
   if (options.command == "export")

@@ -8,9 +8,11 @@
 #include "cleave/Driver/Session.h"
 #include "cleave/Schedule/Draw.h"
 #include "cleave/Schedule/Generate.h"
+#include "cleave/Schedule/Measured.h"
 #include "cleave/Schedule/Messages.h"
 #include "cleave/Schedule/Numbers.h"
 #include "cleave/Support/File.h"
+#include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
@@ -77,8 +79,10 @@ static llvm::Error writeTable(const ScheduleCommand &options, const schedule::Sc
   return writeFileAtomically(options.table, [&](llvm::raw_ostream &os) { return schedule::writeCsv(os, copy); });
 }
 
-static llvm::Error writeReport(const std::string &path, const ScheduleResult &made) {
+static llvm::Error writeReport(const std::string &path, const ScheduleResult &made,
+                               const schedule::Simulation *measured) {
   schedule::ReportExtras extras;
+  extras.measured = measured;
   extras.checks = made.checked.checks;
   extras.bound = made.bound;
   extras.search = llvm::json::Object(made.search);
@@ -89,25 +93,42 @@ static llvm::Error writeReport(const std::string &path, const ScheduleResult &ma
 }
 
 /// By the end of the name, which the command line has checked.
-static llvm::Error drawPicture(StringRef path, const ScheduleResult &made) {
+static llvm::Error drawPicture(StringRef path, const ScheduleResult &made, const schedule::Simulation *measured) {
   return writeFileAtomically(path, [&](llvm::raw_ostream &os) -> llvm::Error {
     if (path.ends_with(".svg"))
-      return schedule::drawSvg(os, made.table, made.costs, made.simulation);
+      return schedule::drawSvg(os, made.table, made.costs, made.simulation, measured);
     if (path.ends_with(".html"))
-      return schedule::drawHtml(os, made.table, made.costs, made.simulation);
+      return schedule::drawHtml(os, made.table, made.costs, made.simulation, measured);
     schedule::drawTrace(os, made.table, made.costs, made.simulation);
     return llvm::Error::success();
   });
 }
 
+/// What a run of this schedule took; nothing where no trace is given.
+static llvm::Expected<std::optional<Simulation>> readMeasured(const std::string &path, const ScheduleResult &made) {
+  if (path.empty())
+    return std::nullopt;
+  llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
+  if (!file)
+    return file.takeError();
+  llvm::Expected<Simulation> read = schedule::readMeasured((*file)->getBytes(), made.table, made.costs.unit);
+  if (!read)
+    return addContext(path + ": ", read.takeError());
+  return std::optional(std::move(*read));
+}
+
 /// All files, then what is printed.
 static llvm::Error deliver(const Options &options, const ScheduleResult &made) {
   const ScheduleCommand &wanted = options.schedule;
+  llvm::Expected<std::optional<Simulation>> run = readMeasured(wanted.measured, made);
+  if (!run)
+    return run.takeError();
+  const Simulation *measured = *run ? &**run : nullptr;
   if (!options.report.empty())
-    if (llvm::Error error = writeReport(options.report, made))
+    if (llvm::Error error = writeReport(options.report, made, measured))
       return error;
   if (!wanted.draw.empty())
-    if (llvm::Error error = drawPicture(wanted.draw, made))
+    if (llvm::Error error = drawPicture(wanted.draw, made, measured))
       return error;
   if (!wanted.table.empty())
     if (llvm::Error error = writeTable(wanted, made.table))
@@ -118,9 +139,16 @@ static llvm::Error deliver(const Options &options, const ScheduleResult &made) {
   if (made.split)
     printStages(llvm::outs(), made);
   printSummary(llvm::outs(), made);
+  if (measured)
+    llvm::outs() << llvm::formatv("measured: makespan {0}, bubble {1:p2} ({2:p2} of the span {3})\n",
+                                  formatNumber(measured->makespan), measured->bubbleMakespan, measured->bubbleSpan,
+                                  formatNumber(measured->span));
   bool useColor = options.color == Color::Always || (options.color == Color::Auto && llvm::outs().has_colors());
-  if (!options.quiet)
-    schedule::drawText(llvm::outs(), made.table, made.simulation, getWidth(), useColor);
+  if (options.quiet)
+    return llvm::Error::success();
+  schedule::drawText(llvm::outs(), made.table, made.simulation, getWidth(), useColor);
+  if (measured)
+    schedule::drawText(llvm::outs(), made.table, *measured, getWidth(), useColor);
   return llvm::Error::success();
 }
 

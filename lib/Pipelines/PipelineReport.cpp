@@ -187,6 +187,10 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
   whole.flops = 0;
   whole.memory =
       llvm::max_element(reports, [](const Report &a, const Report &b) { return getExcess(a) < getExcess(b); })->memory;
+  // What a schedule keeps differs from rank to rank, and so does what is left of a device.
+  if (whole.pipeline)
+    (*whole.pipeline)["peak_bytes_of_ranks"] =
+        llvm::json::Array(llvm::map_range(reports, [](const Report &report) { return report.peakBytesPerRank; }));
   int64_t inner = spmd::getMesh(module).getNumRanks();
   for (const Report &report : reports) {
     addTensors(report.inputs, whole.inputs);

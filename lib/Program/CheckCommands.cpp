@@ -101,6 +101,8 @@ Status Checker::checkCommand(const Spot &spot) {
     return makeError("stream ", command.stream, " of ", streams, " (P17)");
   if (command.node < -1 || command.node >= int64_t(program.nodes.size()))
     return makeError("node ", command.node, " of ", program.nodes.size(), " (P17)");
+  if (command.unit < -1 || command.unit >= int64_t(program.units.size()))
+    return makeError("unit ", command.unit, " of ", program.units.size(), " (P17)");
   // A kernel and its operands are there before they are asked for.
   if (const auto *launch = std::get_if<Launch>(&command.action)) {
     if (launch->kernel >= program.kernels.size())

@@ -234,6 +234,7 @@ Result<Program> Decoder::decode(const file::Program &table) {
   get(program.roles, table.roles());
   get(program.variants, table.variants());
   get(program.nodes, table.nodes());
+  get(program.units, table.units());
   if (table.metadata())
     get(program.metadata, *table.metadata());
   if (failed)

@@ -84,6 +84,7 @@ void Decoder::get(Loop &to, const file::Loop &from) {
 void Decoder::get(Command &to, const file::Command &from) {
   to.stream = from.stream();
   to.node = from.node();
+  to.unit = from.unit();
   switch (from.action_type()) {
   case file::Action::Launch:
     return get(to.action.emplace<Launch>(), *from.action_as_Launch());

@@ -251,7 +251,7 @@ Offset<file::Command> Encoder::add(const Command &command) {
   // Cases of the union stand in the order of the variant's, behind its NONE.
   auto type = static_cast<file::Action>(command.action.index() + 1);
   Offset<void> action = std::visit([&](const auto &which) { return add(which).Union(); }, command.action);
-  return file::CreateCommand(builder, command.stream, command.node, type, action);
+  return file::CreateCommand(builder, command.stream, command.node, type, action, command.unit);
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,11 +312,11 @@ std::string Encoder::encode(const Program &program) {
   auto weights = tables(program.weights);
   auto roles = tables(program.roles);
   auto variants = tables(program.variants);
-  auto nodes = texts(program.nodes);
+  auto nodes = texts(program.nodes), units = texts(program.units);
   auto metadata = add(program.metadata);
   auto root = file::CreateProgram(builder, program.version, targets, axes, devices, program.ranks, columns, rankTable,
                                   types, modules, kernels, groups, pieces, files, weights, roles, variants, nodes,
-                                  metadata, /*sealed=*/true);
+                                  metadata, /*sealed=*/true, units);
   file::FinishSizePrefixedProgramBuffer(builder, root);
   std::string bytes(reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize());
   bytes.resize(roundUp(bytes.size()));

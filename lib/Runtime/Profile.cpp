@@ -210,10 +210,12 @@ std::string cleave::runtime::formatTrace(const Executor &executor) {
     std::snprintf(times, sizeof(times), "\"ts\": %.3f, \"dur\": %.3f", event.begin * 1e6,
                   (event.end - event.begin) * 1e6);
     std::string later;
+    if (command.unit >= 0)
+      later = ", \"action\": " + quoteJson(executor.getProgram().units[command.unit]);
     if (event.laterRuns) {
       char microseconds[32];
       std::snprintf(microseconds, sizeof(microseconds), "%.3f", event.laterSeconds * 1e6);
-      later = program::concat(", \"later_runs\": ", event.laterRuns, ", \"later_us\": ", microseconds);
+      later += program::concat(", \"later_runs\": ", event.laterRuns, ", \"later_us\": ", microseconds);
     }
     text +=
         program::concat(comma, "{\"ph\": \"X\", \"name\": ", quoteJson(getTitle(executor.getProgram(), command, event)),

@@ -54,16 +54,14 @@ public:
       most = *llvm::max_element(simulation.peak.memory);
   }
 
-  void draw() {
-    int width = kLeft + kWidth + 20, height = kTop + kRow * schedule.numRanks + 30;
-    os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height
-       << "\" viewBox=\"0 0 " << width << ' ' << height << "\" font-family=\"sans-serif\" font-size=\"11\">\n"
-       << "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-       << "<text x=\"8\" y=\"20\" font-size=\"14\">" << escape(getTitle()) << "</text>\n";
+  static int getHeight(const Schedule &schedule) { return kTop + kRow * schedule.numRanks + 30; }
+
+  /// `title` in front of the summary.
+  void draw(llvm::StringRef title) {
+    os << "<text x=\"8\" y=\"20\" font-size=\"14\">" << escape((title + getTitle()).str()) << "</text>\n";
     for (int32_t rank = 0; rank < schedule.numRanks; ++rank)
       drawRank(rank);
     drawAxis(kTop + kRow * schedule.numRanks + 6);
-    os << "</svg>\n";
   }
 
 private:
@@ -143,6 +141,22 @@ private:
 
 } // namespace
 
+/// One picture, or that of a run below the one of the schedule.
+static void drawAll(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation,
+                    const Simulation *measured) {
+  int width = kLeft + kWidth + 20, one = Picture::getHeight(schedule), height = measured ? 2 * one : one;
+  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height << "\" viewBox=\"0 0 "
+     << width << ' ' << height << "\" font-family=\"sans-serif\" font-size=\"11\">\n"
+     << "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  Picture(os, schedule, costs, simulation).draw(measured ? "predicted: " : "");
+  if (measured) {
+    os << "<g transform=\"translate(0 " << one << ")\">\n";
+    Picture(os, schedule, costs, *measured).draw("measured: ");
+    os << "</g>\n";
+  }
+  os << "</svg>\n";
+}
+
 static constexpr llvm::StringLiteral kHead = R"(<!DOCTYPE html>
 <html><head><meta charset="utf-8"><title>schedule</title><style>
 body { font-family: sans-serif; margin: 16px; }
@@ -187,19 +201,19 @@ static llvm::Error checkSize(const Schedule &schedule) {
 }
 
 llvm::Error cleave::schedule::drawSvg(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs,
-                                      const Simulation &simulation) {
+                                      const Simulation &simulation, const Simulation *measured) {
   if (llvm::Error error = checkSize(schedule))
     return error;
-  Picture(os, schedule, costs, simulation).draw();
+  drawAll(os, schedule, costs, simulation, measured);
   return llvm::Error::success();
 }
 
 llvm::Error cleave::schedule::drawHtml(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs,
-                                       const Simulation &simulation) {
+                                       const Simulation &simulation, const Simulation *measured) {
   if (llvm::Error error = checkSize(schedule))
     return error;
   os << kHead;
-  Picture(os, schedule, costs, simulation).draw();
+  drawAll(os, schedule, costs, simulation, measured);
   os << kScript;
   return llvm::Error::success();
 }

@@ -35,6 +35,8 @@ public:
       });
       writeTimes();
       writeBound();
+      if (extras.measured)
+        json.attributeObject("measured", [&] { writeMeasured(*extras.measured); });
     });
   }
 
@@ -184,6 +186,31 @@ private:
     if (!extras.search.empty())
       json.attribute("search", llvm::json::Value(llvm::json::Object(extras.search)));
     list("checks", extras.checks);
+  }
+
+  /// In the words of the predicted times. `programs` as in `times`: an interval per action.
+  void writeMeasured(const Simulation &measured) {
+    json.attribute("makespan", measured.makespan);
+    json.attribute("span", measured.span);
+    list("busy", measured.busy);
+    list("start", measured.start);
+    list("end", measured.end);
+    json.attributeObject("bubble", [&] {
+      json.attribute("makespan", measured.bubbleMakespan);
+      json.attribute("span", measured.bubbleSpan);
+    });
+    json.attributeArray("programs", [&] {
+      for (auto [program, times] : llvm::zip_equal(schedule.programs, measured.times))
+        json.array([&, &program = program, &times = times] {
+          for (auto [action, time] : llvm::zip_equal(program, times))
+            if (isCompute(action.kind))
+              json.object([&, &action = action, &time = time] {
+                writeAction(action);
+                json.attribute("start", time.start);
+                json.attribute("end", time.end);
+              });
+        });
+    });
   }
 
   OStream json;

@@ -69,7 +69,7 @@ constexpr llvm::StringLiteral kPlacementWords[] = {"any", "linear", "loop", "v",
 
 /// `cleave schedule`: which, and what is written of it.
 struct ScheduleCommand : ScheduleOptions {
-  std::string compare, table, draw;
+  std::string compare, table, draw, measured;
   bool computeOnly = false;
 };
 

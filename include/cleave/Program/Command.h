@@ -129,6 +129,7 @@ struct Command {
   uint32_t stream = 0;
   int32_t node = -1; ///< in Program::nodes: the node of the model that it stands for; -1 is none
   Action action;
+  int32_t unit = -1; ///< in Program::units: what of a pipeline's schedule it is a part of; -1 is nothing
 };
 
 } // namespace cleave::program

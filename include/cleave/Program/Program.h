@@ -205,6 +205,7 @@ struct Program {
   std::vector<Variant> variants;
   std::vector<std::string> nodes; ///< names of the model's nodes
   Metadata metadata;
+  std::vector<std::string> units; ///< actions of a schedule, as its table has them: `1F3`; for people
 
   /// `number` on `rank`. Precondition: column and rank are there (P8), and the sum does not overflow (P9).
   int64_t evaluate(const Number &number, uint32_t rank) const {

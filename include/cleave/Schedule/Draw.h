@@ -15,11 +15,14 @@ namespace cleave::schedule {
 void drawText(llvm::raw_ostream &os, const Schedule &schedule, const Simulation &simulation, size_t width,
               bool useColor);
 
-/// Bars and the memory of each rank. Error: more actions than a picture can show.
-llvm::Error drawSvg(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation);
+/// Bars and the memory of each rank; below them, where there is such, what a run took (Measured.h), each by a scale of its own. Error: more
+/// actions than a picture can show.
+llvm::Error drawSvg(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation,
+                    const Simulation *measured = nullptr);
 
 /// The same as a page that needs nothing else; the pointer shows an action and its times.
-llvm::Error drawHtml(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation);
+llvm::Error drawHtml(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation,
+                     const Simulation *measured = nullptr);
 
 /// A trace for Perfetto and chrome://tracing: a track per rank, arrows for messages, memory as counters; a unit of time is
 /// a millisecond.

@@ -46,6 +46,8 @@ struct ReportExtras {
   std::optional<LowerBound> bound;
   /// Of a search, empty for other schedules.
   llvm::json::Object search;
+  /// What a run took (Measured.h); null: there was none.
+  const Simulation *measured = nullptr;
 };
 
 void writeJson(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation,

@@ -13,6 +13,8 @@ TEST(CommandsTest, P17Lists) {
             "rank 0, stream 1, command 2 (copy, node \"/out\"): stream 1 of 1 (P17)");
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { at(p, 2).node = 2; }),
             "rank 0, stream 0, command 2 (copy): node 2 of 2 (P17)");
+  EXPECT_EQ(refuse(makeSingle(), [](Program &p) { at(p, 2).unit = 0; }),
+            "rank 0, stream 0, command 2 (copy, node \"/out\"): unit 0 of 0 (P17)");
 }
 
 TEST(CommandsTest, P18Kernels) {

@@ -73,7 +73,7 @@ template <typename Callback> struct Numbers {
   void visit(Loop &l) { all(l.count, l.condition); }
   void visit(EndLoop &l) { all(l.condition); }
   void visit(Command &c) {
-    all(c.stream, c.node);
+    all(c.stream, c.node, c.unit);
     std::visit([this](auto &action) { this->visit(action); }, c.action);
   }
   void visit(List &l) { all(l.streams, l.events, l.commands); }

@@ -104,14 +104,19 @@ LogicalResult Inliner::reportCycle(ArrayRef<Step> path, func::CallOp last, func:
   return error;
 }
 
-/// The results of the call are what the body returns; locations stay those of the body.
+/// The results of the call are what the body returns; locations stay those of the body. What the call's says beside its place (pipe-lower:
+/// which action of a schedule it is) goes around these, so that a trace can tell one call's commands from another's.
 static void inlineOne(func::CallOp call, func::FuncOp callee) {
   OpBuilder builder(call);
   IRMapping locals;
   locals.map(callee.getArguments(), call.getOperands());
   Block &body = callee.getBody().front();
-  for (Operation &op : body.without_terminator())
-    builder.clone(op, locals);
+  auto said = dyn_cast<FusedLoc>(Location(call.getLoc()));
+  for (Operation &op : body.without_terminator()) {
+    Operation *clone = builder.clone(op, locals);
+    if (said && said.getMetadata())
+      clone->setLoc(FusedLoc::get({clone->getLoc()}, said.getMetadata(), clone->getContext()));
+  }
   for (auto [result, value] : llvm::zip_equal(call.getResults(), body.getTerminator()->getOperands()))
     result.replaceAllUsesWith(locals.lookup(value));
   call.erase();

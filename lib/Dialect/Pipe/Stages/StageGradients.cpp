@@ -234,8 +234,13 @@ std::vector<StageGradients> cleave::pipe::sumStep(const StageGraph &graph, Array
     StepReads &own = reads[units.getStage(unit)];
     bool isOfWeights = units.getKind(unit) == UnitKind::WeightGrad;
     (isOfWeights ? sum.weightGradNs : sum.inputGradNs) += static_cast<double>(graph.backwardNs.lookup(op));
+    // What W makes for itself waits for nobody: it is working memory of W.
+    auto isOwn = [&, unit = unit](Value operand) {
+      auto made = all.find(operand.getDefiningOp());
+      return isOfWeights && made != all.end() && made->second == unit;
+    };
     for (Value operand : op->getOperands())
-      if (isOfMicrobatch(operand, spans))
+      if (isOfMicrobatch(operand, spans) && !isOwn(operand))
         (isOfWeights ? own.forWeights : own.forInputs).insert(operand);
   }
   // An op of the forward is timed with its gradients; those of a node may be in another stage than the first of its ops.

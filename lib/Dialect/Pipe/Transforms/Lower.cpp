@@ -200,6 +200,10 @@ LogicalResult RankMaker::compute(int32_t unit, int32_t microbatch) {
     mapping.map(ownOperand, *known);
   }
   Operation *clone = builder.clone(*own, mapping);
+  // For traces: `1F3`, as the table has it; of B the two that it is.
+  StringRef kind = std::array{"F", "I", "W"}[static_cast<size_t>(staged.units.getKind(unit))];
+  auto action = builder.getStringAttr(Twine(staged.units.getStage(unit)) + kind + Twine(microbatch));
+  clone->setLoc(FusedLoc::get({clone->getLoc()}, action, builder.getContext()));
   for (auto [value, result] : llvm::zip_equal(call->getResults(), clone->getResults()))
     inner[{value, microbatch}] = result;
   keepResults(call, microbatch);

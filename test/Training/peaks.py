@@ -1,0 +1,104 @@
+"""What a schedule keeps, as its table counts it, as the programs of ranks are planned, and as they run.
+
+    peaks.py BUILD_DIR [CASE...]
+
+A chain of equal layers whose activations are far larger than their weights, in stages. For each rank the planned memory of what comes and goes is the
+table's peak (microbatches kept, times what a stage keeps of one) but for what a rank works with: gradients of one microbatch between its layers, and
+a message or two. With all forward before all backward it grows with the number of microbatches by what the table says, to the byte. What a run
+takes is what was planned.
+"""
+import json
+import os
+import re
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import numpy_helper, parser
+
+sys.path.insert(1, os.path.dirname(sys.path[0]))
+import harness
+
+WIDTH, ROWS, LAYERS = 16, 256, 16
+# A value of a microbatch; weights of a layer.
+VALUE, WEIGHTS = 4 * WIDTH * ROWS, 4 * WIDTH * WIDTH
+# Values beside those of the table: what is made of a gradient on the way, and messages that come and go.
+MORE = 3
+# Places in one arena leave gaps: a plan is so far above what is there at a time.
+PACKED = 1.2
+# By name: schedule, ranks, microbatches, stages of a rank.
+CASES = {f"{name}, {ranks} ranks, {microbatches} microbatches": (name, ranks, microbatches, chunks)
+         for name, ranks, microbatches, chunks in (
+             ("gpipe", 1, 4, 1), ("gpipe", 2, 4, 1), ("1f1b", 2, 8, 1), ("1f1b", 3, 8, 1), ("1f1b", 4, 8, 1), ("1f1b", 8, 8, 1), ("eager-1f1b", 4, 8, 1),
+             ("zb-h1", 2, 8, 1), ("zb-h1", 4, 8, 1), ("zb-h2", 4, 8, 1), ("interleaved", 2, 8, 2), ("interleaved", 4, 8, 2), ("bfs", 2, 4, 2),
+             ("zb-v", 2, 8, 2), ("zb-v", 4, 8, 2), ("v-half", 4, 8, 2), ("v-min", 4, 8, 2), ("hanayo", 4, 4, 2))}
+
+
+class Peaks:
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+
+    def save_model(self, microbatches):
+        path = os.path.join(self.folder, f"{microbatches}.onnx")
+        if not os.path.exists(path):
+            nodes = " ".join(f"m{i} = MatMul({f't{i - 1}' if i else 'x'}, w{i}) t{i} = Tanh(m{i})" for i in range(LAYERS))
+            batch, random = ROWS * microbatches, np.random.default_rng(1)
+            model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> g (float[{batch}, {WIDTH}] x) => (float[{batch}, {WIDTH}] t{LAYERS - 1}) {{ {nodes} }}')
+            for i in range(LAYERS):
+                model.graph.initializer.append(numpy_helper.from_array(random.standard_normal((WIDTH, WIDTH)).astype(np.float32) / 4, f"w{i}"))
+            onnx.save(model, path + ".new")
+            os.replace(path + ".new", path)
+        return path
+
+    def look(self, case):
+        """(the table's peaks, planned bytes of what comes and goes, the report's peaks, what a run took); of each rank but the last one."""
+        schedule, ranks, microbatches, chunks = case
+        model, stem = self.save_model(microbatches), os.path.join(self.folder, "-".join(map(str, case)))
+        with open(stem + ".yaml", "w") as file:
+            file.write(f"mesh: {{stage: {ranks}}}\npipeline: {{axis: stage, microbatches: {microbatches}, schedule: {schedule}, chunks: {chunks}}}\n"
+                       f"train: {{loss: {{kind: mse, of: t{LAYERS - 1}}}, optimizer: sgd}}\n")
+        told = {}
+        for command, words in (("schedule", ()), ("shard", ("--emit", "planned", "-o", stem + ".mlir")), ("bench", ("--repeat", "1"))):
+            done = harness.cleave(self.build, command, model, "--train", "--plan", stem + ".yaml", "--report", stem + ".json", "--quiet", *words)
+            if done.returncode:
+                raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr[-400:]}")
+            with open(stem + ".json") as file:
+                told[command] = json.load(file)
+        planned = [0] * ranks
+        with open(stem + ".mlir") as file:
+            for rank, size in re.findall(r"exec\.buffer @rank(\d+)_\S+ activations (\d+)", file.read()):
+                planned[int(rank)] += int(size)
+        return told["schedule"]["peak"]["memory"], planned, told["shard"]["pipeline"]["peak_bytes_of_ranks"], told["bench"]["peak_bytes_per_rank"]
+
+    def problem(self, case):
+        schedule, ranks, microbatches, chunks = case
+        table, planned, peaks, measured = self.look(case)
+        # Gradients of the weights of a rank are with what comes and goes.
+        layers = -(-LAYERS // ranks)
+        for rank in range(ranks):
+            kept, own = table[rank], planned[rank]
+            if not kept - MORE * VALUE <= own <= PACKED * (kept + (layers + MORE) * VALUE + 2 * layers * WEIGHTS):
+                return f"rank {rank}: the table keeps {kept / VALUE:.2f} values, {own / VALUE:.2f} are planned"
+            if own >= peaks[rank]:
+                return f"rank {rank}: of {peaks[rank]} B planned {own} B come and go"
+        if measured != max(peaks):
+            return f"planned are {peaks} B, a run takes {measured} B"
+        if schedule != "gpipe" or ranks == 1:
+            return ""
+        more = self.look((schedule, ranks, 2 * microbatches, chunks))
+        for rank in range(ranks):
+            if more[1][rank] - planned[rank] != more[0][rank] - table[rank]:
+                return f"rank {rank}: {microbatches} microbatches more keep {more[0][rank] - table[rank]} B by the table, {more[1][rank] - planned[rank]} B as planned"
+        return ""
+
+
+def main():
+    build, names, _ = harness.arguments()
+    cases = harness.select(CASES, names)
+    with tempfile.TemporaryDirectory() as folder:
+        return harness.run(cases, Peaks(build, folder).problem)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
