@@ -77,7 +77,10 @@ bool ModelRun::State::load() {
     // The original is only needed where something is compared with it.
     if (options.checks && hasMesh && !isPartitioned)
       original = compilation.getModule().clone();
-    return true;
+    // Without a mesh the model runs as it is.
+    if (!original && hasMesh)
+      return true;
+    return compilation.state->repeatSteps(original ? *original : compilation.getModule());
   }
   if (!isPartitioned)
     return compilation.fail(makeError("--against is about partitioned files, and {0} is not: use --check", model),

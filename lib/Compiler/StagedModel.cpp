@@ -279,7 +279,11 @@ llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSc
     return error;
   const Program &program = state->program;
   const pipe::StageSplitter &splitter = table.isForwardOnly ? program.forward : program.training;
-  llvm::Expected<schedule::StageSplit> split = splitter.splitStages(table.replicas.front().placement);
+  std::vector<int64_t> inFlight;
+  if (program.isStep())
+    inFlight = schedule::countInFlight(table);
+  llvm::Expected<schedule::StageSplit> split =
+      splitter.splitStages(table.replicas.front().placement, nullptr, inFlight);
   if (!split)
     return split;
   setChannels(splitter, *split, table);

@@ -17,6 +17,7 @@
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Canonicalize.h"
+#include "cleave/Schedule/Generate.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -145,9 +146,31 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   manager.addPass(exec::createRecompute(memory, judge));
 }
 
-static int64_t countStages(const spmd::Plan &plan) {
-  const spmd::MeshAxis *axis = plan.findAxis(plan.pipeline->axis);
-  return (axis ? axis->size : 1) * plan.pipeline->countChunks();
+static bool hasStages(const ShardState &state) {
+  if (!state.pipeline)
+    return false;
+  const spmd::MeshAxis *axis = state.pipeline->findAxis(state.pipeline->pipeline->axis);
+  return (axis ? axis->size : 1) * state.pipeline->pipeline->countChunks() > 1;
+}
+
+static void addBuckets(OpPassManager &manager, const ShardOptions &options) {
+  exec::BucketReductionsOptions bucketing;
+  bucketing.byTime = options.cluster.has_value();
+  manager.addPass(exec::createBucketReductions(bucketing));
+}
+
+/// Steps of a call; of what evaluates there is one.
+static int64_t getSteps(const ShardState &state) {
+  return state.hasStep() && !state.evaluates ? state.stepsPerCall : 1;
+}
+
+/// Several steps of a call, one behind the other.
+static void addSteps(OpPassManager &manager, const ShardState &state) {
+  if (getSteps(state) == 1)
+    return;
+  pipe::RepeatStepOptions repeating;
+  repeating.steps = getSteps(state);
+  manager.addPass(pipe::createRepeatStep(repeating));
 }
 
 /// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what
@@ -168,13 +191,12 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
   }
   if (state.training) {
     addRecompute(manager, options, state);
-    // Of several stages, gradients that are reduced together may be on different ranks.
-    if (!state.pipeline || countStages(*state.pipeline) == 1) {
-      exec::BucketReductionsOptions bucketing;
-      bucketing.byTime = options.cluster.has_value();
-      manager.addPass(exec::createBucketReductions(bucketing));
-    }
+    // Of several stages each rank has its own, whose order its row says (addClustered).
+    if (!hasStages(state))
+      addBuckets(manager, options);
   }
+  if (!state.isPipelined)
+    addSteps(manager, state);
   addGate(manager, Phase::Optimized);
 }
 
@@ -188,7 +210,7 @@ static void addPipelineGate(OpPassManager &manager, Phase phase) {
 static void addStaged(OpPassManager &manager, const ShardOptions &, ShardState &state) {
   pipe::SplitOptions options;
   if (state.pipeline) {
-    manager.addPass(pipe::createAssignStages(state.pipeline));
+    manager.addPass(pipe::createAssignStages(state.pipeline, getSteps(state)));
     options.relay = state.pipeline->pipeline->relays;
   }
   manager.addPass(pipe::createSplit(options));
@@ -203,6 +225,7 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
     options.schedule = pipeline.schedule;
     options.placement = pipeline.placement;
     options.ofStep = state.pipeline->train.has_value();
+    options.steps = getSteps(state);
     llvm::append_range(options.ranks, pipe::getPlacementRequest(pipeline).ranks);
   }
   manager.addPass(pipe::createScheduleStages(options));
@@ -210,8 +233,14 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
 }
 
 /// A function for each rank.
-static void addPerRank(OpPassManager &manager, const ShardOptions &, ShardState &) {
-  manager.addPass(pipe::createLower());
+static void addPerRank(OpPassManager &manager, const ShardOptions &, ShardState &state) {
+  StringRef schedule = state.pipeline ? StringRef(state.pipeline->pipeline->schedule) : StringRef();
+  pipe::LowerOptions options;
+  options.isBehind = schedule::isStepBehind(schedule);
+  manager.addPass(pipe::createLower(options));
+  // Without a flush the table is of all steps, and so are the functions of ranks.
+  if (schedule::hasFlush(schedule))
+    addSteps(manager, state);
   addPipelineGate(manager, Phase::PerRank);
 }
 
@@ -225,6 +254,8 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   if (state.isPipelined)
     manager.addPass(pipe::createInline());
+  if (state.training && hasStages(state))
+    addBuckets(manager, options);
   if (options.chunks) {
     exec::ChunkCollectivesOptions chunking;
     chunking.chunks = *options.chunks;

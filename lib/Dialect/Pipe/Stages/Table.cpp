@@ -122,6 +122,11 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
                                                            const schedule::PlacementRequest &request, TableUse use) {
   bool trains = use == TableUse::Training;
   name = getRunSchedule(name, shape, request, trains);
+  // With a flush each step of a call has the same table. Without, a step's first F stand before the last B of the one before.
+  bool isOfSteps = trains && !schedule::hasFlush(name);
+  int32_t steps = std::exchange(shape.steps, isOfSteps ? shape.steps : 1), microbatches = shape.microbatches * shape.steps;
+  if (isOfSteps && steps < 2)
+    return makeError("schedule \"{0}\" changes weights without a flush: --steps-per-call 2 or more", name);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
   llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, request);
   if (table && use == TableUse::InferenceOfStep && !table->isForwardOnly && table->replicas.size() == 1)
@@ -132,15 +137,11 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
     return makeError("schedule \"{0}\" needs gradients, as a step of training has them ('cleave train', or --train); "
                      "forward-only schedules are: {1}",
                      name, listSchedules(false));
-  if (trains && StringRef(table->name).starts_with("pipedream"))
-    return makeError("schedule \"{0}\" changes weights without a flush, which takes several steps in a call: with one "
-                     "step it is 1f1b",
-                     name);
   if (table->isForwardOnly && trains)
     return makeError("schedule \"{0}\" has no gradients: a step of training takes {1}", name, listSchedules(true));
-  if (table->numRanks != shape.ranks || table->numMicrobatches != shape.microbatches)
+  if (table->numRanks != shape.ranks || table->numMicrobatches != microbatches)
     return makeError("schedule '{0}' is of {1} ranks and {2} microbatches, the model of {3} and {4}", name,
-                     table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
+                     table->numRanks, table->numMicrobatches, shape.ranks, microbatches);
   if (table->replicas.size() != 1 && !trains)
     return makeError("schedule '{0}' runs two ways through the ranks", name);
   if (llvm::Error error = schedule::numberRanks(*table, request))
