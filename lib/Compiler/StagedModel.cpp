@@ -85,8 +85,8 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, bool tr
   if (!isNamed && !areSeveral)
     notes.push_back(
         llvm::formatv("the plan names no schedule: {0}, by which a run goes; --schedule shows others", options.name));
-  if (pipeline.recompute != spmd::PlanRecompute::Never)
-    return makeError("'recompute' of a pipeline is not followed yet");
+  if (pipeline.recompute != spmd::PlanRecompute::Never && !trains)
+    return makeError("'recompute' of a pipeline is about gradients: '--train' asks for them");
   return llvm::Error::success();
 }
 

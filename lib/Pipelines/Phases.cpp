@@ -10,7 +10,9 @@
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
+#include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
@@ -119,8 +121,20 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
   addGate(manager, Phase::Partitioned);
 }
 
-/// Bytes of all buffers, once memory is planned; of what has not been told, since it is a trial.
-static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions &options, ShardState state) {
+static bool hasStages(const ShardState &state) {
+  if (!state.pipeline)
+    return false;
+  const spmd::MeshAxis *axis = state.pipeline->findAxis(state.pipeline->pipeline->axis);
+  return (axis ? axis->size : 1) * state.pipeline->pipeline->countChunks() > 1;
+}
+
+/// Steps of a call; of what evaluates there is one.
+static int64_t getSteps(const ShardState &state) {
+  return state.hasStep() && !state.evaluates ? state.stepsPerCall : 1;
+}
+
+/// Bytes of all buffers of each rank, once memory is planned; of what has not been told, since it is a trial.
+static SmallVector<int64_t> measureMemory(ModuleOp module, const ShardOptions &options, ShardState state) {
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
   setPhase(module, Phase::Optimized);
   PassManager manager(module.getContext());
@@ -128,12 +142,42 @@ static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions 
   for (const PipelinePhase &phase : llvm::concat<const PipelinePhase>(getPipelinePhases(), getLowerPhases()))
     if (phase.phase <= Phase::Planned && (state.isPipelined || !isOfPipeline(phase.phase)))
       phase.addPasses(manager, options, state);
+  SmallVector<int64_t> bytes;
   if (failed(manager.run(module)))
-    return std::nullopt;
-  int64_t bytes = 0;
+    return bytes;
+  SmallVector<func::FuncOp, 4> ranks = pipe::getRankFunctions(module);
+  for (func::FuncOp rank : ranks)
+    bytes.push_back(cost::countPeakBytes(rank));
   for (auto func : module.getOps<func::FuncOp>())
-    bytes = std::max(bytes, cost::countPeakBytes(func));
+    if (ranks.empty())
+      bytes.push_back(cost::countPeakBytes(func));
   return bytes;
+}
+
+/// Stages as they would be if nothing were made again, whatever memory there is: of a copy, without a word.
+static exec::StagesOfOps findStages(func::FuncOp func, const ShardState &state) {
+  ScopedDiagnosticHandler silent(func.getContext(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy(func->getParentOfType<ModuleOp>().clone());
+  auto plan = std::make_shared<spmd::Plan>(*state.pipeline);
+  plan->pipeline->memoryLimit = 0;
+  PassManager manager(func.getContext());
+  manager.enableVerifier(false);
+  manager.addPass(pipe::createAssignStages(std::move(plan), getSteps(state)));
+  exec::StagesOfOps found;
+  if (failed(manager.run(*copy)))
+    return found;
+  pipe::StageUnits units = pipe::StageUnits::get(*copy, 0);
+  auto boundaries = (*copy)->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kBoundariesAttr);
+  if (!units.hasGradients() || !boundaries)
+    return found;
+  for (auto stage : boundaries.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>())
+    found.rankOf.push_back(stage.getAs<IntegerAttr>("rank").getInt());
+  for (Operation &op : copy->lookupSymbol<func::FuncOp>(func.getSymName()).getBody().front().without_terminator()) {
+    std::optional<int64_t> unit = pipe::getStage(&op);
+    bool isForward = unit && units.getKind(*unit) == pipe::UnitKind::Forward;
+    found.stageOf.push_back(isForward ? units.getStage(*unit) : -1);
+  }
+  return found;
 }
 
 /// What of a step is kept, and what is made again; in microbatches, of each.
@@ -143,25 +187,20 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   if (!memory.limit && options.cluster)
     memory.limit = options.cluster->device.memoryBytes;
   auto judge = [options, state](ModuleOp module) { return measureMemory(module, options, state); };
-  manager.addPass(exec::createRecompute(memory, judge));
-}
-
-static bool hasStages(const ShardState &state) {
-  if (!state.pipeline)
-    return false;
-  const spmd::MeshAxis *axis = state.pipeline->findAxis(state.pipeline->pipeline->axis);
-  return (axis ? axis->size : 1) * state.pipeline->pipeline->countChunks() > 1;
+  if (!hasStages(state))
+    return manager.addPass(exec::createRecompute(memory, judge));
+  // What a pipeline asks for is said of whole microbatches, whose backward begins with their forward.
+  spmd::PlanRecompute ofStages = state.pipeline->pipeline->recompute;
+  if (ofStages != spmd::PlanRecompute::Never && memory.policy == spmd::PlanMemory::Policy::None)
+    memory.policy = spmd::PlanMemory::Policy::Blocks;
+  auto find = [state](func::FuncOp func) { return findStages(func, state); };
+  manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast));
 }
 
 static void addBuckets(OpPassManager &manager, const ShardOptions &options) {
   exec::BucketReductionsOptions bucketing;
   bucketing.byTime = options.cluster.has_value();
   manager.addPass(exec::createBucketReductions(bucketing));
-}
-
-/// Steps of a call; of what evaluates there is one.
-static int64_t getSteps(const ShardState &state) {
-  return state.hasStep() && !state.evaluates ? state.stepsPerCall : 1;
 }
 
 /// Several steps of a call, one behind the other.

@@ -1,7 +1,8 @@
 //===- Table.cpp - a schedule in the IR -----------------------------------===//
 //
 // A row is what a table of torch has as a row, one action behind the other with commas. A message to or from a stage that
-// is no neighbor says which: `0SEND_F1>3` goes to stage 3, and `3RECV_F1<0` is what stage 3 gets from stage 0.
+// is no neighbor says which: `0SEND_F1>3` goes to stage 3, and `3RECV_F1<0` is what stage 3 gets from stage 0. `0F3&,3B1` are a pair that
+// runs as one, what torch writes as `(0F3;3B1)OVERLAP_F_B`.
 //
 //===----------------------------------------------------------------------===//
 #include "Table.h"
@@ -169,13 +170,14 @@ static bool isOfMicrobatch(schedule::ActionKind kind) { return schedule::isCompu
 static std::string format(const schedule::Action &action) {
   std::string text = schedule::getText(action);
   if (!schedule::isMessage(action.kind) || action.other == getNeighbor(action))
-    return text;
+    return action.isJoined ? text + "&" : text;
   return text + (schedule::isSend(action.kind) ? ">" : "<") + std::to_string(action.other);
 }
 
 /// Nothing for what is no action.
 static std::optional<schedule::Action> parse(StringRef text) {
   schedule::Action action;
+  action.isJoined = text.consume_back("&");
   auto [own, other] = text.split(text.contains('>') ? '>' : '<');
   bool isTold = own.size() != text.size();
   StringRef word = own.trim().ltrim("0123456789");

@@ -144,9 +144,12 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
                                    "flush has them";
   if (trains)
     inFlight = schedule::countInFlight(*table);
-  if (pipeline.recompute != spmd::PlanRecompute::Never)
-    return mlir::emitError(loc) << (trains ? "'recompute' of a step stands in 'train'"
-                                           : "'recompute' is about gradients, and there are none");
+  bool isAsked = pipeline.recompute != spmd::PlanRecompute::Never;
+  if (isAsked && !given->train)
+    return mlir::emitError(loc) << "'recompute' is about gradients, and there are none";
+  if (isAsked && given->train->memory.policy == spmd::PlanMemory::Policy::Auto)
+    return mlir::emitError(loc) << "'recompute: auto' of 'train' finds out for each stage what it makes again: "
+                                   "'recompute' of 'pipeline' says it, too";
   return table->replicas.front().placement;
 }
 

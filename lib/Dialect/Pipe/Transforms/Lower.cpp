@@ -22,6 +22,7 @@
 #include "../Stages/Staged.h"
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -91,6 +92,9 @@ private:
   int32_t perStep, steps;
   /// The weights and the batch that values outside of the loop are made of: how often weights have been updated; which step's batch.
   std::pair<int32_t, int32_t> now = {0, 0};
+  /// The pair whose calls are being made, as they say it (`kPairAttr`); how many there are.
+  std::optional<int64_t> pair;
+  int64_t numPairs = 0;
   /// Updates done; microbatches of each step whose W is done; the version that each microbatch reads.
   int32_t numUpdates = 0;
   std::map<int32_t, int32_t> numDone, versions;
@@ -240,6 +244,8 @@ LogicalResult RankMaker::compute(int32_t unit, int32_t microbatch) {
     mapping.map(ownOperand, *known);
   }
   Operation *clone = builder.clone(*own, mapping);
+  if (pair)
+    clone->setAttr(kPairAttr, builder.getI64IntegerAttr(*pair));
   for (auto [value, result] : llvm::zip_equal(call->getResults(), clone->getResults()))
     inner[{value, microbatch}] = result;
   keepResults(call, microbatch);
@@ -680,9 +686,18 @@ LogicalResult RankMaker::run() {
   shareStates();
   now.second = 0;
   shareInvariants();
-  for (const schedule::Action &action : staged.table.programs[rank])
+  bool isSecond = false;
+  for (const schedule::Action &action : staged.table.programs[rank]) {
+    if (isSecond)
+      ++*pair;
+    else if (action.isJoined)
+      pair = 2 * numPairs++;
     if (failed(act(action)))
       return failure();
+    if (!action.isJoined)
+      pair.reset();
+    isSecond = action.isJoined;
+  }
   if (steps == 1) {
     joinResults();
     runAfter();
