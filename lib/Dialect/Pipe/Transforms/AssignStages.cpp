@@ -142,6 +142,11 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
     return mlir::emitError(loc) << "schedule \"" << table->name
                                 << "\" updates each stage by itself, and 'clip' needs the gradients of all: one with a "
                                    "flush has them";
+  // A step's first F stands where so many B of the one before are missing; the weights of the step before that are to be there.
+  if (trains && schedule::isStepBehind(table->name) && count < ranks - 1)
+    return mlir::emitError(loc) << "schedule \"" << table->name << "\" has the weights of the step before with "
+                                << ranks - 1 << " microbatches of a step or more on " << ranks << " ranks, got "
+                                << count;
   if (trains)
     inFlight = schedule::countInFlight(*table);
   bool isAsked = pipeline.recompute != spmd::PlanRecompute::Never;
@@ -237,6 +242,9 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
   StageFault fault;
   llvm::Expected<schedule::StageSplit> answer = splitter->splitStages(placement, &fault, inFlight);
   if (!answer) {
+    // Limits and numbers of stages are the plan's.
+    if (given && !fault.loop && fault.place.line == 0)
+      fault.place = given->pipeline->place;
     InFlightDiagnostic error = mlir::emitError(toLoc(fault.place, fault.loop ? fault.loop->getLoc() : func.getLoc()))
                                << llvm::toString(answer.takeError());
     if (fault.loop && fault.place.line != 0)
