@@ -48,7 +48,7 @@ def find_stage(layer, ranks):
 
 def simulate(weights, batches, case):
     """Losses, weights and momenta of the steps, in f64. Rank s has done the B of `warmup = p - 1 - s` fewer microbatches than F, when an F begins."""
-    schedule, ranks, microbatches, steps, optimizer, _ = case
+    schedule, ranks, microbatches, steps, optimizer, shared = case
     versions, momenta, losses = [{name: value.astype(float) for name, value in weights.items()}], {name: 0 for name in weights}, []
 
     def version(stage, step, microbatch):
@@ -59,7 +59,9 @@ def simulate(weights, batches, case):
     for step in range(steps):
         sums, loss = {name: 0 for name in weights}, 0
         for microbatch in range(microbatches):
-            rows = slice(microbatch * BATCH // microbatches, (microbatch + 1) * BATCH // microbatches)
+            # Of ranks that share the batch each has a piece of its own rows.
+            shards = np.arange(BATCH).reshape(2 if shared else 1, -1)
+            rows = np.concatenate(np.split(shards, microbatches, axis=1)[microbatch])
             part = {name: value[step][rows] for name, value in batches.items()}
             mixed = {name: versions[version(find_stage(int(name[1:]), ranks), step, microbatch)][name] for name in weights}
             found = pipelines.differentiate(mixed, part)

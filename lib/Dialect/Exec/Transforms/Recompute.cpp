@@ -16,14 +16,10 @@
 // For `auto` all choices are made, each in a copy, and judged; the fastest that fits is the program's. By time they are in order, so that the
 // first that fits is it.
 //
-// In stages each rank has its own room: of 1f1b the first keeps p microbatches, and the last one. All stages begin with the fastest choice, and
-// those whose rank takes too much go on to the next one, until all fit:
-//
-//   stage        0   1   2          of a choice a stage takes the ops that are its own: what they read and is not made again, is kept
-//   choice       3   1   0
+// In stages each rank has its own room, and each stage makes a choice of its own (Solver/RecomputeStages.h).
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Solver/Recompute.h"
+#include "cleave/Solver/RecomputeStages.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
@@ -443,41 +439,26 @@ LogicalResult Recompute::take(func::FuncOp func, ArrayRef<Attribute> front, Owni
   return success();
 }
 
-/// A stage's next choice keeps less; a rank whose stages are through with all of them has no room.
+/// All that was looked at is told, so far as it takes less than what takes less time.
 LogicalResult Recompute::chooseByStage(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times,
                                        const RecomputeProblem &problem, const StagesOfOps &stages) {
   double ns = cost::countProgram(func, SymbolTable(getOperation()), &times).time.getNs();
-  std::vector<RecomputeChoice> choices = findChoices(problem);
-  std::vector<size_t> chosen(stages.rankOf.size(), 0);
+  StageChooser chooser(problem, stages.stageOf, stages.rankOf, [&](const RepeatedOps &repeated) {
+    return measure(*makeTrial(func, problem, repeated), countCosts(problem, repeated).peakBytes);
+  });
+  std::optional<StageChooser::Chosen> found = chooser.find(wish.limit);
+  int64_t least = found ? 0 : chooser.findLeast(), shown = INT64_MAX;
   Builder builder(&getContext());
   SmallVector<Attribute> front;
-  OwningOpRef<ModuleOp> taken;
-  int64_t least = INT64_MAX, shown = INT64_MAX;
-  for (bool goesOn = true; goesOn && !taken;) {
-    RepeatedOps repeated(problem.ops.size());
-    for (unsigned op = 0; op < problem.ops.size(); ++op)
-      repeated[op] = choices[stages.stageOf[op] < 0 ? 0 : chosen[stages.stageOf[op]]].repeated[op];
-    RecomputeCosts costs = countCosts(problem, repeated);
-    OwningOpRef<ModuleOp> trial = makeTrial(func, problem, repeated);
-    SmallVector<int64_t> bytes = measure(*trial, costs.peakBytes);
-    int64_t most = *llvm::max_element(bytes);
-    auto hasRoom = [&](int64_t rank) {
-      return wish.limit == 0 || bytes[std::min<size_t>(rank, bytes.size() - 1)] <= wish.limit;
-    };
-    bool fits = wish.limit == 0 || most <= wish.limit;
-    least = std::min(least, most);
-    if (most < shown)
-      front.push_back(describe(builder, ns, shown = most, costs, costs.ns, fits));
-    if (fits)
-      taken = std::move(trial);
-    goesOn = false;
-    for (auto [own, rank] : llvm::zip_equal(chosen, stages.rankOf))
-      if (!hasRoom(rank) && own + 1 < choices.size()) {
-        ++own;
-        goesOn = true;
-      }
+  for (const StageChooser::Chosen &chosen : chooser.getTried()) {
+    RecomputeCosts costs = countCosts(problem, chooser.getRepeated(chosen));
+    if (int64_t bytes = chooser.getMost(chosen); bytes < shown)
+      front.push_back(describe(builder, ns, shown = bytes, costs, costs.ns, chosen == found));
   }
-  return take(func, front, std::move(taken), wish.limit, least, choices.front().costs.givenBytes);
+  OwningOpRef<ModuleOp> taken;
+  if (found)
+    taken = makeTrial(func, problem, chooser.getRepeated(*found));
+  return take(func, front, std::move(taken), wish.limit, least, chooser.getGivenBytes());
 }
 
 /// The fastest that fits; of those that take as long, the smallest.
