@@ -30,7 +30,7 @@ AREAS = {
     "Dialect/Nn/Training": ["lit:Nn/Transforms", "training-steps", "training-forms", "training-bytes", "training-losses", "training-memory"],
     "Dialect/Nn/Patterns": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded"],
     "Dialect/Nn/Transforms": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded", "models-quantized"],
-    "Dialect/Pipe": ["CleavePipeTests", "training-pipelines", "training-calls", "lit:Pipe/", "lit:Driver/pipeline", "lit:Driver/schedule", "lit:Import/devices", "models-stages",
+    "Dialect/Pipe": ["CleavePipeTests", "training-pipelines", "training-calls", "training-experts", "lit:Pipe/", "lit:Driver/pipeline", "lit:Driver/schedule", "lit:Import/devices", "models-stages",
                      "models-pipelines", "pipeline-programs", "annotated"],
     "Dialect/Spmd": ["CleaveDialectTests", "CleavePartitionTests", "lit:Spmd/", "lit:Execute/", "golden", "differential", "differential-uneven",
                      "training"],
