@@ -171,6 +171,7 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
   let options = [
     Option<"ofStep", "of-step", "bool", "false",
            "the plan is of a step of training: a schedule with gradients stands for the one without that has its stages on the same ranks">,
+    Option<"steps", "steps", "int64_t", "1", "of a call: those of a schedule without a flush are in one table">,
     Option<"schedule", "schedule", "std::string", "\"\"",
            "a name, or a .csv or .json file; by default forward, or circular with several stages per rank; of a step 1f1b, or interleaved">,
     Option<"placement", "placement", "std::string", "\"\"", "how circular places its stages: linear, loop, v, wave; by default loop">,
@@ -196,7 +197,36 @@ def Lower : Pipe_Pass<"pipe-lower"> {
       %h0 = call @main.stage0(%i0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
       pipe.send %h0 to 1 channel 0 microbatch 0 : tensor<2x4xf32>
     ```
+
+    A table of a multiple of the loop's microbatches is of as many steps, between which nothing is flushed. The function of a rank then
+    updates its weights behind the last W of each step, and a microbatch reads those that are the newest where its F stands, or, with
+    `is-behind`, those of the step before its own. Arguments and results are those of `pipe-repeat-step`. Errors: a rank with
+    several stages, an update that needs what other ranks make.
   }];
+  let options = [Option<"isBehind", "is-behind", "bool", "false",
+                        "of several steps without a flush: a microbatch reads the weights of the step before its own (2BW)">];
+}
+
+def RepeatStep : Pipe_Pass<"pipe-repeat-step"> {
+  let summary = "several steps of training in one call";
+  let description = [{
+    The entry, and each function of a rank of a pipeline, makes `steps` steps one behind the other: what a step leaves in a state
+    (`spmd.state`) the next one finds there. Each other argument gets one more dim in front, which counts steps and is not sharded, and so
+    does each other result. Nothing else changes: a step computes what it computed, of its own batch.
+
+    A function without states is no step, and stays as it is, unless it is that of a rank.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {nn.name = "w"}) -> (tensor<f32>, tensor<4xf32> {spmd.state = "w"}) {     // before
+      %l = ..   %n = nn.sub %w, %x ..   return %l, %n
+
+    func.func @main(%x: tensor<2x4xf32>, %w: tensor<4xf32> {nn.name = "w"}) -> (tensor<2xf32>, tensor<4xf32> {spmd.state = "w"}) { // after
+      %x0 = nn.slice %x ..   %l0 = ..   %n0 = nn.sub %w, %x0 ..
+      %x1 = nn.slice %x ..   %l1 = ..   %n1 = nn.sub %n0, %x1 ..
+      %l = nn.concat %l0, %l1 ..   return %l, %n1
+    ```
+  }];
+  let options = [Option<"steps", "steps", "int64_t", "2", "of a call">];
 }
 
 def Inline : Pipe_Pass<"pipe-inline"> {

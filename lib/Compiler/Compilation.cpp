@@ -198,6 +198,7 @@ bool Compilation::startTraining() {
   if (!isOwn)
     state->handed.training = getTrainingPlan(state->plan);
   state->handed.isOwnStep = isOwn;
+  state->handed.stepsPerCall = static_cast<int64_t>(state->options.stepsPerCall);
   state->handed.keepsGradients = state->options.keepsGradients;
   if (!advance(Phase::Canonical))
     return false;

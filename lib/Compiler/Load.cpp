@@ -271,9 +271,13 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
       fail(shapes.takeError());
       return nullptr;
     }
+    // Of several steps of a call each has an input of the model.
+    bool areOfSteps = options.train && options.stepsPerCall > 1;
     for (const auto &[name, shape] : *shapes)
-      import.arrayShapes.try_emplace(name, shape.begin(), shape.end());
-    auto values = readSmallInputs(*context, options.inputs);
+      import.arrayShapes.try_emplace(name, shape.begin() + (areOfSteps && !shape.empty()), shape.end());
+    using Values = llvm::Expected<std::map<std::string, reference::Tensor>>;
+    Values values =
+        areOfSteps ? Values(std::map<std::string, reference::Tensor>()) : readSmallInputs(*context, options.inputs);
     if (!values) {
       fail(values.takeError());
       return nullptr;

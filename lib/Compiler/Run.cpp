@@ -14,9 +14,11 @@
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Compiler/Slopes.h"
 #include "cleave/Dialect/Nn/IR/Nn.h"
+#include "cleave/Plan/Plan.h"
 #include "cleave/Reference/Begins.h"
 #include "cleave/Reference/Weights.h"
 #include "cleave/Runtime/Device.h"
+#include "cleave/Schedule/Generate.h"
 #include "cleave/Support/Status.h"
 
 using namespace mlir;
@@ -72,12 +74,22 @@ bool ModelRun::State::load() {
         makeError("no mesh is given, and {0} is about ranks: use --mesh data=2,model=4, or a plan with one",
                   options.checks ? "--check" : "--report"),
         Blame::Options);
+  const spmd::Plan *plan = compilation.getPlan();
+  if (options.checks && compilation.getOptions().train && plan && plan->pipeline &&
+      !schedule::hasFlush(plan->pipeline->schedule))
+    return compilation.fail(makeError("--check holds a step against one device, whose weights are never old: schedule "
+                                      "\"{0}\" computes other steps",
+                                      plan->pipeline->schedule),
+                            Blame::Options);
   bool isPartitioned = phase >= Phase::Partitioned;
   if (options.against.empty()) {
     // The original is only needed where something is compared with it.
     if (options.checks && hasMesh && !isPartitioned)
       original = compilation.getModule().clone();
-    return true;
+    // Without a mesh the model runs as it is.
+    if (!original && hasMesh)
+      return true;
+    return compilation.state->repeatSteps(original ? *original : compilation.getModule());
   }
   if (!isPartitioned)
     return compilation.fail(makeError("--against is about partitioned files, and {0} is not: use --check", model),

@@ -85,8 +85,8 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, bool tr
   if (!isNamed && !areSeveral)
     notes.push_back(
         llvm::formatv("the plan names no schedule: {0}, by which a run goes; --schedule shows others", options.name));
-  if (pipeline.recompute != spmd::PlanRecompute::Never)
-    return makeError("'recompute' of a pipeline is not followed yet");
+  if (pipeline.recompute != spmd::PlanRecompute::Never && !trains)
+    return makeError("'recompute' of a pipeline is about gradients: '--train' asks for them");
   return llvm::Error::success();
 }
 
@@ -279,7 +279,11 @@ llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSc
     return error;
   const Program &program = state->program;
   const pipe::StageSplitter &splitter = table.isForwardOnly ? program.forward : program.training;
-  llvm::Expected<schedule::StageSplit> split = splitter.splitStages(table.replicas.front().placement);
+  std::vector<int64_t> inFlight;
+  if (program.isStep())
+    inFlight = schedule::countInFlight(table);
+  llvm::Expected<schedule::StageSplit> split =
+      splitter.splitStages(table.replicas.front().placement, nullptr, inFlight);
   if (!split)
     return split;
   setChannels(splitter, *split, table);

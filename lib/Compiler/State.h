@@ -40,6 +40,8 @@ struct Compilation::State {
   bool takeTraining(onnx::ModelFile &model, onnx::ImportOptions &import);
   /// Gives the plan of a step in microbatches a pipeline of one stage.
   void splitSteps();
+  /// Makes a step as many steps as options ask of a call, where nothing is decided of it yet. False after an error.
+  bool repeatSteps(mlir::ModuleOp module);
   /// Gives the plan's pipeline the sizes of options. False after an error.
   bool resizePipeline();
   void takeOrigin(const onnx::ModelFile &model);

@@ -8,9 +8,11 @@
 //===----------------------------------------------------------------------===//
 #include "State.h"
 
+#include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Regex.h"
@@ -47,6 +49,21 @@ void Compilation::State::splitSteps() {
   handed.pipeline = plan = split;
   if (handed.plan)
     handed.plan = plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps of a call
+//===----------------------------------------------------------------------===//
+
+/// What ranks compute is repeated where it is decided (`pipe-repeat-step`); this is what they are held against.
+bool Compilation::State::repeatSteps(ModuleOp module) {
+  if (handed.stepsPerCall == 1)
+    return true;
+  PassManager manager(module.getContext());
+  pipe::RepeatStepOptions repeating;
+  repeating.steps = handed.stepsPerCall;
+  manager.addPass(pipe::createRepeatStep(repeating));
+  return succeeded(manager.run(module));
 }
 
 //===----------------------------------------------------------------------===//

@@ -270,6 +270,13 @@ private:
     if (options.command == "plan" && !options.compile.variants.empty() && !finds)
       return "several sizes of a dim are looked at where a plan is to be found: '--devices N' or '--mesh ..', and no "
              "style";
+    if (given.count(OPT_steps_per_call) && options.compile.stepsPerCall == 0)
+      return "'--steps-per-call 0': expected at least one step";
+    if (options.compile.stepsPerCall > 1 && !options.compile.train)
+      return "'--steps-per-call' is about a step of training, which '--train' asks for";
+    if (options.compile.stepsPerCall > 1 && options.command == "run" && options.check &&
+        options.checkKind == CheckKind::Differences)
+      return "'--check=differences' is about the gradients of one step, and '--steps-per-call' asks for several";
     if (options.command == "schedule")
       return checkSchedule();
     if (std::string problem = options.command == "plan" ? checkPlan() : ""; !problem.empty())

@@ -174,6 +174,8 @@ defm save_every : Value<"save-every", "N", "train.saveEvery", [Train], "and afte
 defm keep : Value<"keep", "N", "train.keep", [Train], "so many checkpoints, the older ones by their steps (1)">;
 defm trained : Value<"export", "FILE.onnx", "trained", [Train], "the model with the weights of --save">;
 defm adapters : Value<"export-adapters", "FILE.safetensors", "adapters", [Train], "what 'lora' has trained, by the names of PEFT">;
+defm steps_per_call : Value<"steps-per-call", "K", "compile.stepsPerCall", [Bench, Compile, Run, Shard, Train],
+                            "a call of the step makes K steps, one behind the other, on K batches (1)">;
 defm log : Value<"log", "FILE", "train.log", [Train], "a line for each step, .jsonl or .csv">;
 }
 

@@ -125,6 +125,7 @@ static std::optional<bool> checkGradients(Session &session, const program::Progr
     return session.fail(makeError("{0}", error->message)), std::nullopt;
   CompileOptions again = session.getGivenOptions();
   again.keepsGradients = true;
+  again.stepsPerCall = 1;
   again.evaluates = false;
   again.dumpPhases.clear();
   Compilation step(again, [&](const Diagnostic &diagnostic) {

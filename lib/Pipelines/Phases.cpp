@@ -10,13 +10,16 @@
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
+#include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Spmd/Transforms/Decisions.h"
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Canonicalize.h"
+#include "cleave/Schedule/Generate.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -118,8 +121,20 @@ static void addPartitioned(OpPassManager &manager, const ShardOptions &options, 
   addGate(manager, Phase::Partitioned);
 }
 
-/// Bytes of all buffers, once memory is planned; of what has not been told, since it is a trial.
-static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions &options, ShardState state) {
+static bool hasStages(const ShardState &state) {
+  if (!state.pipeline)
+    return false;
+  const spmd::MeshAxis *axis = state.pipeline->findAxis(state.pipeline->pipeline->axis);
+  return (axis ? axis->size : 1) * state.pipeline->pipeline->countChunks() > 1;
+}
+
+/// Steps of a call; of what evaluates there is one.
+static int64_t getSteps(const ShardState &state) {
+  return state.hasStep() && !state.evaluates ? state.stepsPerCall : 1;
+}
+
+/// Bytes of all buffers of each rank, once memory is planned; of what has not been told, since it is a trial.
+static SmallVector<int64_t> measureMemory(ModuleOp module, const ShardOptions &options, ShardState state) {
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
   setPhase(module, Phase::Optimized);
   PassManager manager(module.getContext());
@@ -127,12 +142,42 @@ static std::optional<int64_t> measureMemory(ModuleOp module, const ShardOptions 
   for (const PipelinePhase &phase : llvm::concat<const PipelinePhase>(getPipelinePhases(), getLowerPhases()))
     if (phase.phase <= Phase::Planned && (state.isPipelined || !isOfPipeline(phase.phase)))
       phase.addPasses(manager, options, state);
+  SmallVector<int64_t> bytes;
   if (failed(manager.run(module)))
-    return std::nullopt;
-  int64_t bytes = 0;
+    return bytes;
+  SmallVector<func::FuncOp, 4> ranks = pipe::getRankFunctions(module);
+  for (func::FuncOp rank : ranks)
+    bytes.push_back(cost::countPeakBytes(rank));
   for (auto func : module.getOps<func::FuncOp>())
-    bytes = std::max(bytes, cost::countPeakBytes(func));
+    if (ranks.empty())
+      bytes.push_back(cost::countPeakBytes(func));
   return bytes;
+}
+
+/// Stages as they would be if nothing were made again, whatever memory there is: of a copy, without a word.
+static exec::StagesOfOps findStages(func::FuncOp func, const ShardState &state) {
+  ScopedDiagnosticHandler silent(func.getContext(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy(func->getParentOfType<ModuleOp>().clone());
+  auto plan = std::make_shared<spmd::Plan>(*state.pipeline);
+  plan->pipeline->memoryLimit = 0;
+  PassManager manager(func.getContext());
+  manager.enableVerifier(false);
+  manager.addPass(pipe::createAssignStages(std::move(plan), getSteps(state)));
+  exec::StagesOfOps found;
+  if (failed(manager.run(*copy)))
+    return found;
+  pipe::StageUnits units = pipe::StageUnits::get(*copy, 0);
+  auto boundaries = (*copy)->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kBoundariesAttr);
+  if (!units.hasGradients() || !boundaries)
+    return found;
+  for (auto stage : boundaries.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>())
+    found.rankOf.push_back(stage.getAs<IntegerAttr>("rank").getInt());
+  for (Operation &op : copy->lookupSymbol<func::FuncOp>(func.getSymName()).getBody().front().without_terminator()) {
+    std::optional<int64_t> unit = pipe::getStage(&op);
+    bool isForward = unit && units.getKind(*unit) == pipe::UnitKind::Forward;
+    found.stageOf.push_back(isForward ? units.getStage(*unit) : -1);
+  }
+  return found;
 }
 
 /// What of a step is kept, and what is made again; in microbatches, of each.
@@ -142,12 +187,29 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   if (!memory.limit && options.cluster)
     memory.limit = options.cluster->device.memoryBytes;
   auto judge = [options, state](ModuleOp module) { return measureMemory(module, options, state); };
-  manager.addPass(exec::createRecompute(memory, judge));
+  if (!hasStages(state))
+    return manager.addPass(exec::createRecompute(memory, judge));
+  // What a pipeline asks for is said of whole microbatches, whose backward begins with their forward.
+  spmd::PlanRecompute ofStages = state.pipeline->pipeline->recompute;
+  if (ofStages != spmd::PlanRecompute::Never && memory.policy == spmd::PlanMemory::Policy::None)
+    memory.policy = spmd::PlanMemory::Policy::Blocks;
+  auto find = [state](func::FuncOp func) { return findStages(func, state); };
+  manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast));
 }
 
-static int64_t countStages(const spmd::Plan &plan) {
-  const spmd::MeshAxis *axis = plan.findAxis(plan.pipeline->axis);
-  return (axis ? axis->size : 1) * plan.pipeline->countChunks();
+static void addBuckets(OpPassManager &manager, const ShardOptions &options) {
+  exec::BucketReductionsOptions bucketing;
+  bucketing.byTime = options.cluster.has_value();
+  manager.addPass(exec::createBucketReductions(bucketing));
+}
+
+/// Several steps of a call, one behind the other.
+static void addSteps(OpPassManager &manager, const ShardState &state) {
+  if (getSteps(state) == 1)
+    return;
+  pipe::RepeatStepOptions repeating;
+  repeating.steps = getSteps(state);
+  manager.addPass(pipe::createRepeatStep(repeating));
 }
 
 /// The same values with no more bytes and no more launches, but for rings, whose launches save time or memory. By time, what
@@ -168,13 +230,12 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
   }
   if (state.training) {
     addRecompute(manager, options, state);
-    // Of several stages, gradients that are reduced together may be on different ranks.
-    if (!state.pipeline || countStages(*state.pipeline) == 1) {
-      exec::BucketReductionsOptions bucketing;
-      bucketing.byTime = options.cluster.has_value();
-      manager.addPass(exec::createBucketReductions(bucketing));
-    }
+    // Of several stages each rank has its own, whose order its row says (addClustered).
+    if (!hasStages(state))
+      addBuckets(manager, options);
   }
+  if (!state.isPipelined)
+    addSteps(manager, state);
   addGate(manager, Phase::Optimized);
 }
 
@@ -188,7 +249,7 @@ static void addPipelineGate(OpPassManager &manager, Phase phase) {
 static void addStaged(OpPassManager &manager, const ShardOptions &, ShardState &state) {
   pipe::SplitOptions options;
   if (state.pipeline) {
-    manager.addPass(pipe::createAssignStages(state.pipeline));
+    manager.addPass(pipe::createAssignStages(state.pipeline, getSteps(state)));
     options.relay = state.pipeline->pipeline->relays;
   }
   manager.addPass(pipe::createSplit(options));
@@ -203,6 +264,7 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
     options.schedule = pipeline.schedule;
     options.placement = pipeline.placement;
     options.ofStep = state.pipeline->train.has_value();
+    options.steps = getSteps(state);
     llvm::append_range(options.ranks, pipe::getPlacementRequest(pipeline).ranks);
   }
   manager.addPass(pipe::createScheduleStages(options));
@@ -210,8 +272,14 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
 }
 
 /// A function for each rank.
-static void addPerRank(OpPassManager &manager, const ShardOptions &, ShardState &) {
-  manager.addPass(pipe::createLower());
+static void addPerRank(OpPassManager &manager, const ShardOptions &, ShardState &state) {
+  StringRef schedule = state.pipeline ? StringRef(state.pipeline->pipeline->schedule) : StringRef();
+  pipe::LowerOptions options;
+  options.isBehind = schedule::isStepBehind(schedule);
+  manager.addPass(pipe::createLower(options));
+  // Without a flush the table is of all steps, and so are the functions of ranks.
+  if (schedule::hasFlush(schedule))
+    addSteps(manager, state);
   addPipelineGate(manager, Phase::PerRank);
 }
 
@@ -225,6 +293,8 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   if (state.isPipelined)
     manager.addPass(pipe::createInline());
+  if (state.training && hasStages(state))
+    addBuckets(manager, options);
   if (options.chunks) {
     exec::ChunkCollectivesOptions chunking;
     chunking.chunks = *options.chunks;

@@ -135,9 +135,29 @@ static std::vector<std::string> listFiles(const std::string &folder, const std::
 // What fits
 //===----------------------------------------------------------------------===//
 
+uint64_t cleave::runner::countStepsPerCall(const program::Program &program) {
+  for (const program::Tensor &output : program.variants.front().outputs)
+    if (const program::Type &type = program.types[output.type]; output.name == "loss")
+      return std::max<uint64_t>(program::getBytes(type) / program::getElementBytes(type.element), 1);
+  return 1;
+}
+
+/// One step has all but the first dim, which all have where there are several.
+Status DataSet::splitSteps(Column &column) const {
+  if (steps == 1)
+    return program::kGood;
+  std::vector<int64_t> &shape = column.type.shape;
+  if (shape.empty() || uint64_t(shape.front()) != steps)
+    return makeError("the program gives ", steps, " losses, and takes ", inQuotes(column.input->name), " as ",
+                     format(column.type), ": not as many batches");
+  shape.erase(shape.begin());
+  return program::kGood;
+}
+
 /// Columns first, one for each input that is given at each call; then what the files have for them.
 Result<DataSet> DataSet::open(const std::string &path, const program::Program &program) {
   DataSet data;
+  data.steps = countStepsPerCall(program);
   const program::Variant &variant = program.variants.front();
   for (uint32_t i = 0; i < variant.inputs.size(); ++i) {
     auto isOf = [&](const auto &each) { return each.input == i; };
@@ -145,10 +165,12 @@ Result<DataSet> DataSet::open(const std::string &path, const program::Program &p
       continue;
     Column &column = data.columns.emplace_back();
     column.input = &variant.inputs[i];
-    column.type = &program.types[variant.inputs[i].type];
+    column.type = program.types[variant.inputs[i].type];
     auto range = std::find_if(variant.ranges.begin(), variant.ranges.end(), isOf);
     if (range != variant.ranges.end())
       column.range = *range;
+    if (Status error = data.splitSteps(column))
+      return *error;
   }
   struct stat status;
   Status error;
@@ -170,7 +192,7 @@ Result<DataSet> DataSet::open(const std::string &path, const program::Program &p
 
 /// By itself: rows as those of the input, in elements that it takes.
 Status DataSet::checkColumn(const Column &column) const {
-  const program::Type &type = *column.type;
+  const program::Type &type = column.type;
   std::string name = inQuotes(column.input->name);
   if (column.chunks.empty()) {
     std::string names;
@@ -207,14 +229,14 @@ Status DataSet::check(const std::string &path) {
     if (column.shape.front() != first->shape.front())
       return makeError(inQuotes(first->input->name), " has ", first->shape.front(), " samples, ",
                        inQuotes(column.input->name), " ", column.shape.front());
-    if (column.type->shape.front() != first->type->shape.front())
-      return makeError("a batch of ", inQuotes(first->input->name), " is ", first->type->shape.front(), " samples, of ",
-                       inQuotes(column.input->name), " ", column.type->shape.front());
+    if (column.type.shape.front() != first->type.shape.front())
+      return makeError("a batch of ", inQuotes(first->input->name), " is ", first->type.shape.front(), " samples, of ",
+                       inQuotes(column.input->name), " ", column.type.shape.front());
   }
   if (!first)
     return makeError("the program takes no samples: none of its inputs has a batch");
   samples = uint64_t(first->shape.front());
-  batch = uint64_t(first->type->shape.front());
+  batch = uint64_t(first->type.shape.front());
   if (batch == 0 || samples < batch)
     return makeError(printable(path), " has ", samples, " samples, a batch is ", batch);
   return program::kGood;
@@ -274,11 +296,11 @@ Status DataSet::checkRange(const Column &column, uint64_t sample, const char *el
   return program::kGood;
 }
 
-/// Row by row; integers that the program wants in another width one by one.
-Status DataSet::fill(Column &column, const std::vector<uint64_t> &which) {
-  uint64_t rows = column.shape.empty() ? 1 : which.size(), bytes = program::getBytes(*column.type);
+/// Row by row, `times` batches; integers that the program wants in another width one by one.
+Status DataSet::fill(Column &column, const std::vector<uint64_t> &which, uint64_t times) {
+  uint64_t rows = column.shape.empty() ? times : which.size(), bytes = times * program::getBytes(column.type);
   uint64_t size = program::getElementBytes(column.element),
-           count = bytes / program::getElementBytes(column.type->element);
+           count = bytes / program::getElementBytes(column.type.element);
   uint64_t rowElements = rows ? count / rows : 0;
   column.batch.resize(bytes);
   char *to = column.batch.data();
@@ -290,13 +312,13 @@ Status DataSet::fill(Column &column, const std::vector<uint64_t> &which) {
     const char *from = chunk->data + at * rowElements * size;
     if (Status error = checkRange(column, sample, from, rowElements))
       return error;
-    if (column.element == column.type->element) {
+    if (column.element == column.type.element) {
       std::memcpy(to, from, rowElements * size);
       to += rowElements * size;
       continue;
     }
     for (int64_t number : readIntegers(column.element, from, rowElements)) {
-      bool isNarrow = column.type->element == Element::I32;
+      bool isNarrow = column.type.element == Element::I32;
       if (isNarrow && (number < std::numeric_limits<int32_t>::min() || number > std::numeric_limits<int32_t>::max()))
         return makeError(inQuotes(column.input->name), " is ", number, " in sample ", sample, ", which is not an i32");
       auto narrow = int32_t(number);
@@ -309,10 +331,14 @@ Status DataSet::fill(Column &column, const std::vector<uint64_t> &which) {
 
 Result<std::vector<cleave::runtime::Argument>> DataSet::read(const std::vector<uint64_t> &which) {
   std::vector<runtime::Argument> arguments;
+  uint64_t times = which.size() / batch;
   for (Column &column : columns) {
-    if (Status error = fill(column, which))
+    if (Status error = fill(column, which, times))
       return *error;
-    arguments.push_back({column.input->name, column.type->element, column.type->shape, column.batch.data()});
+    std::vector<int64_t> shape = column.type.shape;
+    if (times > 1)
+      shape.insert(shape.begin(), int64_t(times));
+    arguments.push_back({column.input->name, column.type.element, shape, column.batch.data()});
   }
   return arguments;
 }

@@ -6,6 +6,8 @@
 //   data/x.npy      f32[1000, 64], data/labels.npy i64[1000]   mapped: of what is on the disk only the rows of a batch are read
 //   data/0.npz ..   shards, in the order of their names        in memory, one behind the other
 //
+// Where a call makes several steps, inputs have one more dim in front, which counts these: as many batches, one behind the other.
+//
 // An input without dims is the same in each batch.
 //
 //===----------------------------------------------------------------------===//
@@ -20,6 +22,9 @@
 
 namespace cleave::runner {
 
+/// The steps of a call of a program that is a step of training: as many as it gives losses.
+uint64_t countStepsPerCall(const program::Program &program);
+
 class DataSet {
 public:
   /// The inputs of the first variant that are no states, from `path`. Errors: it cannot be read, an array is missing, has other samples
@@ -29,8 +34,8 @@ public:
   uint64_t countSamples() const { return samples; }
   uint64_t getBatch() const { return batch; }
 
-  /// The samples of a batch, one behind the other; arguments stay until the next call. Errors: an index of a sample that the program
-  /// cannot look up.
+  /// The samples of a batch, or of as many batches as a call makes steps, one behind the other; of one batch, arguments have the shapes of
+  /// one step. They stay until the next call. Errors: an index of a sample that the program cannot look up.
   program::Result<std::vector<runtime::Argument>> read(const std::vector<uint64_t> &which);
 
 private:
@@ -41,7 +46,7 @@ private:
   };
   struct Column {
     const program::Tensor *input;
-    const program::Type *type;
+    program::Type type; ///< of one step
     program::Element element = program::Element::F32; ///< in the files
     std::vector<int64_t> shape;                       ///< of all samples
     std::vector<Chunk> chunks;
@@ -55,13 +60,14 @@ private:
                       const char *data, const std::string &file);
   program::Status check(const std::string &path);
   program::Status checkColumn(const Column &column) const;
-  program::Status fill(Column &column, const std::vector<uint64_t> &which);
+  program::Status fill(Column &column, const std::vector<uint64_t> &which, uint64_t times);
   program::Status checkRange(const Column &column, uint64_t sample, const char *elements, uint64_t count) const;
   Column *find(const std::string &name);
+  program::Status splitSteps(Column &column) const;
 
   std::vector<Column> columns;
   std::vector<std::string> unknown; ///< arrays that no input takes
-  uint64_t samples = 0, batch = 0;
+  uint64_t samples = 0, batch = 0, steps = 1;
   std::vector<std::unique_ptr<arrays::NpzArrays>> archives;
   std::vector<std::unique_ptr<runtime::FileBytes>> files;
 };

@@ -6,6 +6,8 @@
 // Which samples a step sees follows from its number alone, so that who goes on sees those that would have come. Samples that are left
 // at the end of an epoch and are fewer than a batch are passed over.
 //
+// Where a call makes several steps, it takes as many batches and gives as many losses: between two calls are checkpoints and evaluations.
+//
 // Where ranks are processes all of them run this loop over the same data. Rank 0 alone has outputs: what it finds in them, or cannot
 // write, it tells the others as a failure of a rank, which their next call returns. Saving and loading are done by all at one step.
 //
@@ -46,12 +48,12 @@ static Failed fail(const ExecutorStatus &error) {
 // What a step gives
 //===----------------------------------------------------------------------===//
 
-/// A float that stays with nobody.
+/// A float for each step of a call, that stays with nobody.
 static bool isNumber(const program::Program &program, const program::Variant &variant, uint32_t output) {
   const program::Type &type = program.types[variant.outputs[output].type];
   bool isState = std::any_of(variant.states.begin(), variant.states.end(),
                              [&](const program::State &state) { return state.output == int32_t(output); });
-  return !isState && program::getBytes(type) == program::getElementBytes(type.element) &&
+  return !isState && program::getBytes(type) == countStepsPerCall(program) * program::getElementBytes(type.element) &&
          (type.element == Element::F32 || type.element == Element::F64);
 }
 
@@ -92,14 +94,15 @@ bool cleave::runner::isStep(const program::Program &program) {
          });
 }
 
-/// Of rank 0, which alone has outputs; nothing of what the program does not give.
-static std::optional<double> getNumber(const std::vector<Value> &outputs, const char *name) {
+/// Of rank 0, which alone has outputs, and of a step of the call; nothing of what the program does not give.
+static std::optional<double> getNumber(const std::vector<Value> &outputs, const char *name, uint64_t step = 0) {
   for (const Value &value : outputs)
     if (value.name == name) {
       double number = 0;
       float narrow = 0;
-      std::memcpy(value.type == Element::F64 ? static_cast<void *>(&number) : &narrow, value.data.data(),
-                  value.data.size());
+      size_t bytes = value.type == Element::F64 ? sizeof(number) : sizeof(narrow);
+      std::memcpy(value.type == Element::F64 ? static_cast<void *>(&number) : &narrow, value.data.data() + step * bytes,
+                  bytes);
       return value.type == Element::F64 ? number : double(narrow);
     }
   return std::nullopt;
@@ -115,14 +118,15 @@ public:
   Training(Executor &executor, const TrainOptions &options, DataSet data, TrainSummary &summary)
       : executor(executor), options(options), data(std::move(data)), summary(summary),
         checkpoints(executor, options.save, options.keep, {options.resume, options.weightsFrom}),
-        numbers(listNumbers(executor.getProgram())) {}
+        numbers(listNumbers(executor.getProgram())), perCall(countStepsPerCall(executor.getProgram())) {}
 
   Failed run();
 
 private:
   Failed begin();
-  Failed step();
-  Failed look(double seconds);
+  Failed checkCalls() const;
+  Failed call();
+  Failed look(uint64_t step, double seconds);
   Failed save();
   Failed evaluate();
   uint64_t countBatches() const { return data.countSamples() / data.getBatch(); }
@@ -134,6 +138,7 @@ private:
   TrainSummary &summary;
   Checkpoints checkpoints;
   const std::vector<std::string> numbers;
+  const uint64_t perCall; ///< steps
   Progression progression;
   uint64_t last = 0, savedStep = 0, badSteps = 0;
   TrainLog log;
@@ -161,10 +166,25 @@ Failed Training::begin() {
     progression.isShuffled = before->isShuffled;
   }
   last = options.steps ? options.steps : options.epochs * countBatches();
+  if (Failed failed = checkCalls())
+    return failed;
   if (executor.getRank() != 0)
     return std::nullopt;
   program::Status error = log.open(options.log, !options.resume.empty());
   return error ? fail(error->message) : std::nullopt;
+}
+
+/// A call is whole: it ends where a training does, where it is saved, and where it is evaluated.
+Failed Training::checkCalls() const {
+  uint64_t left = last > progression.step ? last - progression.step : 0, over = left % perCall;
+  if (over)
+    return fail(concat("a call of the program makes ", perCall, " steps, and there are ", left, " to do: ",
+                       last - over ? concat(last - over, " or ") : "", last - over + perCall, " in the end would be calls"));
+  for (auto [every, name] : {std::pair(options.saveEvery, "--save-every"), std::pair(options.evalEvery, "--eval-every")})
+    if (every % perCall)
+      return fail(concat("'", name, " ", every, "': a call of the program makes ", perCall,
+                         " steps, and nothing comes between them"));
+  return std::nullopt;
 }
 
 /// `step 7 of 100, loss 0.693, 3.2 ms a step, 2500 samples/s, 1 s left`
@@ -179,18 +199,18 @@ std::string Training::describe() const {
 
 /// A loss that is no number ends a training at once: whatever is made of it is none either. Where gradients are scaled a step may fail,
 /// and changes nothing; many in a row do not.
-Failed Training::look(double seconds) {
+Failed Training::look(uint64_t step, double seconds) {
   constexpr uint64_t mostBadSteps = 100;
   StepLine line;
-  line.step = progression.step;
-  line.epoch = (progression.step - 1) / countBatches();
-  line.loss = getNumber(outputs, "loss");
-  line.norm = getNumber(outputs, "norm");
-  line.rate = getNumber(outputs, "rate");
-  line.scale = getNumber(outputs, "scale");
+  line.step = progression.step - perCall + step + 1;
+  line.epoch = (line.step - 1) / countBatches();
+  line.loss = getNumber(outputs, "loss", step);
+  line.norm = getNumber(outputs, "norm", step);
+  line.rate = getNumber(outputs, "rate", step);
+  line.scale = getNumber(outputs, "scale", step);
   line.seconds = seconds;
-  line.samples = progression.step * data.getBatch();
-  summary.firstLoss = summary.steps == 1 ? *line.loss : summary.firstLoss;
+  line.samples = line.step * data.getBatch();
+  summary.firstLoss = summary.steps == perCall && step == 0 ? *line.loss : summary.firstLoss;
   summary.lastLoss = *line.loss;
   badSteps = std::isfinite(*line.loss) ? 0 : badSteps + 1;
   if (badSteps > (line.scale ? mostBadSteps : 0)) {
@@ -199,7 +219,8 @@ Failed Training::look(double seconds) {
     executor.fail(Cause::Aborted, message);
     return TrainError{kRunFault, "rank 0: " + message};
   }
-  progress.say(describe());
+  if (step + 1 == perCall)
+    progress.say(describe());
   program::Status error = log.write(line);
   if (!error)
     return std::nullopt;
@@ -208,12 +229,14 @@ Failed Training::look(double seconds) {
 }
 
 /// The order of an epoch is made anew at each step: it is a few numbers, and so a step needs to know nothing of those before it.
-Failed Training::step() {
+Failed Training::call() {
   uint64_t batches = countBatches(), size = data.getBatch();
-  SampleOrder order(data.countSamples(), progression.isShuffled, progression.seed, progression.step / batches);
   std::vector<uint64_t> which;
-  for (uint64_t i = 0; i < size; ++i)
-    which.push_back(order.at(progression.step % batches * size + i));
+  for (uint64_t step = progression.step; step < progression.step + perCall; ++step) {
+    SampleOrder order(data.countSamples(), progression.isShuffled, progression.seed, step / batches);
+    for (uint64_t i = 0; i < size; ++i)
+      which.push_back(order.at(step % batches * size + i));
+  }
   auto began = std::chrono::steady_clock::now();
   program::Result<std::vector<Argument>> batch = data.read(which);
   if (!batch) {
@@ -223,12 +246,15 @@ Failed Training::step() {
   if (ExecutorStatus error = executor.run(*batch, outputs, numbers))
     return fail(error);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  ++progression.step;
-  ++summary.steps;
+  progression.step += perCall;
+  summary.steps += perCall;
   summary.lastStep = progression.step;
-  summary.samples += size;
+  summary.samples += perCall * size;
   summary.seconds += took.count();
-  return executor.getRank() == 0 ? look(took.count()) : std::nullopt;
+  Failed failed;
+  for (uint64_t step = 0; step < perCall && executor.getRank() == 0 && !failed; ++step)
+    failed = look(step, took.count() / double(perCall));
+  return failed;
 }
 
 /// All ranks, at the same step.
@@ -259,7 +285,7 @@ Failed Training::run() {
   Failed failed = begin();
   summary.lastStep = progression.step;
   while (!failed && progression.step < last) {
-    failed = step();
+    failed = call();
     bool isTime = options.saveEvery && progression.step % options.saveEvery == 0;
     if (!failed && !options.save.empty() && isTime)
       failed = save();

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "StageDescribe.h"
 
+#include "cleave/Schedule/Schedule.h"
+
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,6 +19,21 @@
 
 using namespace cleave;
 using namespace cleave::schedule;
+
+// A microbatch is kept from its F to its W, or to its B.
+std::vector<int64_t> cleave::schedule::countInFlight(const Schedule &table) {
+  std::vector<int64_t> most(table.numStages, 1);
+  for (const std::vector<Action> &program : table.programs) {
+    std::vector<int64_t> kept(table.numStages, 0);
+    for (const Action &action : program) {
+      int64_t &own = kept[action.stage];
+      own += action.kind == ActionKind::F;
+      own -= action.kind == ActionKind::B || action.kind == ActionKind::W;
+      most[action.stage] = std::max(most[action.stage], own);
+    }
+  }
+  return most;
+}
 
 // The alpha-beta model: a constant and a rate.
 int64_t cleave::schedule::getLinkNs(const SplitOptions &options, int64_t bytes) {

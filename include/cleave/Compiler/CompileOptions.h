@@ -59,6 +59,8 @@ struct CompileOptions {
   /// A step of training is made of the model, as the plan's `train` says, or this text in its place, `{loss: .., optimizer: ..}`.
   bool train = false;
   std::string trainText;
+  /// A call of the step makes so many, one behind the other, and takes as many batches. At least 1.
+  uint64_t stepsPerCall = 1;
   /// A folder of what onnxruntime trains with (Onnx/Artifacts.h): the model, its weights, and what `train` of a plan does not say of loss,
   /// optimizer and what is trained. Implies `train`; `model` is empty then, or `getArtifactsModel`.
   std::string artifacts;

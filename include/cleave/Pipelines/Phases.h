@@ -64,6 +64,8 @@ struct ShardState {
   bool keepsGradients = false;
   /// Of the step there is the loss alone, which changes nothing.
   bool evaluates = false;
+  /// So many steps are one call, which takes as many batches.
+  int64_t stepsPerCall = 1;
   /// The module has a function per rank of a pipeline.
   bool isPipelined = false;
 

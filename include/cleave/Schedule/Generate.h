@@ -38,6 +38,12 @@ llvm::ArrayRef<GeneratorInfo> getGenerators();
 /// The table of `name`. Error: no such schedule (names all there are), or a shape that it does not allow (what is legal).
 llvm::Expected<Schedule> generate(llvm::StringRef name, Shape shape);
 
+/// False for what goes on from step to step without waiting for the end of one (PipeDream), so that microbatches that are under way meanwhile
+/// read older weights: its table is of all steps. True for all other names.
+bool hasFlush(llvm::StringRef name);
+/// Of such a schedule: all microbatches of a step read the weights of the step before (2BW), not the newest that their rank has.
+bool isStepBehind(llvm::StringRef name);
+
 } // namespace cleave::schedule
 
 #endif // CLEAVE_SCHEDULE_GENERATE_H

@@ -24,8 +24,7 @@ namespace cleave::schedule {
 /// One op, or ops that are one already. Times and bytes are those of one microbatch on one rank.
 struct SplitOp {
   int64_t ns = 0;
-  /// What stays until the op's gradient is computed (nothing in inference; models leave it to the memory of their
-  /// schedule, which is held against the limit as well), and what is needed only while it runs.
+  /// What stays until the op's gradient is computed (nothing in inference), and what is needed only while it runs.
   int64_t savedBytes = 0, temporaryBytes = 0;
   /// Positions in `SplitProblem::parameterBytes`.
   std::vector<uint32_t> parameters;
@@ -107,6 +106,10 @@ struct StageSplit {
   /// sum / S); of ranks that differ, the largest on the fastest, and the sum over the sum of the speeds of stages.
   int64_t bottleneckNs = 0, boundNs = 0;
 };
+
+struct Schedule;
+/// By stage, the most microbatches whose forward a rank has done and whose W it has not: 1f1b p - s, gpipe m. Of several ways the most of any.
+std::vector<int64_t> countInFlight(const Schedule &table);
 
 /// The best boundaries. Error: more stages than ops that can be split apart; nothing fits (the least limit with
 /// which one of the splits considered would; a limit with which one would, where ranks have several stages); ops

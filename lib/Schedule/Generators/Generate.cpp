@@ -171,6 +171,14 @@ static int32_t countVersions(llvm::ArrayRef<Action> program, int32_t perUpdate) 
   return static_cast<int32_t>(worst);
 }
 
+static UpdateRule getUpdateRule(llvm::StringRef name) {
+  const auto *found = llvm::find_if(kGenerators, [&](const Generator &known) { return known.info.name == name; });
+  return found == std::end(kGenerators) ? UpdateRule::Flush : found->updates;
+}
+
+bool cleave::schedule::hasFlush(llvm::StringRef name) { return getUpdateRule(name) == UpdateRule::Flush; }
+bool cleave::schedule::isStepBehind(llvm::StringRef name) { return getUpdateRule(name) == UpdateRule::PerBatch; }
+
 llvm::Expected<Schedule> cleave::schedule::generate(llvm::StringRef name, Shape shape) {
   llvm::Expected<const Generator *> generator = findGenerator(name);
   if (!generator)

@@ -9,12 +9,16 @@
 // Which ones is the solver's (Solver/Buckets.h): what it has to know is when a gradient is there, all before it computed, and what a
 // collective takes on the machine's links. Where no machine is known, as many as fit.
 //
+// Of a rank of a pipeline, no bucket goes on over a message: between two messages are the gradients of one stage and microbatch, or, behind
+// the last W of a stage, those that are summed up, which are reduced while other ranks and stages are still at work.
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/IR/Bucket.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Solver/Buckets.h"
@@ -64,6 +68,7 @@ public:
 private:
   void findLate();
   bool isLateReduction(Operation &op) const;
+  bool isLateMessage(Operation &op) const;
   std::vector<size_t> choose(ArrayRef<Reduction> list) const;
   void join(MutableArrayRef<Reduction> bucket, int64_t number);
 
@@ -77,9 +82,19 @@ private:
 
 } // namespace
 
+static bool isMessage(Operation &op) { return isa<pipe::SendOp, pipe::RecvOp>(op); }
+
+/// What goes to another rank outside of all microbatches leads to updates there, such as a sum of squares. All else is what a rank waits for.
+bool Bucketer::isLateMessage(Operation &op) const {
+  auto send = dyn_cast<pipe::SendOp>(op);
+  return send && static_cast<int64_t>(send.getMicrobatch()) < 0;
+}
+
 /// From the back: the updates, and what leads to them alone. Of the backward whatever leads to another product is not late.
 void Bucketer::findLate() {
   for (Operation &op : llvm::reverse(block.without_terminator())) {
+    if (isMessage(op) && !isLateMessage(op))
+      continue;
     bool isRead = llvm::all_of(op.getUsers(), [&](Operation *user) {
       return user == block.getTerminator() || (late.contains(user) && !isAnchor(user));
     });
@@ -151,14 +166,16 @@ void Bucketer::run(int64_t &next) {
   findLate();
   // What is reduced for updates travels while others are computed; all else is waited for.
   DenseMap<Operation *, std::pair<int64_t, double>> made;
-  int64_t count = 0;
+  DenseMap<Operation *, int64_t> messagesBefore;
+  int64_t count = 0, messages = 0;
   double nowNs = 0;
   for (Operation &op : block) {
     if (times && !isLateReduction(op) && !op.hasTrait<OpTrait::IsTerminator>())
       nowNs += costs.get(op).getNs();
     made[&op] = {count++, nowNs};
+    messagesBefore[&op] = messages += isMessage(op);
   }
-  llvm::MapVector<Attribute, SmallVector<Reduction>> lists;
+  llvm::MapVector<std::pair<Attribute, int64_t>, SmallVector<Reduction>> lists;
   for (Operation &op : block) {
     if (!isLateReduction(op))
       continue;
@@ -167,7 +184,8 @@ void Bucketer::run(int64_t &next) {
     int64_t firstUse = count;
     for (Operation *user : op.getUsers())
       firstUse = std::min(firstUse, made[user].first);
-    lists[getKey(op)].push_back({cast<spmd::CollectiveOpInterface>(op), ready, firstUse, readyNs});
+    int64_t between = maker ? messagesBefore[maker] : 0;
+    lists[{getKey(op), between}].push_back({cast<spmd::CollectiveOpInterface>(op), ready, firstUse, readyNs});
     ++numReductions;
   }
   for (auto &[key, list] : lists) {

@@ -16,8 +16,10 @@
 // For `auto` all choices are made, each in a copy, and judged; the fastest that fits is the program's. By time they are in order, so that the
 // first that fits is it.
 //
+// In stages each rank has its own room, and each stage makes a choice of its own (Solver/RecomputeStages.h).
+//
 //===----------------------------------------------------------------------===//
-#include "cleave/Solver/Recompute.h"
+#include "cleave/Solver/RecomputeStages.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
@@ -335,8 +337,9 @@ void Repeater::run() {
 namespace {
 struct Recompute : cleave::exec::impl::RecomputeBase<Recompute> {
   using Base::Base;
-  Recompute(RecomputeOptions options, spmd::PlanPlace place, MemoryJudge judge)
-      : Base(std::move(options)), place(std::move(place)), judge(std::move(judge)) {}
+  Recompute(RecomputeOptions options, spmd::PlanPlace place, MemoryJudge judge, StageFinder findStages, bool keepsLast)
+      : Base(std::move(options)), place(std::move(place)), judge(std::move(judge)), findStages(std::move(findStages)),
+        keepsLast(keepsLast) {}
 
   void runOnOperation() override;
 
@@ -345,12 +348,19 @@ private:
   LogicalResult run(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times);
   LogicalResult choose(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times,
                        const RecomputeProblem &problem);
+  LogicalResult chooseByStage(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times,
+                              const RecomputeProblem &problem, const StagesOfOps &stages);
   OwningOpRef<ModuleOp> makeTrial(func::FuncOp func, const RecomputeProblem &problem, const RepeatedOps &repeated);
+  SmallVector<int64_t> measure(ModuleOp trial, int64_t otherwise);
+  LogicalResult take(func::FuncOp func, ArrayRef<Attribute> front, OwningOpRef<ModuleOp> taken, int64_t limit,
+                     int64_t least, int64_t given);
 
   InFlightDiagnostic emitMisfit(func::FuncOp func);
 
   spmd::PlanPlace place;
   MemoryJudge judge;
+  StageFinder findStages;
+  bool keepsLast = false;
 };
 } // namespace
 
@@ -396,6 +406,61 @@ static bool isInReach(const RecomputeChoice &choice, const RecomputeProblem &pro
          (!isTaken && (wish.limit == 0 || choice.costs.peakBytes / 3 * 2 <= wish.limit));
 }
 
+/// By rank.
+SmallVector<int64_t> Recompute::measure(ModuleOp trial, int64_t otherwise) {
+  OwningOpRef<ModuleOp> judged(cast<ModuleOp>(trial->clone()));
+  SmallVector<int64_t> bytes = judge ? judge(*judged) : SmallVector<int64_t>();
+  return bytes.empty() ? SmallVector<int64_t>{otherwise} : bytes;
+}
+
+/// A line of the front: a choice that comes to `costs` and takes `bytes`.
+static DictionaryAttr describe(Builder &builder, double ns, int64_t bytes, const RecomputeCosts &costs, double leastNs,
+                               bool isTaken) {
+  SmallVector<NamedAttribute> row = {builder.getNamedAttr("ns", builder.getF64FloatAttr(ns + costs.ns)),
+                                     builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes)),
+                                     builder.getNamedAttr("kept", builder.getI64IntegerAttr(costs.keptBytes)),
+                                     builder.getNamedAttr("again_ns", builder.getF64FloatAttr(costs.ns)),
+                                     builder.getNamedAttr("least_ns", builder.getF64FloatAttr(leastNs))};
+  if (isTaken)
+    row.push_back(builder.getNamedAttr("taken", builder.getUnitAttr()));
+  return builder.getDictionaryAttr(row);
+}
+
+/// What is chosen becomes the program; null: an error, with the least limit that would do.
+LogicalResult Recompute::take(func::FuncOp func, ArrayRef<Attribute> front, OwningOpRef<ModuleOp> taken, int64_t limit,
+                              int64_t least, int64_t given) {
+  func->setAttr(kFrontAttr, Builder(&getContext()).getArrayAttr(front));
+  if (!taken)
+    return emitMisfit(func) << "no choice of what to compute again fits " << limit << " B on a rank: the least is "
+                            << least << " B, of which weights, states and inputs are " << given << " B";
+  // What was planned is a copy, and so is what will be: the order in which a value lists its users is that of copies, and plans may follow it.
+  OwningOpRef<ModuleOp> copy(cast<ModuleOp>((*taken)->clone()));
+  func.getBody().takeBody(copy->lookupSymbol<func::FuncOp>(func.getSymName()).getBody());
+  return success();
+}
+
+/// All that was looked at is told, so far as it takes less than what takes less time.
+LogicalResult Recompute::chooseByStage(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times,
+                                       const RecomputeProblem &problem, const StagesOfOps &stages) {
+  double ns = cost::countProgram(func, SymbolTable(getOperation()), &times).time.getNs();
+  StageChooser chooser(problem, stages.stageOf, stages.rankOf, [&](const RepeatedOps &repeated) {
+    return measure(*makeTrial(func, problem, repeated), countCosts(problem, repeated).peakBytes);
+  });
+  std::optional<StageChooser::Chosen> found = chooser.find(wish.limit);
+  int64_t least = found ? 0 : chooser.findLeast(), shown = INT64_MAX;
+  Builder builder(&getContext());
+  SmallVector<Attribute> front;
+  for (const StageChooser::Chosen &chosen : chooser.getTried()) {
+    RecomputeCosts costs = countCosts(problem, chooser.getRepeated(chosen));
+    if (int64_t bytes = chooser.getMost(chosen); bytes < shown)
+      front.push_back(describe(builder, ns, shown = bytes, costs, costs.ns, chosen == found));
+  }
+  OwningOpRef<ModuleOp> taken;
+  if (found)
+    taken = makeTrial(func, problem, chooser.getRepeated(*found));
+  return take(func, front, std::move(taken), wish.limit, least, chooser.getGivenBytes());
+}
+
 /// The fastest that fits; of those that take as long, the smallest.
 LogicalResult Recompute::choose(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times,
                                 const RecomputeProblem &problem) {
@@ -410,8 +475,7 @@ LogicalResult Recompute::choose(func::FuncOp func, const RecomputeWish &wish, co
     OwningOpRef<ModuleOp> trial;
     if (&choice == &choices.back() || isInReach(choice, problem, wish, !!taken)) {
       trial = makeTrial(func, problem, choice.repeated);
-      OwningOpRef<ModuleOp> judged(cast<ModuleOp>((*trial)->clone()));
-      bytes = (judge ? judge(*judged) : std::nullopt).value_or(bytes);
+      bytes = *llvm::max_element(measure(*trial, bytes));
       least = std::min(least, bytes);
     }
     // What is planned may take more than lifetimes say: then another one is better in both.
@@ -421,25 +485,9 @@ LogicalResult Recompute::choose(func::FuncOp func, const RecomputeWish &wish, co
     bool fits = !taken && trial && (wish.limit == 0 || bytes <= wish.limit);
     if (fits)
       taken = std::move(trial);
-    SmallVector<NamedAttribute> row = {builder.getNamedAttr("ns", builder.getF64FloatAttr(ns + choice.costs.ns)),
-                                       builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes)),
-                                       builder.getNamedAttr("kept", builder.getI64IntegerAttr(choice.costs.keptBytes)),
-                                       builder.getNamedAttr("again_ns", builder.getF64FloatAttr(choice.costs.ns)),
-                                       builder.getNamedAttr("least_ns", builder.getF64FloatAttr(choice.leastNs))};
-    if (fits)
-      row.push_back(builder.getNamedAttr("taken", builder.getUnitAttr()));
-    front.push_back(builder.getDictionaryAttr(row));
+    front.push_back(describe(builder, ns, bytes, choice.costs, choice.leastNs, fits));
   }
-  func->setAttr(kFrontAttr, builder.getArrayAttr(front));
-  if (!taken) {
-    int64_t given = choices.front().costs.givenBytes;
-    return emitMisfit(func) << "no choice of what to compute again fits " << wish.limit << " B on a rank: the least is "
-                            << least << " B, of which weights, states and inputs are " << given << " B";
-  }
-  // What was planned is a copy, and so is what will be: the order in which a value lists its users is that of copies, and plans may follow it.
-  OwningOpRef<ModuleOp> copy(cast<ModuleOp>((*taken)->clone()));
-  func.getBody().takeBody(copy->lookupSymbol<func::FuncOp>(func.getSymName()).getBody());
-  return success();
+  return take(func, front, std::move(taken), wish.limit, least, choices.front().costs.givenBytes);
 }
 
 /// All policies but `auto` are one optimum, of time that is worth next to nothing.
@@ -449,10 +497,18 @@ LogicalResult Recompute::run(func::FuncOp func, const RecomputeWish &wish, const
   std::optional<RecomputeProblem> problem = StepReader(func, wish, costs).read();
   if (!problem)
     return success();
+  StagesOfOps stages;
+  if (findStages && (keepsLast || wish.policy == Policy::Auto))
+    stages = findStages(func);
+  bool areSeveral = stages.rankOf.size() > 1 && stages.stageOf.size() == problem->ops.size();
   if (wish.policy == Policy::Auto)
-    return choose(func, wish, times, *problem);
+    return areSeveral ? chooseByStage(func, wish, times, *problem, stages) : choose(func, wish, times, *problem);
   RepeatedOps repeated =
       wish.policy == Policy::Blocks ? findBlocks(*problem).repeated : findOptimum(*problem, /*price=*/1e-9).repeated;
+  auto last = static_cast<int64_t>(stages.rankOf.size()) - 1;
+  for (unsigned op = 0; keepsLast && areSeveral && op < problem->ops.size(); ++op)
+    if (stages.stageOf[op] == last && !problem->ops[op].mustRepeat)
+      repeated.reset(op);
   if (repeated.any())
     Repeater(func, *problem, repeated).run();
   LDBG() << "@" << func.getName() << " runs " << repeated.count() << " ops again";
@@ -475,7 +531,8 @@ void Recompute::runOnOperation() {
   }
 }
 
-std::unique_ptr<Pass> cleave::exec::createRecompute(const spmd::PlanMemory &plan, MemoryJudge judge) {
+std::unique_ptr<Pass> cleave::exec::createRecompute(const spmd::PlanMemory &plan, MemoryJudge judge,
+                                                    StageFinder findStages, bool keepsLast) {
   RecomputeOptions options;
   options.policy = spmd::kRecomputeWords[int(plan.policy)];
   options.limit = plan.limit;
@@ -484,5 +541,6 @@ std::unique_ptr<Pass> cleave::exec::createRecompute(const spmd::PlanMemory &plan
   for (auto [patterns, texts] : {std::pair(&plan.keep, &options.keep), {&plan.again, &options.again}})
     for (const spmd::PlanPattern &pattern : *patterns)
       texts->push_back(pattern.text);
-  return std::make_unique<Recompute>(std::move(options), plan.place, std::move(judge));
+  return std::make_unique<Recompute>(std::move(options), plan.place, std::move(judge), std::move(findStages),
+                                     keepsLast);
 }

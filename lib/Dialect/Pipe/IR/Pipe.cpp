@@ -145,17 +145,18 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                  : name == kPerShardAttr     ? isNumber(attribute.getValue(), 1)
                  : name == kStagesAttr       ? isNumber(attribute.getValue(), 1)
                  : name == kHomeAttr         ? isNumber(attribute.getValue(), 0)
+                 : name == kPairAttr         ? isNumber(attribute.getValue(), 0)
                  : name == kRankAttr         ? isNumber(attribute.getValue(), 0)
                                              : false;
   if (isRight)
     return success();
   if (!llvm::is_contained({kMeshAttr, kMicrobatchesAttr, kRankAttr, kSamplesAttr, kShardsAttr, kPerShardAttr,
-                           kBoundariesAttr, kNodesAttr, kStagesAttr, kHomeAttr},
+                           kBoundariesAttr, kNodesAttr, kStagesAttr, kHomeAttr, kPairAttr},
                           name))
     return op->emitError() << "'" << name << "' is not an attribute of pipe for an op; there are " << kStageAttr << ", "
                            << kMeshAttr << ", " << kAxisAttr << ", " << kMicrobatchesAttr << ", " << kRankAttr << ", "
                            << kSamplesAttr << ", " << kShardsAttr << ", " << kPerShardAttr << ", " << kBoundariesAttr
-                           << ", " << kNodesAttr << ", " << kStagesAttr << ", " << kHomeAttr;
+                           << ", " << kNodesAttr << ", " << kStagesAttr << ", " << kHomeAttr << ", " << kPairAttr;
   return op->emitOpError() << "has " << attribute.getValue() << " as " << name << ", which is "
                            << (name == kMeshAttr         ? "a mesh"
                                : name == kBoundariesAttr ? "a dictionary"

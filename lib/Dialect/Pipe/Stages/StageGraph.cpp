@@ -236,8 +236,10 @@ void GraphMaker::findTrained(func::FuncOp func) {
   }
 }
 
-/// An op of the backward is timed with the first op that it is a gradient of, or, without one, with the last op of the forward.
+/// An op of the backward is timed with the first op that it is a gradient of, or, without one, with the last op of the forward. With that op
+/// stays, until then, what it reads of the forward: the first of those that read a value counts it.
 void GraphMaker::addGradients(const StepOps &step) {
+  DenseMap<Value, uint32_t> keepers;
   for (Operation *op : step.getBackward()) {
     int64_t ns = std::llround(getNs(*op, costs, rates));
     graph.backwardNs[op] = ns;
@@ -247,7 +249,14 @@ void GraphMaker::addGradients(const StepOps &step) {
         number = std::min(number.value_or(found->second), found->second);
     if (!graph.ops.empty())
       graph.problem.ops[number.value_or(graph.ops.size() - 1)].ns += ns;
+    for (Value operand : op->getOperands())
+      if (auto made = numbers.find(operand.getDefiningOp()); operand.getDefiningOp() && made != numbers.end()) {
+        uint32_t own = number.value_or(made->second), &keeper = keepers.try_emplace(operand, own).first->second;
+        keeper = std::min(keeper, own);
+      }
   }
+  for (auto [value, keeper] : keepers)
+    graph.problem.ops[keeper].savedBytes += countBytes(value, rates);
 }
 
 /// Who makes a value, or, of an argument, who reads it.

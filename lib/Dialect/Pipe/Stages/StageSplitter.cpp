@@ -34,9 +34,10 @@ llvm::Expected<StageSplitter> StageSplitter::create(mlir::func::FuncOp func, con
   return splitter;
 }
 
-llvm::Expected<schedule::StageSplit> StageSplitter::splitStages(llvm::ArrayRef<int32_t> placement,
-                                                                StageFault *fault) const {
+llvm::Expected<schedule::StageSplit> StageSplitter::splitStages(llvm::ArrayRef<int32_t> placement, StageFault *fault,
+                                                                llvm::ArrayRef<int64_t> inFlight) const {
   schedule::SplitOptions wanted = options;
   wanted.placement = placement.vec();
+  wanted.inFlight = inFlight.vec();
   return findStageSplit(graph, lines, wanted, said, fault);
 }

@@ -1,7 +1,8 @@
 //===- Table.cpp - a schedule in the IR -----------------------------------===//
 //
 // A row is what a table of torch has as a row, one action behind the other with commas. A message to or from a stage that
-// is no neighbor says which: `0SEND_F1>3` goes to stage 3, and `3RECV_F1<0` is what stage 3 gets from stage 0.
+// is no neighbor says which: `0SEND_F1>3` goes to stage 3, and `3RECV_F1<0` is what stage 3 gets from stage 0. `0F3&,3B1` are a pair that
+// runs as one, what torch writes as `(0F3;3B1)OVERLAP_F_B`.
 //
 //===----------------------------------------------------------------------===//
 #include "Table.h"
@@ -122,6 +123,11 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
                                                            const schedule::PlacementRequest &request, TableUse use) {
   bool trains = use == TableUse::Training;
   name = getRunSchedule(name, shape, request, trains);
+  // With a flush each step of a call has the same table. Without, a step's first F stand before the last B of the one before.
+  bool isOfSteps = trains && !schedule::hasFlush(name);
+  int32_t steps = std::exchange(shape.steps, isOfSteps ? shape.steps : 1), microbatches = shape.microbatches * shape.steps;
+  if (isOfSteps && steps < 2)
+    return makeError("schedule \"{0}\" changes weights without a flush: --steps-per-call 2 or more", name);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");
   llvm::Expected<schedule::Schedule> table = isFile ? readFile(name) : schedule::generatePlaced(name, shape, request);
   if (table && use == TableUse::InferenceOfStep && !table->isForwardOnly && table->replicas.size() == 1)
@@ -132,15 +138,11 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
     return makeError("schedule \"{0}\" needs gradients, as a step of training has them ('cleave train', or --train); "
                      "forward-only schedules are: {1}",
                      name, listSchedules(false));
-  if (trains && StringRef(table->name).starts_with("pipedream"))
-    return makeError("schedule \"{0}\" changes weights without a flush, which takes several steps in a call: with one "
-                     "step it is 1f1b",
-                     name);
   if (table->isForwardOnly && trains)
     return makeError("schedule \"{0}\" has no gradients: a step of training takes {1}", name, listSchedules(true));
-  if (table->numRanks != shape.ranks || table->numMicrobatches != shape.microbatches)
+  if (table->numRanks != shape.ranks || table->numMicrobatches != microbatches)
     return makeError("schedule '{0}' is of {1} ranks and {2} microbatches, the model of {3} and {4}", name,
-                     table->numRanks, table->numMicrobatches, shape.ranks, shape.microbatches);
+                     table->numRanks, table->numMicrobatches, shape.ranks, microbatches);
   if (table->replicas.size() != 1 && !trains)
     return makeError("schedule '{0}' runs two ways through the ranks", name);
   if (llvm::Error error = schedule::numberRanks(*table, request))
@@ -168,13 +170,14 @@ static bool isOfMicrobatch(schedule::ActionKind kind) { return schedule::isCompu
 static std::string format(const schedule::Action &action) {
   std::string text = schedule::getText(action);
   if (!schedule::isMessage(action.kind) || action.other == getNeighbor(action))
-    return text;
+    return action.isJoined ? text + "&" : text;
   return text + (schedule::isSend(action.kind) ? ">" : "<") + std::to_string(action.other);
 }
 
 /// Nothing for what is no action.
 static std::optional<schedule::Action> parse(StringRef text) {
   schedule::Action action;
+  action.isJoined = text.consume_back("&");
   auto [own, other] = text.split(text.contains('>') ? '>' : '<');
   bool isTold = own.size() != text.size();
   StringRef word = own.trim().ltrim("0123456789");

@@ -16,7 +16,7 @@
 #include "cleave/Dialect/Pipe/Transforms/PlanPasses.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
-#include "cleave/Schedule/Schedule.h"
+#include "cleave/Schedule/Generate.h"
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -39,7 +39,7 @@ ALWAYS_ENABLED_STATISTIC(numAssigned, "stages");
 namespace {
 struct AssignStages : pipe::impl::AssignStagesBase<AssignStages> {
   using AssignStagesBase::AssignStagesBase;
-  explicit AssignStages(spmd::PlanRef plan) : given(std::move(plan)) {}
+  AssignStages(spmd::PlanRef plan, int64_t steps) : given(std::move(plan)), steps(steps) {}
 
   void runOnOperation() override;
 
@@ -54,8 +54,11 @@ private:
 
   /// Instead of options; null without one.
   spmd::PlanRef given;
-  /// Stages have units of the backward.
+  /// Of a call.
+  int64_t steps = 1;
+  /// Stages have units of the backward. Then, by stage, microbatches whose activations it keeps at once.
   bool trains = false;
+  std::vector<int64_t> inFlight;
 };
 } // namespace
 
@@ -122,7 +125,7 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
   int64_t count = getMicrobatches(getOperation()).value_or(1), ranks = given->findAxis(pipeline.axis)->size;
   trains = (ranks * pipeline.countChunks() > 1 || !pipeline.schedule.empty()) && hasBackward();
   schedule::Shape shape{static_cast<int32_t>(ranks), static_cast<int32_t>(count),
-                        static_cast<int32_t>(pipeline.countChunks())};
+                        static_cast<int32_t>(pipeline.countChunks()), static_cast<int32_t>(steps)};
   // A schedule of training knows by itself how many stages it has on a rank.
   TableUse use = trains ? TableUse::Training : given->train ? TableUse::InferenceOfStep : TableUse::Inference;
   if (use != TableUse::Inference && shape.chunks == 1 && !pipeline.schedule.empty())
@@ -135,9 +138,23 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
            << "a step in stages has 2 microbatches at least: with one, each stage only waits for the others";
   if (!table)
     return mlir::emitError(loc) << llvm::toString(table.takeError());
-  if (pipeline.recompute != spmd::PlanRecompute::Never)
-    return mlir::emitError(loc) << (trains ? "'recompute' of a step is a key of 'train'"
-                                           : "'recompute' is about gradients, and there are none");
+  if (trains && given->train && given->train->clip && !schedule::hasFlush(table->name))
+    return mlir::emitError(loc) << "schedule \"" << table->name
+                                << "\" updates each stage by itself, and 'clip' needs the gradients of all: one with a "
+                                   "flush has them";
+  // A step's first F stands where so many B of the one before are missing; the weights of the step before that are to be there.
+  if (trains && schedule::isStepBehind(table->name) && count < ranks - 1)
+    return mlir::emitError(loc) << "schedule \"" << table->name << "\" has the weights of the step before with "
+                                << ranks - 1 << " microbatches of a step or more on " << ranks << " ranks, got "
+                                << count;
+  if (trains)
+    inFlight = schedule::countInFlight(*table);
+  bool isAsked = pipeline.recompute != spmd::PlanRecompute::Never;
+  if (isAsked && !given->train)
+    return mlir::emitError(loc) << "'recompute' is about gradients, and there are none";
+  if (isAsked && given->train->memory.policy == spmd::PlanMemory::Policy::Auto)
+    return mlir::emitError(loc) << "'recompute: auto' of 'train' finds out for each stage what it makes again: "
+                                   "'recompute' of 'pipeline' says it, too";
   return table->replicas.front().placement;
 }
 
@@ -223,8 +240,11 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
                                                             : "")
                                      << ", and no op is called so: stages follow from nodes";
   StageFault fault;
-  llvm::Expected<schedule::StageSplit> answer = splitter->splitStages(placement, &fault);
+  llvm::Expected<schedule::StageSplit> answer = splitter->splitStages(placement, &fault, inFlight);
   if (!answer) {
+    // Limits and numbers of stages are the plan's.
+    if (given && !fault.loop && fault.place.line == 0)
+      fault.place = given->pipeline->place;
     InFlightDiagnostic error = mlir::emitError(toLoc(fault.place, fault.loop ? fault.loop->getLoc() : func.getLoc()))
                                << llvm::toString(answer.takeError());
     if (fault.loop && fault.place.line != 0)
@@ -267,7 +287,7 @@ void AssignStages::runOnOperation() {
   getOperation()->removeAttr(kNodesAttr);
 }
 
-std::unique_ptr<Pass> cleave::pipe::createAssignStages(spmd::PlanRef plan) {
+std::unique_ptr<Pass> cleave::pipe::createAssignStages(spmd::PlanRef plan, int64_t steps) {
   assert(plan && plan->pipeline && "a plan without a pipeline");
-  return std::make_unique<AssignStages>(std::move(plan));
+  return std::make_unique<AssignStages>(std::move(plan), steps);
 }

@@ -11,10 +11,18 @@
 //
 // Addends of microbatches are added in the order of these, in whatever order the row makes them: so every schedule gives the same sums.
 //
+// A table without a flush is of the microbatches of several steps (PipeDream). A rank updates its weights behind the last W of a step, in the
+// midst of its row, and F of a later microbatch reads the newest weights there are, or those of the step before (2BW); I and W of that
+// microbatch read the same. Versions of weights are values:
+//
+//   steps of 2 microbatches, newest    F0 F1 I0 W0 F2 I1 W1 ▶ w1   F3 I2 W2 I3 W3 ▶ w2        F0 F1 F2 read w0, F3 reads w1
+//
 //===----------------------------------------------------------------------===//
+#include "../Stages/CallSteps.h"
 #include "../Stages/Staged.h"
 
 #include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
@@ -39,8 +47,10 @@ namespace {
 /// Makes the function of one rank.
 class RankMaker {
 public:
-  RankMaker(Staged &staged, int32_t rank)
-      : staged(staged), rank(rank), builder(staged.func), loc(staged.func.getLoc()) {}
+  RankMaker(Staged &staged, int32_t rank, const StepSignature &signature, bool isBehind)
+      : staged(staged), rank(rank), signature(signature), isBehind(isBehind), builder(staged.func),
+        loc(staged.func.getLoc()), perStep(static_cast<int32_t>(staged.loop.getCount())),
+        steps(staged.table.numMicrobatches / perStep) {}
 
   LogicalResult run();
   func::FuncOp getMade() const { return made; }
@@ -49,6 +59,11 @@ private:
   LogicalResult act(const schedule::Action &action);
   LogicalResult compute(int32_t unit, int32_t microbatch);
   LogicalResult pass(const schedule::Action &action);
+  LogicalResult choose(int32_t microbatch);
+  LogicalResult finishStep(int32_t step);
+  LogicalResult checkAlone();
+  FailureOr<Value> advance(BlockArgument state, int32_t step);
+  FailureOr<Value> advanceAlone(Value next, int32_t step);
   void keepResults(Operation *call, int32_t microbatch);
   void add(Value &sum, spmd::ReductionKind kind, Value addend);
   void combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend);
@@ -67,11 +82,27 @@ private:
 
   Staged &staged;
   int32_t rank;
+  const StepSignature &signature;
+  /// Weights of a microbatch are those of the step before.
+  bool isBehind;
   OpBuilder builder;
   Location loc;
   func::FuncOp made;
-  /// For values outside of the loop; for values in the loop, by microbatch; parts of inputs of the loop.
-  llvm::DenseMap<Value, Value> outer;
+  /// Of the microbatches of the loop; of those of the table as many steps.
+  int32_t perStep, steps;
+  /// The weights and the batch that values outside of the loop are made of: how often weights have been updated; which step's batch.
+  std::pair<int32_t, int32_t> now = {0, 0};
+  /// The pair whose calls are being made, as they say it (`kPairAttr`); how many there are.
+  std::optional<int64_t> pair;
+  int64_t numPairs = 0;
+  /// Updates done; microbatches of each step whose W is done; the version that each microbatch reads.
+  int32_t numUpdates = 0;
+  std::map<int32_t, int32_t> numDone, versions;
+  /// For values outside of the loop, by what they are made of; for values in the loop, by microbatch; parts of inputs of the loop.
+  std::map<std::pair<int32_t, int32_t>, llvm::DenseMap<Value, Value>> outers;
+  llvm::DenseMap<Value, Value> &getOuters() { return outers[now]; }
+  /// Of each step what it returns.
+  std::vector<SmallVector<Value>> given;
   llvm::DenseMap<std::pair<Value, int32_t>, Value> inner;
   llvm::DenseMap<std::pair<unsigned, int32_t>, Value> parts;
   /// Per result of the loop: its parts by microbatch, or what is equal in all of these.
@@ -102,18 +133,25 @@ private:
 // Values of one rank
 //===----------------------------------------------------------------------===//
 
-/// An argument, or what a call before the loop makes, which a rank that needs it makes once if it has not received it.
+/// An argument, or what a call before the loop makes, which a rank that needs it makes once if it has not received it. Of several steps, states
+/// are those of a version, and all else is that of a batch.
 Value RankMaker::getOuter(Value value) {
+  llvm::DenseMap<Value, Value> &outer = getOuters();
   if (Value known = outer.lookup(value))
     return known;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    bool isOfStep = signature.arguments.test(argument.getArgNumber());
+    return outer[value] = isOfStep ? takeStep(builder, loc, made.getArgument(argument.getArgNumber()), now.second)
+                                   : outers[{now.first, -1}].lookup(value);
+  }
   Operation *producer = value.getDefiningOp();
   IRMapping mapping;
   for (Value operand : producer->getOperands())
     mapping.map(operand, getOuter(operand));
   Operation *clone = builder.clone(*producer, mapping);
   for (auto [old, result] : llvm::zip_equal(producer->getResults(), clone->getResults()))
-    outer[old] = result;
-  return outer.lookup(value);
+    getOuters()[old] = result;
+  return getOuters().lookup(value);
 }
 
 /// What microbatch `microbatch` has of an operand of the loop.
@@ -125,8 +163,9 @@ Value RankMaker::getPart(unsigned input, int32_t microbatch) {
   Value &part = parts[{input, microbatch}];
   if (part)
     return part;
-  Type type = staged.loop.getBodyOf(microbatch).getArgument(input).getType();
-  IntegerAttr index = builder.getI64IntegerAttr(microbatch), dim = builder.getI64IntegerAttr(take.getDim());
+  int32_t own = microbatch % perStep;
+  Type type = staged.loop.getBodyOf(own).getArgument(input).getType();
+  IntegerAttr index = builder.getI64IntegerAttr(own), dim = builder.getI64IntegerAttr(take.getDim());
   return part = PartOp::create(builder, loc, type, whole, index, dim, staged.loop.getCountAttr(),
                                staged.loop.getSamplesAttr(), builder.getI64IntegerAttr(take.getBlocks()));
 }
@@ -157,12 +196,15 @@ void RankMaker::add(Value &sum, spmd::ReductionKind kind, Value addend) {
   sum.getDefiningOp()->setDiscardableAttr(spmd::kCombinesAttr, builder.getUnitAttr());
 }
 
-/// A sum of floats is its order: a table that makes addends out of turn has them wait, and gives the bits of one that does not.
+/// A sum of floats is its order: a table that makes addends out of turn has them wait, and gives the bits of one that does not. Of several
+/// steps, `sums` are those of the one that is under way: each W comes before those of the next step.
 void RankMaker::combine(unsigned result, spmd::ReductionKind kind, int32_t microbatch, Value addend) {
   size_t way = 0;
   while (!llvm::is_contained(staged.table.replicas[way].microbatches, microbatch))
     ++way;
   ArrayRef<int32_t> order = staged.table.replicas[way].microbatches;
+  if (steps > 1)
+    order = order.slice(static_cast<size_t>(microbatch / perStep * perStep), perStep);
   Sum &own = sums[{result, way}];
   own.early[microbatch] = addend;
   for (; own.turn < order.size() && own.early.lookup(order[own.turn]); ++own.turn)
@@ -180,7 +222,7 @@ void RankMaker::keepResults(Operation *call, int32_t microbatch) {
     auto give = cast<PieceAttr>(staged.loop.getGives()[index]);
     if (give.isSplit()) {
       own.resize(staged.loop.getCount());
-      own[microbatch] = mine;
+      own[microbatch % perStep] = mine;
     } else if (std::optional<spmd::ReductionKind> kind = give.getKind()) {
       combine(static_cast<unsigned>(index), *kind, microbatch, mine);
     } else if (own.empty()) {
@@ -191,7 +233,9 @@ void RankMaker::keepResults(Operation *call, int32_t microbatch) {
 
 /// The call of a unit on what this microbatch has. Values go by the first body's names, whatever the size.
 LogicalResult RankMaker::compute(int32_t unit, int32_t microbatch) {
-  func::CallOp call = staged.calls[unit], own = staged.getCall(unit, microbatch);
+  func::CallOp call = staged.calls[unit], own = staged.getCall(unit, microbatch % perStep);
+  if (failed(choose(microbatch)))
+    return failure();
   IRMapping mapping;
   for (auto [operand, ownOperand] : llvm::zip_equal(call->getOperands(), own->getOperands())) {
     FailureOr<Value> known = getInner(operand, microbatch);
@@ -204,9 +248,14 @@ LogicalResult RankMaker::compute(int32_t unit, int32_t microbatch) {
   StringRef kind = std::array{"F", "I", "W"}[static_cast<size_t>(staged.units.getKind(unit))];
   auto action = builder.getStringAttr(Twine(staged.units.getStage(unit)) + kind + Twine(microbatch));
   clone->setLoc(FusedLoc::get({clone->getLoc()}, action, builder.getContext()));
+  if (pair)
+    clone->setAttr(kPairAttr, builder.getI64IntegerAttr(*pair));
   for (auto [value, result] : llvm::zip_equal(call->getResults(), clone->getResults()))
     inner[{value, microbatch}] = result;
   keepResults(call, microbatch);
+  int32_t step = microbatch / perStep;
+  if (steps > 1 && staged.units.getKind(unit) == UnitKind::WeightGrad && ++numDone[step] == perStep)
+    return finishStep(step);
   return success();
 }
 
@@ -244,7 +293,7 @@ LogicalResult RankMaker::pass(const schedule::Action &action) {
   int64_t channel = staged.getChannel(from, to), peer = staged.table.getRank(sends ? to : from, action.microbatch);
   if (!sends) {
     auto types = llvm::map_to_vector(values, [&](Value value) {
-      func::CallOp call = staged.getCall(staged.unitOf.lookup(value.getDefiningOp()), action.microbatch);
+      func::CallOp call = staged.getCall(staged.unitOf.lookup(value.getDefiningOp()), action.microbatch % perStep);
       return call.getResult(cast<OpResult>(value).getResultNumber()).getType();
     });
     auto recv = RecvOp::create(builder, loc, types, peer, channel, static_cast<int64_t>(action.microbatch));
@@ -276,7 +325,7 @@ void RankMaker::exchange(int32_t sender, int32_t receiver, int64_t channel, Arra
     auto types = llvm::map_to_vector(values, [](Value value) { return value.getType(); });
     auto recv = RecvOp::create(builder, loc, types, static_cast<int64_t>(sender), channel, int64_t(-1));
     for (auto [value, result] : llvm::zip_equal(values, recv.getResults()))
-      outer[value] = result;
+      getOuters()[value] = result;
   }
 }
 
@@ -391,12 +440,12 @@ void RankMaker::joinResults() {
       for (size_t way = 1; way < staged.table.replicas.size(); ++way)
         if (staged.table.replicas[way].placement[stage] == rank)
           add(sum, *kind, sums[{index, way}].value);
-      outer[result] = sum;
+      getOuters()[result] = sum;
       continue;
     }
     SmallVector<Value> &own = gathered[index];
     assert(!own.empty() && "every microbatch makes it");
-    outer[result] =
+    getOuters()[result] =
         give.isSplit()
             ? Value(JoinOp::create(builder, loc, result.getType(), own, builder.getI64IntegerAttr(give.getDim()),
                                    builder.getI64IntegerAttr(give.getBlocks())))
@@ -434,6 +483,136 @@ void RankMaker::runAfter() {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Several steps without a flush
+//===----------------------------------------------------------------------===//
+
+/// Which weights a microbatch reads is said where its F stands: the newest, or those of the step before, which have to be there.
+LogicalResult RankMaker::choose(int32_t microbatch) {
+  if (steps == 1)
+    return success();
+  int32_t step = microbatch / perStep;
+  auto [known, isNew] = versions.try_emplace(microbatch, isBehind ? std::max(step - 1, 0) : numUpdates);
+  now = {known->second, step};
+  if (known->second <= numUpdates)
+    return success();
+  return staged.func.emitError() << "rank " << rank << " runs microbatch " << microbatch << " of step " << step
+                                 << " before the weights of the step before are there: " << perStep
+                                 << " microbatches of a step are too few for " << staged.table.numRanks
+                                 << " ranks (P7)";
+}
+
+/// In the midst of its row a rank waits for nobody, but for what its row says. Precondition of the rest: a stage is updated by itself.
+LogicalResult RankMaker::checkAlone() {
+  auto fail = [&](const Twine &why) {
+    return staged.func.emitError() << "a schedule without a flush has each rank update its weights by itself, and "
+                                   << why;
+  };
+  if (staged.table.replicas.size() > 1 || staged.table.numStages != staged.table.numRanks)
+    return fail("this one has several stages on a rank");
+  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (producer && (producer == staged.loop || staged.loop->isBeforeInBlock(producer)) &&
+          staged.getRank(staged.getResultStage(operand)) != staged.getRank(staged.stageOf.lookup(op)))
+        return fail("stage " + Twine(staged.stageOf.lookup(op)) + " needs what stage " +
+                    Twine(staged.getResultStage(operand)) +
+                    " makes of gradients: a length to clip by, a scale, or a weight of both");
+    }
+  for (Operation *op = staged.loop->getPrevNode(); op; op = op->getPrevNode()) {
+    std::set<int32_t> stages;
+    for (Value result : op->getResults())
+      if (auto found = staged.readers.find(result); found != staged.readers.end())
+        stages.insert(found->second.begin(), found->second.end());
+    if (stages.size() > 1)
+      return fail("stage " + Twine(*stages.rbegin()) + " reads what stage " + Twine(*stages.begin()) +
+                  " makes for all microbatches");
+  }
+  return success();
+}
+
+/// What another rank makes of states alone, such as the number of steps, is made here as well.
+FailureOr<Value> RankMaker::advanceAlone(Value next, int32_t step) {
+  auto call = next.getDefiningOp<func::CallOp>();
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr()) : func::FuncOp();
+  if (!callee)
+    return failure();
+  IRMapping mapping;
+  std::function<LogicalResult(Value)> take = [&](Value value) -> LogicalResult {
+    if (mapping.contains(value))
+      return success();
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto outside = dyn_cast<BlockArgument>(call.getOperand(argument.getArgNumber()));
+      if (!outside || signature.arguments.test(outside.getArgNumber()))
+        return failure();
+      mapping.map(value, getOuter(outside));
+      return success();
+    }
+    Operation *producer = value.getDefiningOp();
+    for (Value operand : producer->getOperands())
+      if (failed(take(operand)))
+        return failure();
+    builder.clone(*producer, mapping);
+    return success();
+  };
+  Value inside = callee.getBody().front().getTerminator()->getOperand(cast<OpResult>(next).getResultNumber());
+  return failed(take(inside)) ? FailureOr<Value>() : FailureOr<Value>(mapping.lookup(inside));
+}
+
+/// The next value of a state that this rank has, or reads; null for what it does not.
+FailureOr<Value> RankMaker::advance(BlockArgument state, int32_t step) {
+  Operation *ret = staged.func.getBody().front().getTerminator();
+  auto found = staged.readers.find(state);
+  bool isRead = found != staged.readers.end() &&
+                llvm::any_of(found->second, [&](int32_t stage) { return staged.isOn(rank, stage); });
+  for (unsigned result = 0; result < ret->getNumOperands(); ++result) {
+    if (spmd::findStateArgument(staged.func, result) != state.getArgNumber())
+      continue;
+    Value next = ret->getOperand(result);
+    if (isa<BlockArgument>(next) || staged.getRank(staged.getResultStage(next)) == rank)
+      return getOuter(next);
+    if (!isRead)
+      return Value();
+    FailureOr<Value> made = advanceAlone(next, step);
+    if (succeeded(made))
+      return made;
+    return staged.func.emitError() << "state '" << spmd::getArgumentName(staged.func, state.getArgNumber())
+                                   << "' is read on rank " << rank << ", and rank "
+                                   << staged.getRank(staged.getResultStage(next))
+                                   << " updates it: a schedule without a flush has each weight on one rank";
+  }
+  return Value();
+}
+
+/// Behind the last W of a step: its sums, the update, and from then on there is one more version of what the rank has.
+LogicalResult RankMaker::finishStep(int32_t step) {
+  if (step != numUpdates)
+    return staged.func.emitError() << "rank " << rank << " ends step " << step << " before step " << numUpdates
+                                   << " (P7)";
+  now = {step, step};
+  joinResults();
+  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
+    if (staged.getRank(staged.stageOf.lookup(op)) == rank)
+      for (Value result : op->getResults())
+        getOuter(result);
+  for (auto [index, value] : llvm::enumerate(staged.func.getBody().front().getTerminator()->getOperands()))
+    if (staged.getRank(staged.getResultStage(value)) == rank)
+      given[index].push_back(getOuter(value));
+  for (BlockArgument argument : staged.func.getArguments()) {
+    if (signature.arguments.test(argument.getArgNumber()))
+      continue;
+    FailureOr<Value> next = advance(argument, step);
+    if (failed(next))
+      return failure();
+    outers[{step + 1, -1}][argument] = *next ? *next : outers[{step, -1}].lookup(argument);
+  }
+  sums.clear();
+  for (SmallVector<Value> &parts : gathered)
+    parts.clear();
+  ++numUpdates;
+  return success();
+}
+
 /// The attributes of argument or result `index` of the whole (null: none) for the rank that has it.
 static DictionaryAttr withIndex(DictionaryAttr attributes, unsigned index, Builder builder) {
   NamedAttrList list(attributes);
@@ -455,9 +634,13 @@ void RankMaker::finish(Operation *ret) {
       continue;
     if (std::optional<unsigned> state = spmd::findStateArgument(staged.func, index))
       states.insert(*state);
-    returned.push_back(outer.lookup(value));
-    types.push_back(value.getType());
-    resultAttrs.push_back(withIndex(staged.func.getResultAttrDict(index), index, builder));
+    DictionaryAttr attributes = withIndex(staged.func.getResultAttrDict(index), index, builder);
+    if (steps > 1)
+      returned.push_back(signature.results.test(index) ? joinSteps(builder, loc, given[index]) : given[index].back());
+    else
+      returned.push_back(getOuters().lookup(value));
+    resultAttrs.push_back(steps > 1 && signature.results.test(index) ? addSteps(attributes, steps) : attributes);
+    types.push_back(returned.back().getType());
   }
   func::ReturnOp::create(builder, loc, returned);
   for (BlockArgument argument : staged.func.getArguments())
@@ -467,10 +650,11 @@ void RankMaker::finish(Operation *ret) {
   llvm::BitVector unused(block.getNumArguments());
   for (BlockArgument argument : block.getArguments()) {
     unsigned index = argument.getArgNumber();
+    DictionaryAttr attributes = withIndex(staged.func.getArgAttrDict(index), index, builder);
     if (argument.use_empty() && !states.contains(index))
       unused.set(index);
     else
-      argAttrs.push_back(withIndex(staged.func.getArgAttrDict(index), index, builder));
+      argAttrs.push_back(steps > 1 && signature.arguments.test(index) ? addSteps(attributes, steps) : attributes);
   }
   block.eraseArguments(unused);
   made.setFunctionType(FunctionType::get(builder.getContext(), block.getArgumentTypes(), types));
@@ -489,16 +673,39 @@ LogicalResult RankMaker::run() {
       made->setDiscardableAttr(said.getName(), said.getValue());
   Block *block = made.addEntryBlock();
   builder.setInsertionPointToEnd(block);
-  for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments()))
-    outer[old] = argument;
+  // Of several steps, states are those of their version, whatever the batch (-1), and other arguments are taken apart.
+  for (auto [old, argument] : llvm::zip_equal(staged.func.getArguments(), block->getArguments())) {
+    bool isOfStep = steps > 1 && signature.arguments.test(argument.getArgNumber());
+    if (isOfStep)
+      argument.setType(addSteps(argument.getType(), steps));
+    else
+      outers[{0, steps > 1 ? -1 : 0}][old] = argument;
+  }
   gathered.resize(staged.loop.getNumResults());
+  given.resize(staged.func.getNumResults());
+  if (steps > 1 && failed(checkAlone()))
+    return failure();
+  if (steps > 1)
+    now.second = -1;
   shareStates();
+  now.second = 0;
   shareInvariants();
-  for (const schedule::Action &action : staged.table.programs[rank])
+  bool isSecond = false;
+  for (const schedule::Action &action : staged.table.programs[rank]) {
+    if (isSecond)
+      ++*pair;
+    else if (action.isJoined)
+      pair = 2 * numPairs++;
     if (failed(act(action)))
       return failure();
-  joinResults();
-  runAfter();
+    if (!action.isJoined)
+      pair.reset();
+    isSecond = action.isJoined;
+  }
+  if (steps == 1) {
+    joinResults();
+    runAfter();
+  }
   finish(staged.func.getBody().front().getTerminator());
   return success();
 }
@@ -560,22 +767,30 @@ LogicalResult Lower::lower(func::FuncOp func, MicrobatchesOp loop) {
     return failure();
   int64_t calls = static_cast<int64_t>(getStageCalls(loop.getBody()).size());
   StageUnits units = StageUnits::get(getOperation(), calls);
+  int32_t count = static_cast<int32_t>(loop.getCount());
+  bool isOfSteps = units.hasGradients() && table->numMicrobatches > count && table->numMicrobatches % count == 0;
   if (units.count() != calls || units.countStages() != table->numStages ||
-      table->numMicrobatches != static_cast<int32_t>(loop.getCount()))
+      (table->numMicrobatches != count && !isOfSteps))
     return op.emitOpError() << "is of " << table->numStages << " stages and " << table->numMicrobatches
                             << " microbatches, the program of " << calls << (units.hasGradients() ? " units" : "")
                             << " and " << loop.getCount();
   if (table->isForwardOnly == units.hasGradients())
     return op.emitOpError() << (units.hasGradients() ? "has no gradients, which the program computes"
                                                      : "has gradients, which the program does not compute");
+  FailureOr<StepSignature> signature = StepSignature::get(func);
+  if (failed(signature))
+    return failure();
   Staged staged(func, loop, *table);
   SmallVector<func::FuncOp> ranks;
   for (int32_t rank = 0; rank < table->numRanks; ++rank) {
-    RankMaker maker(staged, rank);
+    RankMaker maker(staged, rank, *signature, isBehind);
     if (failed(maker.run()))
       return failure();
     ranks.push_back(maker.getMade());
   }
+  // The entry has the inputs and outputs of its ranks. Its steps flush: which weights a rank reads meanwhile is said by the rank alone.
+  if (isOfSteps && failed(repeatStep(func, *signature, table->numMicrobatches / count, count)))
+    return failure();
   return failed(keepUnread(func, ranks)) ? failure() : checkStates(func, ranks);
 }
 

@@ -153,7 +153,7 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
   std::string name = schedule;
   StringRef placement = this->placement;
   schedule::Shape shape{static_cast<int32_t>(numRanks), static_cast<int32_t>(loop.getCount()),
-                        static_cast<int32_t>(std::max<int64_t>(1, stages / numRanks))};
+                        static_cast<int32_t>(std::max<int64_t>(1, stages / numRanks)), static_cast<int32_t>(steps)};
   schedule::PlacementRequest request;
   request.placement = schedule::parsePlacement(placement);
   request.ranks.assign(ranks.begin(), ranks.end());

@@ -83,3 +83,33 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
     return %r : tensor<4x4xf32>
   }
 }
+
+// -----
+
+// Of a rank of a pipeline no bucket goes on over a message; what a message of a microbatch waits for is in none.
+// CHECK-LABEL: @between_messages
+// CHECK: spmd.all_reduce sum %{{.*}} over {"x"} : tensor<4x4xf32>
+// CHECK: pipe.send
+// CHECK: spmd.all_reduce sum %{{.*}} {exec.bucket = 0 : i64}
+// CHECK: pipe.recv
+// CHECK: spmd.all_reduce sum %{{.*}} {exec.bucket = 1 : i64}
+// CHECK-NEXT: spmd.all_reduce sum %{{.*}} {exec.bucket = 1 : i64}
+module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
+  func.func @between_messages(%x: tensor<4x4xf32>, %u: tensor<4x4xf32> {nn.name = "u"}, %v: tensor<4x4xf32> {nn.name = "v"}, %w: tensor<4x4xf32> {nn.name = "w"})
+      -> (tensor<4x4xf32> {spmd.state = "u"}, tensor<4x4xf32> {spmd.state = "v"}, tensor<4x4xf32> {spmd.state = "w"}) {
+    %h = nn.einsum %x, %x "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %s = spmd.all_reduce sum %h over {"x"} : tensor<4x4xf32>
+    pipe.send %s to 1 channel 0 microbatch 0 : tensor<4x4xf32>
+    %g = nn.einsum %x, %u "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %rg = spmd.all_reduce sum %g over {"x"} : tensor<4x4xf32>
+    %d = pipe.recv from 1 channel 0 microbatch 0 : tensor<4x4xf32>
+    %f = nn.einsum %x, %d "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %rf = spmd.all_reduce sum %f over {"x"} : tensor<4x4xf32>
+    %e = nn.einsum %d, %d "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %re = spmd.all_reduce sum %e over {"x"} : tensor<4x4xf32>
+    %nu = nn.sub %u, %rg : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %nv = nn.sub %v, %rf : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %nw = nn.sub %w, %re : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    return %nu, %nv, %nw : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+  }
+}

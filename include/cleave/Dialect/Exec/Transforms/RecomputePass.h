@@ -8,6 +8,7 @@
 
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Plan/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace cleave::exec {
 
@@ -15,11 +16,22 @@ namespace cleave::exec {
 /// forward, `again_ns` and `least_ns`, of what runs again and of what no choice that keeps as little could save, and `taken`, of one.
 inline constexpr llvm::StringLiteral kFrontAttr = "nn.front";
 
-/// Bytes that a rank takes of a program at this phase, of which it may do anything; nothing where that cannot be told.
-using MemoryJudge = std::function<std::optional<int64_t>(mlir::ModuleOp module)>;
+/// Bytes that a rank takes of a program at this phase, of which it may do anything, or each rank of a pipeline; none where that cannot be told.
+using MemoryJudge = std::function<llvm::SmallVector<int64_t>(mlir::ModuleOp module)>;
 
-/// As a plan asks for it. Null `judge`: by the lifetimes of values.
-std::unique_ptr<mlir::Pass> createRecompute(const spmd::PlanMemory &plan, MemoryJudge judge);
+/// Where the ops of a step would be in stages, as far as it is known before anything is made again.
+struct StagesOfOps {
+  /// By op of the function's block: its stage; -1 of what is in none, or of no forward.
+  std::vector<int64_t> stageOf;
+  /// By stage.
+  std::vector<int64_t> rankOf;
+};
+using StageFinder = std::function<StagesOfOps(mlir::func::FuncOp func)>;
+
+/// As a plan asks for it. Null `judge`: by the lifetimes of values. With `findStages` (null: there is one stage), `auto` decides for each stage
+/// by itself what its rank has no room for. \param keepsLast the last stage makes nothing again: it reads at once what it makes.
+std::unique_ptr<mlir::Pass> createRecompute(const spmd::PlanMemory &plan, MemoryJudge judge,
+                                            StageFinder findStages = nullptr, bool keepsLast = false);
 
 } // namespace cleave::exec
 

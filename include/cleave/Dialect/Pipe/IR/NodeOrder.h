@@ -10,6 +10,10 @@ namespace cleave::pipe {
 /// of strings). Of a node that has become part of another one's op, a stage starts at the next one that is left.
 inline constexpr llvm::StringLiteral kNodesAttr = "pipe.nodes";
 
+/// Of calls in the function of a rank, where two actions run as one (OVERLAP_F_B): twice the number of their pair, and one more for calls of
+/// the second action.
+inline constexpr llvm::StringLiteral kPairAttr = "pipe.pair";
+
 } // namespace cleave::pipe
 
 #endif // CLEAVE_DIALECT_PIPE_IR_NODEORDER_H

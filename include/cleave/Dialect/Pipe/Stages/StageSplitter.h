@@ -23,9 +23,9 @@ struct StageSplitter {
   static llvm::Expected<StageSplitter> create(mlir::func::FuncOp func, const DeviceRates &rates,
                                               const spmd::PlanPipeline *pipeline);
 
-  /// For stages that stand so: see `findStageSplit`.
-  llvm::Expected<schedule::StageSplit> splitStages(llvm::ArrayRef<int32_t> placement,
-                                                   StageFault *fault = nullptr) const;
+  /// For stages that stand so: see `findStageSplit`. \param inFlight by stage, microbatches whose activations it keeps; empty: one.
+  llvm::Expected<schedule::StageSplit> splitStages(llvm::ArrayRef<int32_t> placement, StageFault *fault = nullptr,
+                                                   llvm::ArrayRef<int64_t> inFlight = {}) const;
 };
 
 } // namespace cleave::pipe

@@ -15,8 +15,9 @@ namespace cleave::pipe {
 /// Precondition of all: the plan has a pipeline.
 std::unique_ptr<mlir::Pass> createMicrobatch(spmd::PlanRef plan);
 
-/// For its stages, its schedule and limits. Times are those of types: of local shapes, where the program is partitioned.
-std::unique_ptr<mlir::Pass> createAssignStages(spmd::PlanRef plan);
+/// For its stages, its schedule and limits. Times are those of types: of local shapes, where the program is partitioned. \param steps those of a
+/// call of a step of training.
+std::unique_ptr<mlir::Pass> createAssignStages(spmd::PlanRef plan, int64_t steps = 1);
 
 } // namespace cleave::pipe
 
