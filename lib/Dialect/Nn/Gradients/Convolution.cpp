@@ -1,8 +1,8 @@
 //===- Convolution.cpp - gradients of convolutions and pools --------------===//
 //
-// A convolution is linear in input and weight; what it reads with stride s is handed back with s - 1 zeros between:
+// A convolution is linear in input and weight; what it reads with stride s is handed back in s phases a dim (IR/Phases.h):
 //
-//   y = conv(x, w)       dx = conv(y spread and padded, w turned around, channels in and out swapped)
+//   y = conv(x, w)       dx = conv(y, w turned around, channels in and out swapped), phase by phase
 //                        dw = conv(x, y), batch and channels swapped, strides and dilations swapped
 //
 // A transposed convolution is a convolution's dx, so its own gradients are a convolution and that one's dw. Sums over windows are
@@ -14,18 +14,10 @@
 #include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
+#include "cleave/Dialect/Nn/IR/Phases.h"
 
 using namespace mlir;
 using namespace cleave::nn;
-
-namespace {
-/// Windows over the spatial dims: those from 2 on.
-struct Windows {
-  Shape kernel, strides, low, dilations;
-
-  int64_t getReach(size_t i) const { return dilations[i] * (kernel[i] - 1); }
-};
-} // namespace
 
 static SmallVector<int64_t> getOnes(size_t count) { return SmallVector<int64_t>(count, 1); }
 static Shape getSpatial(Value value) { return Composer::shape(value).drop_front(2); }
@@ -54,28 +46,6 @@ static LogicalResult addBias(GradientBuilder &g, Value bias) {
     llvm::append_range(others, llvm::seq<int64_t>(2, Composer::rank(g.of())));
     return g.f.sum(g.of(), others);
   });
-}
-
-/// A weight [groups * a, b, kernel] as [groups * b, a, kernel].
-static Value swapChannels(Composer &f, Value weight, int64_t groups) {
-  SmallVector<int64_t> shape(Composer::shape(weight)), apart(shape);
-  apart[0] /= groups;
-  apart.insert(apart.begin(), groups);
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, apart.size()));
-  std::swap(order[1], order[2]);
-  shape = {groups * apart[2], apart[1]};
-  shape.append(apart.begin() + 3, apart.end());
-  return f.reshape(f.transpose(f.reshape(weight, apart), order), shape);
-}
-
-/// dx of a convolution with `weight` [groups * out, in, kernel], of spatial extents `extents`.
-static Value differentiateInput(Composer &f, Value out, Value weight, const Windows &windows, Shape extents,
-                                int64_t groups) {
-  Value turned = swapChannels(f, weight, groups);
-  for (size_t i = 0; i < extents.size(); ++i)
-    turned = flip(f, turned, int64_t(i) + 2);
-  SmallVector<int64_t> ones = getOnes(extents.size()), zeros(extents.size(), 0);
-  return convolve(f, spreadWindows(f, out, windows, extents), turned, ones, zeros, zeros, windows.dilations, groups);
 }
 
 /// dw of a convolution from `input` [n, groups * in, extents] to `out` [n, groups * channels, windows]: [groups * channels, in, kernel].
@@ -113,7 +83,7 @@ LogicalResult ConvOp::differentiate(GradientBuilder &g) {
   Value input = getInput(), weight = getWeight();
   Windows windows = {getSpatial(weight), getStrides(), getPadsLow(), getDilations()};
   int64_t groups = getGroups();
-  auto byInput = [&] { return differentiateInput(g.f, g.of(), weight, windows, getSpatial(input), groups); };
+  auto byInput = [&] { return handBack(g.f, g.of(), weight, Value(), windows, getSpatial(input), groups); };
   auto byWeight = [&] { return differentiateWeight(g.f, input, g.of(), windows, groups); };
   return success(succeeded(g.addBy(input, byInput)) && succeeded(g.addBy(weight, byWeight)) &&
                  succeeded(addBias(g, getBias())));
