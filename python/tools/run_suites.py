@@ -133,7 +133,7 @@ def suites(build):
     yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 8)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 28)
     yield Suite("training-forms", [python, "test/Training/onnx_forms.py", build], count_closing, 35)
-    yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 13)
+    yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 16)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 500)
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 190)
     yield Suite("models", [python, "test/Models/check.py", build], count_closing, 16)
