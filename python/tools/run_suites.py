@@ -130,7 +130,7 @@ def suites(build):
     yield Suite("training-pipelines", [python, "test/Training/pipelines.py", build], count_closing, 93)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 26, merge="drawn")
     yield Suite("training-bits", [python, "test/Training/bits.py", build], count_closing, 56, merge="drawn")
-    yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 8)
+    yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 9)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 28)
     yield Suite("training-forms", [python, "test/Training/onnx_forms.py", build], count_closing, 35)
     yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 16)

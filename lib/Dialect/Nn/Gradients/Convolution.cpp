@@ -15,6 +15,9 @@
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Nn/IR/Phases.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace cleave::nn;
@@ -147,10 +150,10 @@ static Value countAveraged(Composer &f, PoolOp pool, size_t i, int64_t numWindow
 }
 
 /// Tap by tap: each is a slice of the padded input with strides, and its elements that are their window's maximum, and the first ones,
-/// take its gradient.
+/// take its gradient. What is handed back is added up phase by phase, each as small as the result.
 static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &windows) {
   Composer &f = g.f;
-  Value input = pool.getInput(), y = g.result(), left = g.of(), sum;
+  Value input = pool.getInput(), y = g.result(), left = g.of();
   Shape extents = getSpatial(input), shape = Composer::shape(y);
   SmallVector<int64_t> low(2, 0), high(2, 0), steps(2, 1), tap(windows.kernel.size(), 0);
   for (size_t i = 0; i < extents.size(); ++i) {
@@ -164,6 +167,7 @@ static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &wi
                                                   /*Negative=*/true))
                    .getValueAsDouble();
   Value padded = f.pad(input, low, high, least);
+  SmallVector<Value> sums(std::accumulate(windows.strides.begin(), windows.strides.end(), size_t(1), std::multiplies<>()));
   for (bool isLast = false; !isLast && left;) {
     SmallVector<int64_t> starts(2, 0);
     for (size_t i = 0; i < tap.size(); ++i)
@@ -172,17 +176,31 @@ static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &wi
     Value part = f.select(hits, left, 0);
     // The next taps get nothing of a window that has had its maximum.
     left = f.select(hits, f.scalarLike(left, 0), left);
+    // Window o has this tap at place o s + k d - p: of one phase, and so many windows on.
+    size_t number = 0;
     for (size_t i = 0; i < tap.size() && part; ++i) {
-      int64_t dim = int64_t(i) + 2, reached = windows.strides[i] * (shape[dim] - 1) + 1;
-      part = spreadDim(f, part, dim, windows.strides[i]);
-      part = padDim(f, part, dim, starts[dim] - low[dim], extents[i] - reached - starts[dim] + low[dim]);
+      int64_t dim = int64_t(i) + 2, stride = windows.strides[i], at = starts[dim] - windows.low[i];
+      int64_t on = llvm::divideFloorSigned(at, stride), size = llvm::divideCeilSigned(extents[i], stride);
+      // Of all windows it may be in the padding.
+      bool isRead = on < size && on + shape[dim] > 0;
+      part = isRead ? padDim(f, part, dim, on, size - shape[dim] - on) : Value();
+      number = number * stride + size_t(at - on * stride);
     }
-    sum = sum ? f.add(sum, part) : part;
+    if (part)
+      sums[number] = sums[number] ? f.add(sums[number], part) : part;
     isLast = true;
     for (size_t i = tap.size(); i-- > 0 && isLast;)
       tap[i] = (isLast = tap[i] + 1 == windows.kernel[i]) ? 0 : tap[i] + 1;
   }
-  return sum;
+  // Places that no window reads.
+  for (Value &sum : sums)
+    if (!sum && left) {
+      SmallVector<int64_t> size(shape);
+      for (auto [i, stride] : llvm::enumerate(windows.strides))
+        size[i + 2] = llvm::divideCeilSigned(extents[i], stride);
+      sum = f.broadcast(f.scalarLike(left, 0), size);
+    }
+  return left ? joinPhases(f, sums, windows.strides, extents) : Value();
 }
 
 /// One window over everything: the first element that is the maximum takes all.

@@ -82,6 +82,26 @@ static Value convolvePhase(Composer &f, Value out, Value swapped, Value bias, Ar
   return f.create<ConvOp>(input, part, bias, Shape(ones).take_front(count), low, high, dilations, groups);
 }
 
+Value cleave::nn::joinPhases(Composer &f, ArrayRef<Value> phases, Shape strides, Shape extents) {
+  if (phases.size() == 1)
+    return phases.front();
+  size_t count = extents.size();
+  // [phases, n, channels, sizes]  ─▶  [n, channels, size 0, phases of dim 0, size 1, ..]  ─▶  [n, channels, extents]
+  SmallVector<int64_t> one(Composer::shape(phases.front())), apart(strides), order, whole(one);
+  llvm::append_range(apart, one);
+  one.insert(one.begin(), 1);
+  SmallVector<Value> stacked = llvm::map_to_vector(phases, [&](Value phase) { return f.reshape(phase, one); });
+  order = {int64_t(count), int64_t(count) + 1};
+  for (size_t i = 0; i < count; ++i) {
+    order.append({int64_t(count + 2 + i), int64_t(i)});
+    whole[i + 2] *= strides[i];
+  }
+  Value together = f.reshape(f.transpose(f.reshape(f.concat(stacked, 0), apart), order), whole);
+  for (auto [i, extent] : llvm::enumerate(extents))
+    together = f.sliceDim(together, int64_t(i) + 2, 0, extent);
+  return together;
+}
+
 Value cleave::nn::handBack(Composer &f, Value out, Value weight, Value bias, const Windows &windows, Shape extents,
                            int64_t groups) {
   if (!out || !weight)
@@ -104,21 +124,5 @@ Value cleave::nn::handBack(Composer &f, Value out, Value weight, Value bias, con
       phases[i] = findPhase(windows, i, left % strides[i], sizes[i], numWindows[i]);
     made.push_back(convolvePhase(f, out, swapped, bias, phases, sizes, groups));
   }
-  if (numPhases == 1)
-    return made.front();
-  // [phases, n, channels, sizes]  ─▶  [n, channels, size 0, phases of dim 0, size 1, ..]  ─▶  [n, channels, extents]
-  SmallVector<int64_t> one(Composer::shape(made.front())), apart(strides), order, whole(one);
-  llvm::append_range(apart, one);
-  one.insert(one.begin(), 1);
-  for (Value &phase : made)
-    phase = f.reshape(phase, one);
-  order = {int64_t(count), int64_t(count) + 1};
-  for (size_t i = 0; i < count; ++i) {
-    order.append({int64_t(count + 2 + i), int64_t(i)});
-    whole[i + 2] = sizes[i] * strides[i];
-  }
-  Value together = f.reshape(f.transpose(f.reshape(f.concat(made, 0), apart), order), whole);
-  for (auto [i, extent] : llvm::enumerate(extents))
-    together = f.sliceDim(together, int64_t(i) + 2, 0, extent);
-  return together;
+  return joinPhases(f, made, strides, extents);
 }

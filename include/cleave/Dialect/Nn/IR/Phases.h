@@ -35,6 +35,10 @@ struct Windows {
 mlir::Value handBack(Composer &f, mlir::Value out, mlir::Value weight, mlir::Value bias, const Windows &windows,
                      Shape extents, int64_t groups);
 
+/// The phases of all dims, the last dim's fastest, side by side: each [n, channels, extents / strides, rounded up], in all [n, channels,
+/// extents]. What is behind the extents is cut.
+mlir::Value joinPhases(Composer &f, llvm::ArrayRef<mlir::Value> phases, Shape strides, Shape extents);
+
 } // namespace cleave::nn
 
 #endif // CLEAVE_DIALECT_NN_IR_PHASES_H
