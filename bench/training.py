@@ -7,7 +7,8 @@ is not given is left out. The networks are those of training_nets.py, AdamW on a
 another one takes a step. One thread is timed by the processor time of the process, more by the clock: two threads of ours are two ranks that
 share the batch. The forward is the program for inference, of which the backward and the update are multiples.
 
---agree compares losses of 20 steps with jax's in f32. --memory compares what a rank's program has in buffers with jax's
+--agree compares gradients of the first step with jax's in f64, weight by weight, by their lengths; and losses of 20 steps, in f64 and f32.
+Where a loss depends much on rounding, as f32 of jax itself beside its f64 shows, f32 of two compilers cannot be closer than that. --memory compares what a rank's program has in buffers with jax's
 `memory_analysis()`, which counts arguments, temporaries and those results that are in no argument's place.
 """
 import argparse
@@ -24,14 +25,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, HERE)
 sys.path.insert(1, os.path.join(HERE, os.pardir, "examples"))
 from runtime import Program  # noqa: E402
-from training_nets import NETS  # noqa: E402
+from training_nets import NETS, widen  # noqa: E402
 
 
 class Ours:
     """A program of so many ranks, which share the batch."""
 
     def __init__(self, build, net, threads, folder, train=True):
-        path = os.path.join(folder, f"{net.name}.{threads}.{'step' if train else 'forward'}.cleave")
+        path = os.path.join(folder, f"{os.path.basename(net.model)}.{threads}.{'step' if train else 'forward'}.cleave")
         self.batch = dict(np.load(net.batch))
         words = [f"--train={net.get_train()}"] if train else []
         if not train:
@@ -79,8 +80,8 @@ def start_onnxruntime(python, net, threads):
     return Peer([python, os.path.join(HERE, "training_peer.py"), net.model, net.output, net.loss, net.batch, str(threads)])
 
 
-def start_jax(python, net, threads):
-    return Peer([python, os.path.join(HERE, "training_jax.py"), net.name, net.model, net.batch, str(threads)])
+def start_jax(python, net, threads, *words):
+    return Peer([python, os.path.join(HERE, "training_jax.py"), net.name, net.model, net.batch, str(threads), *words])
 
 
 def measure(all_, steps, pause):
@@ -109,13 +110,44 @@ def bench(options, net, threads, folder):
           f"{(median['step'] - median['forward']) / median['forward']:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
+def compare_gradients(options, net, folder):
+    """The largest length of the difference of one weight's gradients, by that of the gradient; jax has saved its own.
+
+    Gradients of a millionth of all of them are compared with that: those of keys' biases are zero but for rounding.
+    """
+    saved = os.path.join(folder, "ours.npz")
+    subprocess.run([os.path.join(options.build, "bin", "cleave"), "run", net.model, f"--train={net.get_train()}", "--mesh", "one=1", *(["--dim", net.dims] if net.dims else []),
+                    "--inputs", net.batch, "--outputs", saved, "--check", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    want, got, off = np.load(os.path.join(folder, "jax.npz")), {}, {}
+    for name, value in np.load(saved).items():
+        name = name.removeprefix("out:")
+        if name.startswith("grad("):
+            got[name[5:-1]] = value
+    least = 1e-6 * np.sqrt(sum(float(np.sum(want[name]**2)) for name in want.files))
+    for name in want.files:
+        # A weight that is read in parts has a gradient for each of them.
+        parts = {part: value for part, value in got.items() if part == name or part.startswith(name + "[")}
+        whole = np.zeros_like(want[name])
+        for part, value in parts.items():
+            starts = [int(start) for start in part[len(name) + 1:-1].split(",")] if part != name else [0] * value.ndim
+            whole[tuple(slice(start, start + size) for start, size in zip(starts, value.shape))] = value
+        if parts:
+            off[name] = np.linalg.norm(whole - want[name]) / max(np.linalg.norm(want[name]), least)
+    return len(off), len(want.files), max(off.values())
+
+
 def agree(options, net, folder):
-    """Losses of 20 steps beside jax's, relative."""
-    ours, peer = Ours(options.build, net, 1, folder), start_jax(options.jax, net, 1)
-    losses = np.array([[one.step()["loss"] for _ in range(20)] for one in (ours, peer)])
-    for one in (ours, peer):
+    """Gradients and losses beside jax's, relative."""
+    wide = widen(net, folder)
+    losses = {}
+    for name, one in (("ours", Ours(options.build, net, 1, folder)), ("jax", start_jax(options.jax, net, 1)), ("ours, f64", Ours(options.build, wide, 1, folder)),
+                      ("jax, f64", start_jax(options.jax, wide, 1, "--wide", os.path.join(folder, "jax.npz")))):
+        losses[name] = np.array([one.step()["loss"] for _ in range(20)])
         one.close()
-    print(f"| {net.name} | {losses[0][0]:.6f} | {losses[0][-1]:.6f} | {np.abs(losses[0] / losses[1] - 1).max():.1e} |", flush=True)
+    between = lambda a, b: f"{np.abs(losses[a] / losses[b] - 1).max():.1e}"
+    count, of, off = compare_gradients(options, wide, folder)
+    print(f"| {net.name} | {count} of {of} | {off:.1e} | {losses['ours'][0]:.6f} | {losses['ours'][-1]:.6f} | {between('ours, f64', 'jax, f64')} | "
+          f"{between('ours', 'jax')} | {between('ours', 'jax, f64')} | {between('jax', 'jax, f64')} |", flush=True)
 
 
 def compare_memory(options, net, folder):
@@ -145,7 +177,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.agree:
-            print("| net | first loss | loss of step 20 | off from jax by |\n|" + "---|" * 4)
+            print("| net | weights | gradients, f64 | first loss | loss of step 20 | losses, f64 | losses, f32 | our f32 beside jax's f64 | jax's f32 beside its f64 |\n|" + "---|" * 9)
             return [agree(options, NETS[name](folder), folder) for name in options.nets]
         if options.memory:
             print("| net | planned MB | jax MB | ours of it |\n|" + "---|" * 4)

@@ -1,10 +1,11 @@
 """Steps of jax, for training.py: run by a Python that has jax, numpy and onnx.
 
-    training_jax.py NET MODEL BATCH.npz THREADS [--gradients OUT.npz | --losses STEPS]
+    training_jax.py NET MODEL BATCH.npz THREADS [--wide OUT.npz | --losses STEPS]
 
 The nets of training_nets.py written by hand, on the same weights, with the AdamW of onnxruntime-training. Serves steps (training_serve.py);
-before them it says what `memory_analysis()` counts of the compiled step. With --gradients it saves those of the first batch, in f64, by the
-names of the weights, and the loss; with --losses it prints those of so many steps, in f64, as JSON.
+before them it says what `memory_analysis()` counts of the compiled step. With --wide all is f64, and gradients of the first batch are saved,
+by the names of the weights. Numbers of a net are those that a file of f32 holds, but for those of gelu, which is read as the function that it is.
+With --losses it prints the losses of so many steps, in f64, as JSON.
 """
 import json
 import os
@@ -27,16 +28,21 @@ from training_serve import serve  # noqa: E402
 RATE, BETAS, EPSILON = 1e-4, (0.9, 0.999), 1e-6
 
 
+def number(value):
+    """As f32 has it, in any precision: f64 would otherwise tell 0.044715 from the file's."""
+    return float(np.float32(value))
+
+
 def norm(x, w, name, epsilon):
     x = x - x.mean(-1, keepdims=True)
-    return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * w[name + ".weight"] + w[name + ".bias"]
+    return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + number(epsilon)) * w[name + ".weight"] + w[name + ".bias"]
 
 
 def attend(q, k, v, mask=None):
     """[batch, heads, positions, components] each."""
-    scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) / np.sqrt(q.shape[-1]).astype(q.dtype)
+    scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) / number(np.sqrt(q.shape[-1]))
     if mask is not None:
-        scores = jnp.where(mask, scores, jnp.asarray(-3.4e38, scores.dtype))
+        scores = jnp.where(mask, scores, number(-3.4e38))
     return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, -1), v)
 
 
@@ -77,7 +83,7 @@ def sentences(w, batch):
     for i in range(len(matrices) // 6):
         of = lambda x, number, name: x @ w[matrices[6 * i + number]] + w[f"{root}encoder.layer.{i}.{name}.bias"]
         q, k, v = (apart(of(x, number, f"attention.self.{name}"), 12) for number, name in enumerate(("query", "key", "value")))
-        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) / np.sqrt(q.shape[-1]).astype(x.dtype) + ((1 - mask) * -10000)[:, None, None]
+        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) / number(np.sqrt(q.shape[-1])) + ((1 - mask) * -10000)[:, None, None]
         y = together(jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, -1), v))
         x = norm(x + of(y, 3, "attention.output.dense"), w, f"{root}encoder.layer.{i}.attention.output.LayerNorm", 1e-12)
         y = jax.nn.gelu(of(x, 4, "intermediate.dense"), approximate=False)
@@ -118,7 +124,7 @@ def step(net, w, m, v, n, batch):
 
 def main():
     net, path, data = sys.argv[1:4]
-    wide = "--gradients" in sys.argv or "--losses" in sys.argv
+    wide = "--wide" in sys.argv or "--losses" in sys.argv
     jax.config.update("jax_enable_x64", wide)
     model = onnx.load(path)
     # Numbers and the causal mask are no weights.
@@ -132,17 +138,16 @@ def main():
             loss, *state = advance(*state, jnp.float64(number + 1), batch)
             losses.append(float(loss))
         return print(json.dumps(losses))
-    if wide:
-        loss, gradients = jax.value_and_grad(NETS[net])(w, batch)
-        return np.savez(sys.argv[sys.argv.index("--gradients") + 1], loss=np.asarray(loss), **{name: np.asarray(g) for name, g in gradients.items()})
+    if "--wide" in sys.argv:
+        np.savez(sys.argv[sys.argv.index("--wide") + 1], **{name: np.asarray(g) for name, g in jax.grad(NETS[net])(w, batch).items()})
     m, v = ({name: jnp.zeros_like(value) for name, value in w.items()} for _ in range(2))
-    compiled = jax.jit(lambda *state: step(NETS[net], *state), donate_argnums=(0, 1, 2)).lower(w, m, v, jnp.float32(1), batch).compile()
+    compiled = jax.jit(lambda *state: step(NETS[net], *state), donate_argnums=(0, 1, 2)).lower(w, m, v, jnp.float64(1) if wide else jnp.float32(1), batch).compile()
     memory = compiled.memory_analysis()
     print(json.dumps({"memory": {name: getattr(memory, name + "_size_in_bytes") for name in ("argument", "output", "alias", "temp")}}), flush=True)
     state = [w, m, v, 1]
 
     def advance():
-        loss, *state[:3] = compiled(*state[:3], jnp.float32(state[3]), batch)
+        loss, *state[:3] = compiled(*state[:3], (jnp.float64 if wide else jnp.float32)(state[3]), batch)
         state[3] += 1
         jax.block_until_ready(state[:3])
         return loss

@@ -8,9 +8,10 @@ A batch is an .npz beside the model: its inputs by their names, and `labels`. We
 """
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,6 +40,28 @@ def save(path, graph, opset=17):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, producer_name="training_nets")
     with open(path, "wb") as file:
         file.write(model.SerializeToString())
+
+
+def widen(net, folder):
+    """The net in f64: what its file holds of f32 is cast, and its batch, too."""
+    model, stem = onnx.load(net.model), os.path.join(folder, net.name + "64")
+    wide, narrow = TensorProto.DOUBLE, TensorProto.FLOAT
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.tensor_type.elem_type == narrow:
+            value.type.tensor_type.elem_type = wide
+    cast = lambda tensor: tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name)) if tensor.data_type == narrow else None
+    for tensor in model.graph.initializer:
+        cast(tensor)
+    for attribute in (attribute for node in model.graph.node for attribute in node.attribute):
+        if attribute.HasField("t"):
+            cast(attribute.t)
+        elif attribute.name == "to" and attribute.i == narrow:
+            attribute.i = wide
+    del model.graph.value_info[:]
+    onnx.save(model, stem + ".onnx")
+    batch = {name: array.astype(np.float64) if array.dtype == np.float32 else array for name, array in np.load(net.batch).items()}
+    np.savez(stem + ".npz", **batch)
+    return replace(net, model=stem + ".onnx", batch=stem + ".npz")
 
 
 def make_sentences(folder, batch=8, length=64):

@@ -86,6 +86,27 @@ def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
   }];
 }
 
+def ConvolvePhases : Exec_Pass<"exec-convolve-phases"> {
+  let summary = "writes transposed convolutions as convolutions";
+  let description = [{
+    With strides a and b, a transposed convolution is a * b convolutions of stride 1, one for each phase of the result: places that are a
+    rows and b columns apart get the same elements of the kernel. What they make is put side by side. Convolutions have fast kernels, and
+    none of them multiplies with zeros. Where windows are boxes side by side, exec-choose-layouts and exec-fuse-kernels make one product of
+    all instead.
+
+    ```mlir
+    %y = nn.conv_transpose %x, %w strides [2] pads_low [1] pads_high [1] ..        // before: kernel of 4
+
+    %t = nn.transpose %w [1, 0, 2] ..                                            // after
+    %w0 = nn.slice %t starts [0, 0, 3] sizes [8, 8, 2] steps [1, 1, -2] ..
+    %y0 = nn.conv %x, %w0 strides [1] pads_low [1] pads_high [0] ..
+    %w1 = nn.slice %t starts [0, 0, 2] sizes [8, 8, 2] steps [1, 1, -2] ..
+    %y1 = nn.conv %x, %w1 strides [1] pads_low [0] pads_high [1] ..
+    %c = nn.concat %y0, %y1 dim 0 ..
+    ```
+  }];
+}
+
 def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
   let summary = "recognizes attention in simple ops";
   let description = [{

@@ -302,6 +302,7 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   }
   manager.addPass(exec::createFlattenLoops());
   manager.addPass(exec::createUnrollRecurrences());
+  manager.addPass(exec::createConvolvePhases());
   exec::RecognizeAttentionOptions recognizing;
   recognizing.forDevices = options.isForDevices;
   manager.addPass(exec::createRecognizeAttention(recognizing));

@@ -27,7 +27,7 @@ AREAS = {
     "Dialect/Nn/Partition": ["CleavePartitionTests", "CleavePipeTests", "lit:Execute/", "differential"],
     "Dialect/Nn/ShardingRules": ["CleavePartitionTests", "CleavePipeTests", "lit:Nn/Rules", "golden", "differential"],
     "Dialect/Nn/Gradients": ["gradients", "gradient-placements", "training-steps", "training-models"],
-    "Dialect/Nn/Training": ["lit:Nn/Transforms", "training-steps", "training-forms", "training-bytes", "training-losses", "training-memory", "training-jax", "training-lengths"],
+    "Dialect/Nn/Training": ["lit:Nn/Transforms", "training-steps", "training-forms", "training-bytes", "training-losses", "training-bits", "training-memory", "training-jax", "training-lengths"],
     "Dialect/Nn/Patterns": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded"],
     "Dialect/Nn/Transforms": ["lit:Nn/Transforms", "lit:Execute/", "lit:Import/", "golden", "models-sharded", "models-quantized"],
     "Dialect/Pipe": ["CleavePipeTests", "training-pipelines", "training-peaks", "training-jax", "training-calls", "training-experts", "lit:Pipe/", "lit:Driver/pipeline", "lit:Driver/schedule", "lit:Import/devices", "models-stages",

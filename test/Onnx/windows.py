@@ -1,6 +1,6 @@
 """Random small networks of windows, against onnxruntime: convolutions, depthwise and grouped ones, and pools of all kinds, with few rows or one,
 over one to three dims; every stride, dilation and pad (none alike, `auto_pad`, larger than a kernel), and pictures whose last band of rows is
-short. They run as programs, each kernel between pages that fault (test/Codegen/Guards.h).
+short; in networks from seed 401 on transposed convolutions, too. They run as programs, each kernel between pages that fault (test/Codegen/Guards.h).
 
     windows.py BUILD_DIR [--emulated] [SEED...]
 
@@ -19,7 +19,9 @@ sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
 
 ort.set_default_logger_severity(4)
+# Seeds of networks without transposed convolutions, and how many have them.
 COUNT, EMULATED = 400, 150
+TRANSPOSED, TRANSPOSED_EMULATED = 100, 40
 RTOL, ATOL = 1e-3, 1e-4
 # Of one dim; rows of one are what went wrong once.
 EXTENTS = [1, 1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 13]
@@ -40,7 +42,7 @@ class Network:
         self.shape = self.draw_shape(is_small)
         self.input = list(self.shape)
         for _ in range(1 + self.below(MOST_NODES)):
-            self.pick([self.conv, self.conv, self.conv, self.pool, self.pool, self.between])()
+            self.pick([self.conv, self.conv, self.conv, self.pool, self.pool, self.between] if seed <= COUNT else [self.conv_transpose, self.conv_transpose, self.conv, self.between])()
         if not self.nodes:
             self.conv()
 
@@ -116,6 +118,29 @@ class Network:
             inputs.append(self.weight(out))
         self.add("Conv", inputs, [self.shape[0], out, *result], group=groups, **attributes)
 
+    def conv_transpose(self):
+        """What is padded is cut off; behind the last window there may be more (`output_padding`)."""
+        channels, attributes, result = self.shape[1], {name: [] for name in ("kernel_shape", "strides", "dilations", "output_padding")}, []
+        low, high = [], []
+        for extent in self.shape[2:]:
+            size, stride, dilation = self.pick([1, 2, 3, 3, 4, 5]), self.pick([1, 2, 2, 3, 4]), self.pick([1, 1, 1, 2, 3])
+            whole, more = (extent - 1) * stride + (size - 1) * dilation + 1, self.below(stride)
+            pads = [self.below(min(size * dilation, (whole + more) // 2 + 1)) for _ in range(2)]
+            if sum(pads) >= whole + more:
+                pads = [0, 0]
+            for name, value in zip(attributes, (size, stride, dilation, more)):
+                attributes[name].append(value)
+            low, high = low + [pads[0]], high + [pads[1]]
+            result.append(whole + more - sum(pads))
+        groups = 2 if channels % 2 == 0 and self.chance(30) else 1
+        out = self.pick(CHANNELS)
+        if np.prod(result) * out * groups * channels * np.prod(attributes["kernel_shape"]) > 1e7:
+            return
+        inputs = [self.name, self.weight(channels, out, *attributes["kernel_shape"])]
+        if self.chance(60):
+            inputs.append(self.weight(out * groups))
+        self.add("ConvTranspose", inputs, [self.shape[0], out * groups, *result], group=groups, pads=low + high, **attributes)
+
     def pool(self):
         attributes, result = self.window(True)
         op = self.pick(["MaxPool", "MaxPool", "AveragePool", "AveragePool", "LpPool"])
@@ -161,8 +186,9 @@ def prepare(seed, folder, is_small):
 def main():
     build, seeds, flags = harness.arguments("--emulated")
     is_emulated = "--emulated" in flags
-    first, count = harness.draw_seeds(1, EMULATED if is_emulated else COUNT)
-    seeds = [int(seed) for seed in seeds] or range(first, first + count)
+    count, transposed = (EMULATED, TRANSPOSED_EMULATED) if is_emulated else (COUNT, TRANSPOSED)
+    drawn = [harness.draw_seeds(1, count), harness.draw_seeds(COUNT + 1, transposed)]
+    seeds = [int(seed) for seed in seeds] or [seed for first, number in drawn for seed in range(first, first + number)]
     os.environ["CLEAVE_CUDA_LIBRARY"] = "libcleave_emulated_cuda.so"
     with tempfile.TemporaryDirectory() as folder:
         rows = [prepare(seed, folder, is_emulated) for seed in seeds]

@@ -33,6 +33,10 @@ ROWS = "shard: [{tensor: x, dims: [data, _]}, {tensor: labels, dims: [data]}]\n"
 NOISY = """<ir_version: 10, opset_import: ["": 18]> f (float[6, 8] x) => (float[6, 5] y) {
   h = MatMul(x, w) n = BatchNormalization(h, scale, shift, mean, variance) r = Relu(n) half = Constant<value = float {0.5}>() d = Dropout(r, half) y = Gemm<transB = 1>(d, head, b) }"""
 NOISY_SHAPES = {"w": (8, 10), "scale": (10,), "shift": (10,), "mean": (10,), "variance": (10,), "head": (CLASSES, 10), "b": (CLASSES,)}
+# A weight of 4 bits, in blocks of 32 that have a scale each.
+PACKED = """<ir_version: 10, opset_import: ["": 18, "com.microsoft": 1]> f (float[6, 8] x) => (float[6, 5] y) {
+  h = MatMul(x, w) r = Relu(h) y = com.microsoft.MatMulNBits<K = 64, N = 5, bits = 4, block_size = 32>(r, bits, scales) }"""
+PACKED_SHAPES = {"w": (8, 64)}
 MESHES = {
     "one": "mesh: {one: 1}\n",
     "data": "mesh: {data: 2}\n" + ROWS,
@@ -174,6 +178,28 @@ def adapted(build, mesh):
             check(np.array_equal(value, want[name].astype(np.float32)), f"{name} is off by {np.abs(value - want[name]).max()}")
 
 
+def packed(build, mesh):
+    """Adapters next to a weight of 4 bits, which is picked by the name of its integers: they stay apart, and give the loss of numpy with their product added."""
+    with Folder(build, PACKED, PACKED_SHAPES) as folder:
+        random, model = np.random.default_rng(5), onnx.load(folder.at("m.onnx"))
+        bits, scales = random.integers(0, 256, (CLASSES, 2, 16)).astype(np.uint8), random.uniform(0.01, 0.03, CLASSES * 2).astype(np.float32)
+        model.graph.initializer.extend([numpy_helper.from_array(bits, "bits"), numpy_helper.from_array(scales, "scales")])
+        onnx.save(model, folder.at("m.onnx"))
+        folder.call("cleave", "train", "m.onnx", "--plan", folder.plan(mesh, "lora: {tensors: bits, rank: 2, alpha: 3}"), *DATA, "--export-adapters", "a.safetensors")
+        apart = read_safetensors(folder.at("a.safetensors"))[0]
+        a, b = (apart[f"base_model.model.bits.lora_{end}.weight"].astype(np.float64) for end in "AB")
+        check(a.shape == (2, 64) and b.shape == (CLASSES, 2), f"adapters of {a.shape}, {b.shape}")
+        # Low bits first, 8 stands for zero (MatMulNBits of onnxruntime).
+        numbers = np.stack([bits & 15, bits >> 4], -1).reshape(CLASSES, 2, 32).astype(np.float64) - 8
+        dequantized, w, arrays = (numbers * scales.reshape(CLASSES, 2, 1)).reshape(CLASSES, 64), folder.weights("m.onnx")["w"], np.load(folder.at("other.npz"))
+        loss = lambda head: np.mean([np.log(np.exp(y).sum()) - y[label] for y, label in zip(np.maximum(arrays["x"] @ w.astype(np.float64), 0) @ head.T, arrays["labels"])][:18])
+        close(loss(dequantized), folder.loss("m.onnx"), "the loss before, by onnxruntime", 1e-5)
+        close(evals(folder)[-1][1], loss(dequantized + 1.5 * b @ a), "the loss with adapters")
+        check(evals(folder)[-1][1] < loss(dequantized) - 0.05, f"nothing is learnt: {evals(folder)}")
+        told = folder.call("cleave", "train", "m.onnx", "--plan", "plan.yaml", *DATA, "--export", "tuned.onnx", expect=2)
+        check("--export cannot fold the adapter of 'bits' into it: it is stored as ui8[5, 2, 16]" in told, told)
+
+
 def noisy(build, mesh):
     """What a model does in training alone it does not where it is evaluated: with the running statistics of the step, which are exported, too."""
     with Folder(build, NOISY, NOISY_SHAPES) as folder:
@@ -201,6 +227,7 @@ def configured(build):
 
 
 CASES = {"configured": (configured,), **{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
+         **{f"packed {mesh}": (packed, mesh) for mesh in ("one", "data", "zero3")},
          **{f"noisy {mesh}": (noisy, mesh) for mesh in ("one", "data")}}
 
 

@@ -1,8 +1,8 @@
 //===- Convolution.cpp - gradients of convolutions and pools --------------===//
 //
-// A convolution is linear in input and weight; what it reads with stride s is handed back with s - 1 zeros between:
+// A convolution is linear in input and weight; what it reads with stride s is handed back in s phases a dim (IR/Phases.h):
 //
-//   y = conv(x, w)       dx = conv(y spread and padded, w turned around, channels in and out swapped)
+//   y = conv(x, w)       dx = conv(y, w turned around, channels in and out swapped), phase by phase
 //                        dw = conv(x, y), batch and channels swapped, strides and dilations swapped
 //
 // A transposed convolution is a convolution's dx, so its own gradients are a convolution and that one's dw. Sums over windows are
@@ -14,18 +14,13 @@
 #include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
+#include "cleave/Dialect/Nn/IR/Phases.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace cleave::nn;
-
-namespace {
-/// Windows over the spatial dims: those from 2 on.
-struct Windows {
-  Shape kernel, strides, low, dilations;
-
-  int64_t getReach(size_t i) const { return dilations[i] * (kernel[i] - 1); }
-};
-} // namespace
 
 static SmallVector<int64_t> getOnes(size_t count) { return SmallVector<int64_t>(count, 1); }
 static Shape getSpatial(Value value) { return Composer::shape(value).drop_front(2); }
@@ -54,28 +49,6 @@ static LogicalResult addBias(GradientBuilder &g, Value bias) {
     llvm::append_range(others, llvm::seq<int64_t>(2, Composer::rank(g.of())));
     return g.f.sum(g.of(), others);
   });
-}
-
-/// A weight [groups * a, b, kernel] as [groups * b, a, kernel].
-static Value swapChannels(Composer &f, Value weight, int64_t groups) {
-  SmallVector<int64_t> shape(Composer::shape(weight)), apart(shape);
-  apart[0] /= groups;
-  apart.insert(apart.begin(), groups);
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, apart.size()));
-  std::swap(order[1], order[2]);
-  shape = {groups * apart[2], apart[1]};
-  shape.append(apart.begin() + 3, apart.end());
-  return f.reshape(f.transpose(f.reshape(weight, apart), order), shape);
-}
-
-/// dx of a convolution with `weight` [groups * out, in, kernel], of spatial extents `extents`.
-static Value differentiateInput(Composer &f, Value out, Value weight, const Windows &windows, Shape extents,
-                                int64_t groups) {
-  Value turned = swapChannels(f, weight, groups);
-  for (size_t i = 0; i < extents.size(); ++i)
-    turned = flip(f, turned, int64_t(i) + 2);
-  SmallVector<int64_t> ones = getOnes(extents.size()), zeros(extents.size(), 0);
-  return convolve(f, spreadWindows(f, out, windows, extents), turned, ones, zeros, zeros, windows.dilations, groups);
 }
 
 /// dw of a convolution from `input` [n, groups * in, extents] to `out` [n, groups * channels, windows]: [groups * channels, in, kernel].
@@ -113,7 +86,7 @@ LogicalResult ConvOp::differentiate(GradientBuilder &g) {
   Value input = getInput(), weight = getWeight();
   Windows windows = {getSpatial(weight), getStrides(), getPadsLow(), getDilations()};
   int64_t groups = getGroups();
-  auto byInput = [&] { return differentiateInput(g.f, g.of(), weight, windows, getSpatial(input), groups); };
+  auto byInput = [&] { return handBack(g.f, g.of(), weight, Value(), windows, getSpatial(input), groups); };
   auto byWeight = [&] { return differentiateWeight(g.f, input, g.of(), windows, groups); };
   return success(succeeded(g.addBy(input, byInput)) && succeeded(g.addBy(weight, byWeight)) &&
                  succeeded(addBias(g, getBias())));
@@ -177,10 +150,10 @@ static Value countAveraged(Composer &f, PoolOp pool, size_t i, int64_t numWindow
 }
 
 /// Tap by tap: each is a slice of the padded input with strides, and its elements that are their window's maximum, and the first ones,
-/// take its gradient.
+/// take its gradient. What is handed back is added up phase by phase, each as small as the result.
 static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &windows) {
   Composer &f = g.f;
-  Value input = pool.getInput(), y = g.result(), left = g.of(), sum;
+  Value input = pool.getInput(), y = g.result(), left = g.of();
   Shape extents = getSpatial(input), shape = Composer::shape(y);
   SmallVector<int64_t> low(2, 0), high(2, 0), steps(2, 1), tap(windows.kernel.size(), 0);
   for (size_t i = 0; i < extents.size(); ++i) {
@@ -194,6 +167,7 @@ static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &wi
                                                   /*Negative=*/true))
                    .getValueAsDouble();
   Value padded = f.pad(input, low, high, least);
+  SmallVector<Value> sums(std::accumulate(windows.strides.begin(), windows.strides.end(), size_t(1), std::multiplies<>()));
   for (bool isLast = false; !isLast && left;) {
     SmallVector<int64_t> starts(2, 0);
     for (size_t i = 0; i < tap.size(); ++i)
@@ -202,17 +176,31 @@ static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &wi
     Value part = f.select(hits, left, 0);
     // The next taps get nothing of a window that has had its maximum.
     left = f.select(hits, f.scalarLike(left, 0), left);
+    // Window o has this tap at place o s + k d - p: of one phase, and so many windows on.
+    size_t number = 0;
     for (size_t i = 0; i < tap.size() && part; ++i) {
-      int64_t dim = int64_t(i) + 2, reached = windows.strides[i] * (shape[dim] - 1) + 1;
-      part = spreadDim(f, part, dim, windows.strides[i]);
-      part = padDim(f, part, dim, starts[dim] - low[dim], extents[i] - reached - starts[dim] + low[dim]);
+      int64_t dim = int64_t(i) + 2, stride = windows.strides[i], at = starts[dim] - windows.low[i];
+      int64_t on = llvm::divideFloorSigned(at, stride), size = llvm::divideCeilSigned(extents[i], stride);
+      // Of all windows it may be in the padding.
+      bool isRead = on < size && on + shape[dim] > 0;
+      part = isRead ? padDim(f, part, dim, on, size - shape[dim] - on) : Value();
+      number = number * stride + size_t(at - on * stride);
     }
-    sum = sum ? f.add(sum, part) : part;
+    if (part)
+      sums[number] = sums[number] ? f.add(sums[number], part) : part;
     isLast = true;
     for (size_t i = tap.size(); i-- > 0 && isLast;)
       tap[i] = (isLast = tap[i] + 1 == windows.kernel[i]) ? 0 : tap[i] + 1;
   }
-  return sum;
+  // Places that no window reads.
+  for (Value &sum : sums)
+    if (!sum && left) {
+      SmallVector<int64_t> size(shape);
+      for (auto [i, stride] : llvm::enumerate(windows.strides))
+        size[i + 2] = llvm::divideCeilSigned(extents[i], stride);
+      sum = f.broadcast(f.scalarLike(left, 0), size);
+    }
+  return left ? joinPhases(f, sums, windows.strides, extents) : Value();
 }
 
 /// One window over everything: the first element that is the maximum takes all.

@@ -5,7 +5,8 @@
 //   y = einsum x, W "bi,io->bo"    =>    y + alpha / r * einsum(einsum(x, A "bi,ir->br"), B "br,ro->bo")
 //
 // A takes the letters of W that are summed, B those that the result has; a letter that all three have (of experts) is one of both. A begins
-// as numbers within 1 / sqrt(summed), as a linear layer of torch does, and B as zeros.
+// as numbers within 1 / sqrt(summed), as a linear layer of torch does, and B as zeros. Of a weight of a few bits W is what becomes of its
+// integers, by whose name it is picked (Dettmers et al. 2023).
 //
 //===----------------------------------------------------------------------===//
 #include "../Training/Step.h"
@@ -17,6 +18,7 @@
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 
@@ -159,6 +161,29 @@ LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
   return success();
 }
 
+/// The integers that a weight of a few bits is made of: of scales, zero points and numbers, which alone lead to `value`, the largest tensor.
+/// Null where floats or a batch do.
+static LoadOp findPacked(Value value) {
+  SmallVector<Value> left = {value};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  LoadOp found;
+  while (!left.empty()) {
+    Operation *op = left.pop_back_val().getDefiningOp();
+    if (!op)
+      return {};
+    if (!seen.insert(op).second)
+      continue;
+    auto load = dyn_cast<LoadOp>(op);
+    bool isLarger = load && getElementType(load).isInteger() &&
+                    (!found || getTensorType(load).getNumElements() > getTensorType(found).getNumElements());
+    if (isLarger)
+      found = load;
+    if (!load)
+      llvm::append_range(left, op->getOperands());
+  }
+  return found;
+}
+
 LogicalResult AdapterMaker::run() {
   struct Place {
     EinsumOp einsum;
@@ -169,12 +194,16 @@ LogicalResult AdapterMaker::run() {
   SmallVector<Place> places;
   SmallVector<StringRef> names;
   func.walk([&](EinsumOp einsum) {
-    for (auto [index, input] : llvm::enumerate(einsum.getInputs()))
-      if (LoadOp load = findLoad(input)) {
+    for (auto [index, input] : llvm::enumerate(einsum.getInputs())) {
+      LoadOp load = findLoad(input);
+      if (!load)
+        load = findPacked(input);
+      if (load) {
         names.push_back(load.getParam());
         if (picked.contains(load.getParam()))
           places.push_back({einsum, unsigned(index), load});
       }
+    }
   });
   if (failed(picked.check(func.getContext(), "lora", "factor of a product", names)))
     return failure();
