@@ -96,6 +96,11 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   return isDone;
 }
 
+void Compilation::State::takePlan(std::shared_ptr<const spmd::Plan> taken) {
+  plan = handed.plan = std::move(taken);
+  handed.pipeline = plan->pipeline ? plan : nullptr;
+}
+
 bool Compilation::State::hasFreeAxes() {
   auto free = (*module)->getAttrOfType<ArrayAttr>(spmd::kFreeAttr);
   return (handed.plan && handed.plan->hasFree()) || (free && !free.empty());

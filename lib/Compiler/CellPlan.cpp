@@ -8,6 +8,8 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Search/AxisNames.h"
 #include "cleave/Search/PlanRules.h"
+#include "cleave/Search/Styles.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -34,23 +36,72 @@ static StringRef getPlanName(Value value) {
   return "";
 }
 
-/// What the given plan asks for it says itself.
-std::vector<PlanRule> CellPlan::makeRules(const Decision &decision, const AtomMesh &mesh,
-                                          ArrayRef<MeshAxis> axes) const {
+/// Empty: no rule is made of it. What the given plan asks for it says itself.
+StringRef CellPlan::getRuledName(ValueId value) const {
   const Problem &decided = problem->getProblem();
+  bool isOpen = decided.producer(value) == kNone && !decided.annotation(value);
+  return isOpen ? getPlanName(problem->source->getValues()[value]) : "";
+}
+
+static const State &getState(const CellAnswer &answer, ValueId value) {
+  const Decision &decision = answer.getDecision();
+  return decision.states[decision.valueStates[value]];
+}
+
+size_t CellPlan::countDifferent(const CellAnswer &answer, const CellAnswer &other) const {
+  size_t count = 0;
+  for (ValueId value = 0; value < problem->getProblem().numValues(); ++value)
+    count += !getRuledName(value).empty() && !(getState(answer, value) == getState(other, value));
+  return count;
+}
+
+/// Values are in the order of the model, so that a mixture changes at one layer.
+std::vector<PlanRule> CellPlan::makeRules(const CellAnswer &answer, const Mixture *mixture, const AtomMesh &mesh,
+                                          ArrayRef<MeshAxis> axes) const {
   std::vector<TensorDims> tensors;
-  for (auto [id, value] : llvm::enumerate(problem->source->getValues())) {
-    StringRef name = decided.producer(id) == kNone && !decided.annotation(id) ? getPlanName(value) : "";
-    const State &state = decision.states[decision.valueStates[id]];
-    if (!name.empty() && !state.isPartial())
-      tensors.push_back({name.str(), makePlanDims(state.dims, mesh, axes)});
+  size_t met = 0, all = mixture ? countDifferent(answer, mixture->other) : 0;
+  for (ValueId value = 0; value < problem->getProblem().numValues(); ++value) {
+    StringRef name = getRuledName(value);
+    if (name.empty())
+      continue;
+    const State *state = &getState(answer, value);
+    if (mixture && !(*state == getState(mixture->other, value))) {
+      bool isOther = mixture->isOfFirst ? met < mixture->count : met >= all - mixture->count;
+      state = isOther ? &getState(mixture->other, value) : state;
+      ++met;
+    }
+    if (!state->isPartial())
+      tensors.push_back({name.str(), makePlanDims(state->dims, mesh, axes)});
   }
   return makePlanRules(keepAgreed(tensors), names);
 }
 
+/// By what styles split people name axes; a second one of a name has a number.
+std::optional<Plan> CellPlan::makeStyledPlan(ArrayRef<Style> styles, const Plan &given, bool namesAxes) const {
+  const AtomMesh &mesh = problem->getProblem().getMesh();
+  if (mesh.numAxes() != styles.size() || given.mesh.size() != styles.size())
+    return std::nullopt;
+  Plan plan = given;
+  StyledPlan styled(problem->getProblem(), makeStyledModel(*problem));
+  llvm::StringSet<> used;
+  for (auto [axis, style] : llvm::enumerate(styles)) {
+    if (llvm::Error error = styled.apply(style, mesh.atomsOf(axis))) {
+      llvm::consumeError(std::move(error));
+      return std::nullopt;
+    }
+    std::string name = kStyleAxes[static_cast<int>(style)].str();
+    if (namesAxes)
+      plan.mesh[axis].name = used.insert(name).second ? name : name + "2";
+  }
+  llvm::append_range(plan.rules, makePlanRules(listStyled(*problem, styled, plan.mesh), names));
+  plan.areAllFree = false;
+  return plan;
+}
+
 /// Atoms keep their numbers: axes are runs of them, so that states say the same over the new mesh. The axis of stages, which no problem
 /// has, goes before the others.
-Plan CellPlan::makePlan(const CellAnswer &answer, const Plan &given, std::optional<ArrayRef<unsigned>> borders) const {
+Plan CellPlan::makePlan(const CellAnswer &answer, const Plan &given, std::optional<ArrayRef<unsigned>> borders,
+                        const Mixture *mixture) const {
   Plan plan = given;
   std::vector<MeshAxis> inner = given.getInnerAxes();
   if (borders) {
@@ -67,6 +118,6 @@ Plan CellPlan::makePlan(const CellAnswer &answer, const Plan &given, std::option
     sizes.push_back(axis.size);
   AtomMesh mesh(sizes);
   assert(mesh.numAtoms() == problem->getProblem().getMesh().numAtoms() && "axes are runs of the same atoms");
-  llvm::append_range(plan.rules, makeRules(answer.getDecision(), mesh, inner));
+  llvm::append_range(plan.rules, makeRules(answer, mixture, mesh, inner));
   return plan;
 }

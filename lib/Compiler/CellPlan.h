@@ -18,14 +18,27 @@ public:
   CellPlan(std::unique_ptr<MeshProblem> made, const spmd::ModelNames &names);
 
   spmd::CellSearch &getSearch() { return *search; }
+
+  /// Tensors of another answer in the place of those of the first: so many of those that differ, the first of the model or its last.
+  struct Mixture {
+    const spmd::CellAnswer &other;
+    size_t count = 0;
+    bool isOfFirst = true;
+  };
   /// The plan that says what was decided: axes with names, where the cell's have none (`borders`: see `nameAxes`), and a rule for each
   /// parameter and input that is split. `given` is the cell's own plan, and stays but for that.
   spmd::Plan makePlan(const spmd::CellAnswer &answer, const spmd::Plan &given,
-                      std::optional<llvm::ArrayRef<unsigned>> borders) const;
+                      std::optional<llvm::ArrayRef<unsigned>> borders, const Mixture *mixture = nullptr) const;
+  /// How many tensors that a plan names the two split in different ways.
+  size_t countDifferent(const spmd::CellAnswer &answer, const spmd::CellAnswer &other) const;
+  /// The plan of a style for each axis, rules alone; nothing where the model cannot be split so.
+  std::optional<spmd::Plan> makeStyledPlan(llvm::ArrayRef<spmd::Style> styles, const spmd::Plan &given,
+                                           bool namesAxes) const;
 
 private:
-  std::vector<spmd::PlanRule> makeRules(const spmd::Decision &decision, const spmd::AtomMesh &mesh,
-                                        llvm::ArrayRef<spmd::MeshAxis> axes) const;
+  std::vector<spmd::PlanRule> makeRules(const spmd::CellAnswer &answer, const Mixture *mixture,
+                                        const spmd::AtomMesh &mesh, llvm::ArrayRef<spmd::MeshAxis> axes) const;
+  llvm::StringRef getRuledName(spmd::ValueId value) const;
 
   std::unique_ptr<MeshProblem> problem;
   const spmd::ModelNames &names;

@@ -72,6 +72,8 @@ static llvm::Expected<Targets> getTargets(const CompileOptions &options) {
   return targets;
 }
 
+llvm::Error cleave::checkArchitecture(StringRef name) { return codegen::CudaTarget::create(name).takeError(); }
+
 /// What cannot be kept is said rather than approximated.
 static llvm::Error checkPrecision(const CompileOptions &options, Phase phase, const AssemblyOptions &assembly) {
   if (options.precision == Precision::BF16 && phase >= Phase::Clustered)

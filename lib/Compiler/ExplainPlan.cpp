@@ -68,7 +68,7 @@ OtherPlan Compilation::PlanExplainer::tryStyle(llvm::StringRef style) const {
   }
   auto plan = std::make_shared<spmd::Plan>(*trial->state->plan);
   plan->cluster = found.plan->cluster;
-  trial->state->plan = trial->state->handed.plan = plan;
+  trial->state->takePlan(plan);
   std::optional<Report> report;
   if (trial->advance(Phase::Clustered))
     report = trial->makeReport();
@@ -156,7 +156,7 @@ std::optional<PlanReasons> Compilation::PlanExplainer::run() {
   std::unique_ptr<Explainer> explainer;
   std::optional<Report> report;
   if (taken->load()) {
-    taken->state->plan = taken->state->handed.plan = found.plan;
+    taken->state->takePlan(found.plan);
     explainer = Explainer::create(*taken);
     if (taken->advance(taken->isPipelined() ? taken->getLastPhase() : Phase::Clustered))
       report = taken->makeReport();

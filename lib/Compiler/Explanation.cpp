@@ -157,8 +157,15 @@ Explainer::State::State(Compilation &compilation, Decisions given, const Functio
   }
   for (Operation *op : source.getOps())
     ops.push_back({op->getName().getStringRef().str(), nn::describeNode(op)});
-  for (OutputId output = 0; output < problem.numOutputs(); ++output)
+  // What a model gives is called as its callers call it, too: of a step that is `next(w)`, which no node makes under that name.
+  for (OutputId output = 0; output < problem.numOutputs(); ++output) {
     outputs.push_back(nn::getResultName(source.getFunction(), output).str());
+    ValueNames &given = values[problem.outputValue(output)];
+    if (given.names.empty())
+      given.shown = outputs.back();
+    if (!llvm::is_contained(given.names, outputs.back()))
+      given.names.push_back(outputs.back());
+  }
 }
 
 bool CauseStep::operator==(const CauseStep &other) const {

@@ -321,12 +321,20 @@ bool Compilation::takeFoundPlan() {
   std::optional<FoundPlan> found = findPlan(request);
   if (!found)
     return false;
-  state->plan = state->handed.plan = found->plan;
+  state->takePlan(found->plan);
   state->foundPlan = std::make_unique<FoundPlan>(std::move(*found));
   return true;
 }
 
-std::optional<FoundPlan> Compilation::findPlan(const PlanRequest &request) { return PlanFinder(*state, request).run(); }
+/// Where the program of what is found is made next, that holds the plan's expectations; else its program is made for their sake.
+std::optional<FoundPlan> Compilation::findPlan(const PlanRequest &request) {
+  std::optional<FoundPlan> found = PlanFinder(*state, request).run();
+  if (!found || request.isQuick || found->plan->bounds.empty())
+    return found;
+  bool isKept =
+      findBlocks() && state->checkExpectations(state->makeTrialReport(found->plan, state->searchBy(*found->plan)));
+  return isKept ? std::move(found) : std::nullopt;
+}
 
 std::optional<FoundPlan> cleave::findPlan(Compilation &compilation, const PlanRequest &request) {
   if (!compilation.isLoaded() && !compilation.load())

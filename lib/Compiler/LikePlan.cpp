@@ -52,17 +52,6 @@ static llvm::Error applyStyles(StyledPlan &styled, const AtomMesh &mesh, ArrayRe
   return llvm::Error::success();
 }
 
-/// What a rule names already is left out.
-static std::vector<TensorDims> listTensors(const ModelStructure &structure, const StyledPlan &styled,
-                                           ArrayRef<MeshAxis> axes) {
-  const Problem &problem = structure.getProblem();
-  std::vector<TensorDims> tensors;
-  for (const auto &[value, splits] : styled.getSplits())
-    if (StringRef name = structure.getName(value); !name.empty() && !problem.annotation(value))
-      tensors.push_back({name.str(), makePlanDims(splits, problem.getMesh(), axes)});
-  return keepAgreed(tensors);
-}
-
 /// The plan becomes that of the compilation, as if it had been given: no axis is free that was not, and `--optimize` decides what rules leave
 /// open. What is wrong with a style that stands in a plan is told there.
 bool Compilation::takeLikePlan() {
@@ -97,10 +86,10 @@ bool Compilation::takeLikePlan() {
     return fail(makeError("{0}: {1}", like, llvm::toString(std::move(error))));
   for (const std::string &remark : styled.getRemarks())
     emitRemark(FileLineColLoc::get(state->context.get(), state->options.model, 0, 0)) << remark;
-  std::vector<TensorDims> tensors = listTensors(*structure, styled, plan.mesh);
+  std::vector<TensorDims> tensors = structure->listTensors(styled, plan.mesh);
   llvm::append_range(plan.rules, makePlanRules(tensors, structure->getNames()));
   LikePlan made{std::make_shared<Plan>(plan), formatStyles(*styles), formatMesh(plan.mesh), tensors.size()};
-  state->plan = state->handed.plan = made.plan;
+  state->takePlan(made.plan);
   state->likePlan = std::make_unique<LikePlan>(std::move(made));
   return true;
 }

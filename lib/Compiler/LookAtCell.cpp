@@ -85,20 +85,21 @@ Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::sha
 }
 
 /// Predicts a plan, and keeps it where it fits and is better than the best of its cell. Where nothing fits yet, the last one is kept.
-void Compilation::PlanFinder::tryPlan(Plan plan, int64_t storedBytes, Look &look) {
+/// \return it fits
+bool Compilation::PlanFinder::tryPlan(Plan plan, std::optional<int64_t> storedBytes, Look &look) {
   PlanCell &known = look.best.cell;
   bool hasAnswer = !known.text.empty();
   auto made = std::make_shared<Plan>(std::move(plan));
   State::Prediction taken = predictInMemory(made, hasAnswer ? known.ns : kNever);
   if (taken.ns == kNever)
-    return;
+    return false;
   PlanCell cell;
   cell.mesh = formatMesh(made->mesh);
   cell.stages = look.candidate.stages;
   cell.ns = taken.ns;
   cell.spanNs = taken.spanNs;
   cell.peakBytes = taken.peakBytes;
-  cell.storedBytes = made->pipeline ? taken.parameterBytes : storedBytes;
+  cell.storedBytes = made->pipeline ? taken.parameterBytes : storedBytes.value_or(taken.parameterBytes);
   cell.sentBytes = taken.sentBytes;
   cell.fitsDevices = taken.fitsDevices;
   leastBytes = std::min(leastBytes, cell.peakBytes);
@@ -109,12 +110,13 @@ void Compilation::PlanFinder::tryPlan(Plan plan, int64_t storedBytes, Look &look
                                                                  : PlanCell::Verdict::Slow;
   tried.push_back({cell, made});
   if (hasAnswer && !(isAnswer && getMeasure(cell) < getMeasure(known)))
-    return;
+    return isAnswer;
   if (isAnswer) {
     cell.text = writeText(cell, *made);
     best = std::min(best, getMeasure(cell));
   }
   look.best = {std::move(cell), std::move(made)};
+  return isAnswer;
 }
 
 /// First what time alone decides; where that does not fit, what stores less, as much less as it is too much, with a price on what passes
@@ -162,6 +164,43 @@ void Compilation::PlanFinder::takeOthers(Look &look, const CellAnswer &met) {
   }
 }
 
+/// What people write, where memory binds: the price on what passes through memory is a rough one, and where activations are most of what
+/// there is, a style may fit that is better than what the search comes down to. As rules alone and with axes free for the rest.
+void Compilation::PlanFinder::takeStyles(Look &look) {
+  if (look.candidate.stages.isPipeline() || look.plan.mesh.size() > 2)
+    return;
+  for (Style style :
+       {Style::Data, Style::Fsdp, Style::Megatron, Style::Sequence, Style::Context, Style::Expert, Style::Spatial}) {
+    SmallVector<Style, 2> styles{style};
+    if (look.plan.mesh.size() == 2)
+      styles.insert(styles.begin(), Style::Data);
+    std::optional<Plan> plan = look.cell.makeStyledPlan(styles, look.plan, look.candidate.borders.has_value());
+    if (!plan)
+      continue;
+    tryPlan(*plan, std::nullopt, look);
+    plan->areAllFree = true;
+    tryPlan(std::move(*plan), std::nullopt, look);
+  }
+}
+
+/// Between two answers that follow each other on the front, one of which is too large, lie those that have some layers of the one and the
+/// rest of the other: as many of the faster one as fit, from either end of the model, are found by bisection.
+void Compilation::PlanFinder::takeMixtures(Look &look, const CellAnswer &met) {
+  constexpr double kFar = 1.1;
+  const CellAnswer *faster = look.cell.getSearch().findFaster(met);
+  if (!faster || (!look.best.cell.text.empty() && getMeasure(look.best.cell) > kFar * best))
+    return;
+  for (bool isOfFirst : {true, false}) {
+    size_t fitting = 0, large = look.cell.countDifferent(met, *faster);
+    while (fitting + 1 < large) {
+      size_t middle = (fitting + large) / 2;
+      CellPlan::Mixture mixture{*faster, middle, isOfFirst};
+      Plan plan = look.cell.makePlan(met, look.plan, look.candidate.borders, &mixture);
+      (tryPlan(std::move(plan), std::nullopt, look) ? fitting : large) = middle;
+    }
+  }
+}
+
 /// Answers that store less and less, a tenth at a time.
 void Compilation::PlanFinder::followFront(Look &look) {
   constexpr unsigned kMostPoints = 12;
@@ -202,6 +241,12 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   const CellAnswer *met = searchCell(look);
   if (met && (!request.isQuick || best.cell.text.empty()))
     takeOthers(look, *met);
+  bool isTight =
+      met && limit > 0 && !request.isQuick && (best.cell.text.empty() || cell.getSearch().findFaster(*met) != nullptr);
+  if (isTight && !request.takesLeast) {
+    takeStyles(look);
+    takeMixtures(look, *met);
+  }
   if (met && request.wantsFront)
     followFront(look);
   answer.solves += cell.getSearch().countSolves();

@@ -26,6 +26,34 @@ ModelNames cleave::listNames(ModuleOp module) {
   return names;
 }
 
+/// A weight is a parameter of floats, and more than one.
+StyledModel cleave::makeStyledModel(const MeshProblem &problem) {
+  StyledModel model;
+  const Problem &decided = problem.getProblem();
+  for (auto [id, value] : llvm::enumerate(problem.source->getValues())) {
+    bool isInput = decided.producer(id) == kNone, isParameter = decided.isParameter(id);
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    model.isGiven.push_back(isa<BlockArgument>(value) && isInput && !isParameter);
+    model.isWeight.push_back(isInput && isParameter && type && isa<FloatType>(type.getElementType()) &&
+                             type.getNumElements() > 1);
+    model.isNamed.push_back(!getTensorNames(value).empty());
+  }
+  return model;
+}
+
+/// The first name, where a value has several.
+std::vector<TensorDims> cleave::listStyled(const MeshProblem &problem, const StyledPlan &styled,
+                                           llvm::ArrayRef<MeshAxis> axes) {
+  const Problem &decided = problem.getProblem();
+  std::vector<TensorDims> tensors;
+  for (const auto &[value, splits] : styled.getSplits()) {
+    SmallVector<StringRef, 1> names = getTensorNames(problem.source->getValues()[value]);
+    if (!names.empty() && !names.front().empty() && !decided.annotation(value))
+      tensors.push_back({names.front().str(), makePlanDims(splits, decided.getMesh(), axes)});
+  }
+  return keepAgreed(tensors);
+}
+
 Plan cleave::makeCellPlan(Plan given, const StageCell &stages, std::vector<MeshAxis> mesh) {
   given.mesh = std::move(mesh);
   if (!stages.isPipeline())

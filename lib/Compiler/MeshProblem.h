@@ -8,6 +8,7 @@
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Search/PlanRules.h"
 #include "cleave/Search/StageCells.h"
+#include "cleave/Search/Styles.h"
 
 namespace cleave {
 
@@ -24,6 +25,13 @@ struct MeshProblem {
 
 /// The plan of a cell: `given` on a mesh, of which each stage has one. Stages are far from each other: their axis is the major one.
 spmd::Plan makeCellPlan(spmd::Plan given, const spmd::StageCell &stages, std::vector<spmd::MeshAxis> mesh);
+
+/// What styles want to know of values beside the problem.
+spmd::StyledModel makeStyledModel(const MeshProblem &problem);
+
+/// What a style splits, as dims of a plan over these axes. What a rule names already, and what has no name, is left out.
+std::vector<spmd::TensorDims> listStyled(const MeshProblem &problem, const spmd::StyledPlan &styled,
+                                         llvm::ArrayRef<spmd::MeshAxis> axes);
 
 /// All names by which plans address values of a model as it was loaded. Annotation merges some of these values, but keeps apart what a rule
 /// names: a rule that is made later must not pick them.

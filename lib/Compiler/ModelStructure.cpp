@@ -35,15 +35,7 @@ std::unique_ptr<ModelStructure> ModelStructure::create(Compilation &compilation,
     return nullptr;
   }
   structure->names = listNames(*state.module);
-  const Problem &problem = structure->getProblem();
-  for (auto [id, value] : llvm::enumerate(structure->made->source->getValues())) {
-    bool isInput = problem.producer(id) == kNone, isParameter = problem.isParameter(id);
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    structure->model.isGiven.push_back(isa<BlockArgument>(value) && isInput && !isParameter);
-    structure->model.isWeight.push_back(isInput && isParameter && type && isa<FloatType>(type.getElementType()) &&
-                                        type.getNumElements() > 1);
-    structure->model.isNamed.push_back(!getTensorNames(value).empty());
-  }
+  structure->model = makeStyledModel(*structure->made);
   return structure;
 }
 
@@ -51,6 +43,10 @@ ModelStructure::ModelStructure() = default;
 ModelStructure::~ModelStructure() = default;
 
 const Problem &ModelStructure::getProblem() const { return made->getProblem(); }
+
+std::vector<TensorDims> ModelStructure::listTensors(const StyledPlan &styled, ArrayRef<MeshAxis> axes) const {
+  return listStyled(*made, styled, axes);
+}
 
 /// The first, where a value has several.
 StringRef ModelStructure::getName(ValueId value) const {

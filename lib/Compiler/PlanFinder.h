@@ -64,7 +64,9 @@ private:
   const spmd::CellAnswer *searchCell(Look &look);
   void takeOthers(Look &look, const spmd::CellAnswer &met);
   void followFront(Look &look);
-  void tryPlan(spmd::Plan plan, int64_t storedBytes, Look &look);
+  void takeStyles(Look &look);
+  void takeMixtures(Look &look, const spmd::CellAnswer &met);
+  bool tryPlan(spmd::Plan plan, std::optional<int64_t> storedBytes, Look &look);
   State::Prediction predictAsTaken(const std::shared_ptr<spmd::Plan> &plan, double least);
   State::Prediction predictInMemory(std::shared_ptr<spmd::Plan> &plan, double least);
   bool isBeyond(const spmd::StageCell &stages, double ns) const;

@@ -89,6 +89,13 @@ static std::optional<Report> makeReportOf(ModuleOp module, StringRef model, cons
   return std::nullopt;
 }
 
+std::optional<Report> Compilation::State::makeTrialReport(const std::shared_ptr<const spmd::Plan> &candidate,
+                                                          const ShardOptions &sharding) {
+  OwningOpRef<ModuleOp> copy =
+      advanceCopy(candidate, sharding, candidate->pipeline ? Phase::PerRank : Phase::Optimized);
+  return copy ? makeReportOf(*copy, options.model, sharding.cluster.value_or(spmd::Cluster())) : std::nullopt;
+}
+
 /// Nothing of one stage.
 static std::optional<StagesTime> readStages(const Report &report) {
   const llvm::json::Object *schedule = report.pipeline ? report.pipeline->getObject("schedule") : nullptr;

@@ -115,9 +115,14 @@ struct Compilation::State {
   /// What comes of the model if it is split as `candidate` says (null: as its types do).
   Prediction predict(const std::shared_ptr<const spmd::Plan> &candidate, const ShardOptions &sharding,
                      Trial trial = Trial::Sharded);
+  /// What `cleave shard` would report of the model with that plan; nothing where it has no program.
+  std::optional<Report> makeTrialReport(const std::shared_ptr<const spmd::Plan> &candidate,
+                                        const ShardOptions &sharding);
   /// Shardings that stand in a file already are annotations; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
+  /// The plan becomes that of the compilation, as if it had been given, with its pipeline if it has one.
+  void takePlan(std::shared_ptr<const spmd::Plan> taken);
   /// Axes may split what no rule asks for: a plan says so, or the file.
   bool hasFreeAxes();
   /// Adds an ordered module to a program, as the variant for the sizes of options. False after an error.

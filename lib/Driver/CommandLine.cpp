@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "OptionTable.h"
 
+#include "cleave/Compiler/Compile.h"
 #include "cleave/Compiler/LikePlan.h"
 #include "cleave/Plan/Gpus.h"
 #include "cleave/Plan/NamePattern.h"
@@ -329,6 +330,9 @@ private:
           "'--gpu {0}': no GPU is known by this name{1} (known: {2}, and architectures, such as sm_90)", options.gpu,
           spmd::suggestGpus(options.gpu),
           llvm::join(llvm::map_range(spmd::getGpus(), [](const spmd::Gpu &gpu) { return gpu.name; }), ", "));
+    // Also where nothing is compiled, or a wrong one would be told only by the command that does.
+    if (llvm::Error unknown = gpu ? llvm::Error::success() : checkArchitecture(options.gpu))
+      return llvm::formatv("'--gpu {0}': {1}", options.gpu, llvm::toString(std::move(unknown)));
     if (given.count(OPT_target))
       return "'--gpu' and '--target' both say what a program is for";
     if (options.command == "compile" || options.device == DeviceKind::Cuda)

@@ -85,6 +85,9 @@ std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
                     found.plan->cluster->name, formatTime(best.ns), follow, formatTime(found.oneDeviceNs)),
       llvm::formatv("a rank takes {0}, of them {1} weights and states, and sends {2}", formatBytes(best.peakBytes),
                     formatBytes(best.storedBytes), formatBytes(best.sentBytes))};
+  if (best.stages.isPipeline() && best.stages.microbatches == 1)
+    lines.push_back(found.samples == 1 ? "a batch of 1 makes one microbatch: in a call stages only wait for each other"
+                                       : "with one microbatch stages only wait for each other in a call");
   constexpr double kMuch = 0.95;
   bool isAlone = llvm::all_of(found.plan->mesh, [](const spmd::MeshAxis &axis) { return axis.size == 1; });
   if (best.ns > kMuch * found.oneDeviceNs && !isAlone && !found.plan->uneven)

@@ -88,6 +88,21 @@ std::string cleave::spmd::formatPipeline(const PlanPipeline &pipeline, int64_t m
   return "{axis: " + pipeline.axis + ", microbatches: " + std::to_string(microbatches) + text + "}";
 }
 
+/// Bounds are kept as they were written.
+static std::string formatExpect(ArrayRef<PlanBound> bounds) {
+  std::vector<std::string> entries, absent;
+  for (const PlanBound &bound : bounds) {
+    auto [key, text] = StringRef(bound.text).split(' ');
+    if (key == "no")
+      absent.push_back(text.str());
+    else
+      entries.push_back((key + ": " + text).str());
+  }
+  if (!absent.empty())
+    entries.push_back("no: [" + join(absent, ", ") + "]");
+  return "{" + join(entries, ", ") + "}";
+}
+
 /// The keys of a plan and their texts, in the order of docs/plan-file.md, but those of `formatPlanFile` alone.
 static std::vector<std::pair<StringRef, std::string>> formatEntries(const Plan &plan, AttentionMethod attention) {
   std::vector<std::pair<StringRef, std::string>> entries;
@@ -140,6 +155,8 @@ std::string cleave::spmd::formatPlanFile(const Plan &plan, AttentionMethod atten
                                      "}");
   if (plan.pipeline)
     entries.emplace_back("pipeline", formatPipeline(*plan.pipeline, plan.pipeline->microbatches.value_or(1)));
+  if (!plan.bounds.empty())
+    entries.emplace_back("expect", formatExpect(plan.bounds));
   for (const PlanState &state : plan.states)
     entries.emplace_back(&state == plan.states.data() ? "state" : "",
                          "  " + quoteText(state.input.text) + ": " + quoteText(state.output.text));

@@ -1,6 +1,14 @@
 //===- CellSearch.cpp - one mesh, all prices of memory --------------------===//
 //
-// Prices are raised by steps of ten until an answer fits, and then bisected by their logarithm, for the front is far from even in them.
+// Prices are raised by steps of ten until an answer fits. Between one that fits and one that does not the next price is that at which both
+// are as good: what is best there lies on the front between them, or there is nothing between them.
+//
+//   time |  x small                 the slope of the line is the price; what is found at it is below the line,
+//        |     `-.  o               or the line is the front
+//        |        `-. `-.
+//        |            `-- x fast
+//        +----------------------- memory
+//
 // Whatever was solved is kept.
 //
 //===----------------------------------------------------------------------===//
@@ -18,9 +26,9 @@ namespace {
 constexpr double kLeastUnits = 1.0 / 1024;
 /// Nanoseconds per byte, where the search begins.
 constexpr double kFirstPrice = 1e-6;
-/// Between neighbors a price is raised by so much, and bisected so often.
+/// Between neighbors a price is raised by so much, and so many prices are tried between two.
 constexpr double kStep = 10;
-constexpr unsigned kBisections = 6;
+constexpr unsigned kMostBetween = 6;
 } // namespace
 
 CellSearch::CellSearch(const Problem &problem, SolverOptions options, std::vector<SearchStyle> styles)
@@ -72,8 +80,8 @@ const CellAnswer *CellSearch::solve(double price, int style) {
   answer->style = style;
   answer->valueShare = valueShare;
   answer->storedBytes = countStored(answer->getDecision());
-  answer->ns = static_cast<double>(answer->getDecision().objective) / options.costs.perNs -
-               price * (static_cast<double>(answer->storedBytes) + valueShare * countValues(answer->getDecision()));
+  answer->pricedBytes = static_cast<double>(answer->storedBytes) + valueShare * countValues(answer->getDecision());
+  answer->ns = static_cast<double>(answer->getDecision().objective) / options.costs.perNs - price * answer->pricedBytes;
   return answers.emplace_back(std::move(answer)).get();
 }
 
@@ -97,12 +105,25 @@ static bool fillsWell(const CellAnswer &answer, int64_t mostBytes) {
   return static_cast<double>(answer.storedBytes) >= kWell * static_cast<double>(mostBytes);
 }
 
+/// Of the line through both; where they do not lie on a front, for searches are not exact, the price in the middle.
+static double getPriceBetween(const CellAnswer &fast, const CellAnswer &small) {
+  double price = (small.ns - fast.ns) / (fast.pricedBytes - small.pricedBytes);
+  return price > fast.price && price < small.price ? price : std::sqrt(fast.price * small.price);
+}
+
+/// At its price it is no better than what was known on either side.
+static bool isOnLine(const CellAnswer &met, const CellAnswer &fast, const CellAnswer &small) {
+  constexpr double kEqual = 1e-9;
+  auto cost = [&](const CellAnswer &answer) { return answer.ns + met.price * answer.pricedBytes; };
+  return cost(met) >= std::min(cost(fast), cost(small)) * (1 - kEqual);
+}
+
 const CellAnswer *CellSearch::find(int64_t mostBytes) {
   auto fits = [&](const CellAnswer *answer) { return answer->storedBytes <= mostBytes; };
   double least = kLeastUnits / options.costs.perNs, low = least;
-  const CellAnswer *dear = solve(low);
-  if (!dear || fits(dear))
-    return dear;
+  const CellAnswer *fast = solve(low);
+  if (!fast || fits(fast))
+    return fast;
   // Where the last search ended, another limit is not far from it.
   double high = lastPrice > 0 ? lastPrice : std::max(kFirstPrice, kStep * low);
   while (high > kStep * least && fits(solve(high / kStep)))
@@ -112,17 +133,29 @@ const CellAnswer *CellSearch::find(int64_t mostBytes) {
     low = high;
     high *= kStep;
   }
-  if (!fits(solve(high)))
+  const CellAnswer *small = solve(high);
+  if (!fits(small))
     return nullptr;
-  for (unsigned round = 0; round < kBisections && !fillsWell(*solve(high), mostBytes); ++round) {
-    double middle = std::sqrt(low * high);
-    (fits(solve(middle)) ? high : low) = middle;
+  fast = solve(low);
+  for (unsigned round = 0; round < kMostBetween && !fillsWell(*small, mostBytes); ++round) {
+    const CellAnswer *met = solve(getPriceBetween(*fast, *small));
+    if (isOnLine(*met, *fast, *small))
+      break;
+    (fits(met) ? small : fast) = met;
   }
-  lastPrice = high;
+  lastPrice = small->price;
   // Searches are not exact: a higher price may have met a faster answer.
   const CellAnswer *best = nullptr;
   for (const auto &answer : answers)
     if (fits(answer.get()) && answer->valueShare == valueShare && (!best || answer->ns < best->ns))
       best = answer.get();
   return best;
+}
+
+const CellAnswer *CellSearch::findFaster(const CellAnswer &than) const {
+  const CellAnswer *nearest = nullptr;
+  for (const auto &answer : answers)
+    if (answer->ns < than.ns && answer->style < 0 && (!nearest || answer->ns > nearest->ns))
+      nearest = answer.get();
+  return nearest;
 }

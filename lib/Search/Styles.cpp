@@ -80,15 +80,32 @@ bool StyledPlan::isRuled(ValueId value, DimTag tag) const {
   return tag == DimTag::Weight || tag == DimTag::Expert ? model.isWeight[value] : model.isGiven[value];
 }
 
+/// Where a value has several dims of classes that are cut, as weights between two residual streams do, an atom has room for one: the dim along
+/// which a reader splits its work, or else the first, along which a product of weights is gathered and not summed.
+std::optional<unsigned> StyledPlan::pickDim(const DimClasses &classes, const ClassColoring &coloring,
+                                            ValueId value) const {
+  SmallVector<unsigned, 2> dims;
+  for (unsigned dim = 0; dim < problem.shape(value).size(); ++dim)
+    if (coloring.isSplit[classes.ofDim(value, dim)] && classes.getExtent(classes.placeOfDim(value, dim)) > 1)
+      dims.push_back(dim);
+  if (dims.empty())
+    return std::nullopt;
+  for (OpId reader : readers[value])
+    for (auto [operand, factors] : zip(problem.operands(reader), problem.rule(problem.ruleOf(reader)).operands))
+      for (unsigned dim : dims)
+        if (operand == value && dim < factors.size() && is_contained(factors[dim], coloring.factors[reader]))
+          return dim;
+  return dims.front();
+}
+
 /// The atom cuts these classes, wherever they are.
 void StyledPlan::layAtom(const DimClasses &classes, const ClassColoring &coloring, DimTag tag, AtomId atom) {
   for (DimPlace place = 0; place < classes.numPlaces(); ++place)
     if (coloring.isSplit[classes.ofPlace(place)] && classes.getExtent(place) > 1)
       pieces[place] *= problem.getMesh().size(atom);
   for (ValueId value = 0; value < problem.numValues(); ++value)
-    for (unsigned dim = 0; isRuled(value, tag) && dim < problem.shape(value).size(); ++dim)
-      if (coloring.isSplit[classes.ofDim(value, dim)] && classes.getExtent(classes.placeOfDim(value, dim)) > 1)
-        splitsOf(value)[dim].push_back(atom);
+    if (std::optional<unsigned> dim = isRuled(value, tag) ? pickDim(classes, coloring, value) : std::nullopt)
+      splitsOf(value)[*dim].push_back(atom);
 }
 
 /// A class that no input has begins in the model, as tokens that are cut out of a picture: the first result that has it says so. Ids of tokens
@@ -106,7 +123,8 @@ void StyledPlan::anchorResults(const DimClasses &classes, const ClassColoring &c
         if (dims[dim].empty() || !coloring.isSplit[classes.ofFactor(op, dims[dim].front())])
           continue;
         bool isFirst = anchored.insert(classes.ofFactor(op, dims[dim].front())).second;
-        if ((isFirst && tag == DimTag::Token) || isOfIds)
+        bool isCut = any_of(splitsOf(result), [&](const AtomList &atoms) { return is_contained(atoms, atom); });
+        if (((isFirst && tag == DimTag::Token) || isOfIds) && !isCut)
           splitsOf(result)[dim].push_back(atom);
       }
   }

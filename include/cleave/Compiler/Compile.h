@@ -23,6 +23,9 @@ std::optional<Report> compileModel(Compilation &compilation, llvm::StringRef pat
 /// pipeline, per rank. Times are there where a cluster is known. Otherwise as above.
 std::optional<Report> predictModel(Compilation &compilation);
 
+/// An error, with names near it, unless kernels can be made for `name`, such as `sm_90`.
+llvm::Error checkArchitecture(llvm::StringRef name);
+
 } // namespace cleave
 
 #endif // CLEAVE_COMPILER_COMPILE_H

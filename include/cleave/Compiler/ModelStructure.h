@@ -46,8 +46,10 @@ public:
   ~ModelStructure();
 
   const spmd::Problem &getProblem() const;
-  /// What the problem does not know of its values. A weight is a parameter of floats, and more than one.
+  /// What the problem does not know of its values.
   const spmd::StyledModel &getModel() const { return model; }
+  /// What a style splits, as dims of a plan over these axes; see `listStyled`.
+  std::vector<spmd::TensorDims> listTensors(const spmd::StyledPlan &styled, llvm::ArrayRef<spmd::MeshAxis> axes) const;
   /// What a plan calls it; empty: nothing.
   llvm::StringRef getName(spmd::ValueId value) const;
   /// All names by which plans address anything, those of values that annotation merges into others too.

@@ -7,7 +7,7 @@
 //   time    86.1   88.4    91.1    ms
 //   stored  25.6   12.9    6.2     GB
 //
-// so that the least price whose answer fits is found by bisection, in few solves. (Lagrangian relaxation: the price is the multiplier of the
+// so that the least price whose answer fits is found in few solves. (Lagrangian relaxation: the price is the multiplier of the
 // limit; H. Everett, Operations Research 11, 1963.)
 //
 //===----------------------------------------------------------------------===//
@@ -30,6 +30,8 @@ struct CellAnswer {
   double ns = 0;
   /// Of parameters and states, on a rank.
   int64_t storedBytes = 0;
+  /// These, and the share of values that counts: what its price is of.
+  double pricedBytes = 0;
   Decision decision;
 
   const Decision &getDecision() const { return decision; }
@@ -56,6 +58,8 @@ public:
   /// That answer, and what is found at its price in each style, as far as they differ: costs of a solver leave out launches that there are in
   /// any case, so that of answers that are close another may take less.
   std::vector<const CellAnswer *> findOthers(const CellAnswer &answer);
+  /// Of all that were found without a style the next that takes less time, and so more memory; null: none does.
+  const CellAnswer *findFaster(const CellAnswer &than) const;
   size_t countSolves() const { return answers.size(); }
 
 private:

@@ -61,6 +61,7 @@ private:
   llvm::Error splitTokensBetween(llvm::ArrayRef<AtomId> atoms);
   void storeWeights(llvm::ArrayRef<AtomId> atoms);
   bool isRuled(ValueId value, DimTag tag) const;
+  std::optional<unsigned> pickDim(const DimClasses &classes, const ClassColoring &coloring, ValueId value) const;
   void layAtom(const DimClasses &classes, const ClassColoring &coloring, DimTag tag, AtomId atom);
   void anchorResults(const DimClasses &classes, const ClassColoring &coloring, DimTag tag, AtomId atom);
   std::vector<int64_t> findLeastExtents(const DimClasses &classes) const;

@@ -47,6 +47,7 @@ private:
   LogicalResult findWanted();
   void explain(const Differentiation &walk);
   void nameGradients(const Differentiation &walk, const GradientPath &path);
+  static void nameGradient(Value gradient, StringRef of);
 
   func::FuncOp func;
   StringRef of;
@@ -115,23 +116,28 @@ void StepDifferentiation::explain(const Differentiation &walk) {
                                     << " need it: freeze them, or take the loss of another value";
 }
 
-/// The gradient of `h` is called `grad(h)`, where its op makes nothing else that has a name.
+/// It is called `grad(of)`, where its op makes nothing else that has a name.
+void StepDifferentiation::nameGradient(Value gradient, StringRef of) {
+  Operation *maker = gradient ? gradient.getDefiningOp() : nullptr;
+  if (!maker || maker->getNumResults() != 1 || !spmd::getTensorNames(gradient).empty())
+    return;
+  SmallVector<NodeInfo, 1> infos = getNodeInfos(maker->getLoc());
+  NodeInfo info = infos.empty() ? NodeInfo() : infos.front();
+  std::string name = ("grad(" + of + ")").str();
+  StringRef tensor = name;
+  ArrayRef<StringRef> ofResult(tensor);
+  info.results = ofResult;
+  maker->setLoc(makeNodeLoc(maker->getContext(), info));
+}
+
+/// Of activations and of what is trained: plans, `explain` and reports address them.
 void StepDifferentiation::nameGradients(const Differentiation &walk, const GradientPath &path) {
   for (Operation *op : path.ops)
-    for (Value result : op->getResults()) {
-      SmallVector<StringRef, 1> names = spmd::getTensorNames(result);
-      Value gradient = walk.getGradient(result);
-      Operation *maker = gradient ? gradient.getDefiningOp() : nullptr;
-      if (names.empty() || !maker || maker->getNumResults() != 1 || !spmd::getTensorNames(gradient).empty())
-        continue;
-      SmallVector<NodeInfo, 1> infos = getNodeInfos(maker->getLoc());
-      NodeInfo info = infos.empty() ? NodeInfo() : infos.front();
-      std::string name = ("grad(" + names.front() + ")").str();
-      StringRef tensor = name;
-      ArrayRef<StringRef> ofResult(tensor);
-      info.results = ofResult;
-      maker->setLoc(makeNodeLoc(op->getContext(), info));
-    }
+    for (Value result : op->getResults())
+      if (SmallVector<StringRef, 1> names = spmd::getTensorNames(result); !names.empty())
+        nameGradient(walk.getGradient(result), names.front());
+  for (Value value : wanted)
+    nameGradient(walk.getGradient(value), spmd::getArgumentName(func, cast<BlockArgument>(value).getArgNumber()));
 }
 
 LogicalResult StepDifferentiation::run() {
