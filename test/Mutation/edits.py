@@ -73,8 +73,9 @@ EDITS = [
     # ===--- Gradients of attention --------------------------------------------===
     Edit("attention-gradients-without-the-mean", "lib/Codegen/AttentionGrad.cpp", "m.sub(e.load(inner, compute, inRow(inBlock, key)), carried)",
          "e.load(inner, compute, inRow(inBlock, key))", "gradients of scores do not add up to 0 along a row", ["lit:Codegen/attention-gradients"]),
-    Edit("attention-gradients-of-whole-blocks", "lib/Codegen/AttentionGrad.cpp", "p.add(countVisible(e, forward, row, height), step - 1)",
-         "countVisible(e, forward, row, height)", "the last keys that some query of a block sees have no gradients", ["lit:Codegen/attention-gradients"]),
+    Edit("attention-gradients-of-whole-blocks", "lib/Codegen/Attention.cpp", "p.add(countVisible(e, op, row, height), step - 1)",
+         "countVisible(e, op, row, height)", "the last keys that some query of a block sees are left out, and have no gradients",
+         ["lit:Codegen/attention-gradients"]),
     Edit("attention-gradients-of-hidden-scores", "lib/Dialect/Exec/Transforms/RecognizeAttention.cpp",
          "mask.condition && std::isfinite(*nn::getSplatNumber(mask.otherwise))", "false",
          "a score that a number was put in the place of passes gradients on, where a query sees nothing else", ["lit:recognize-attention-gradients"]),

@@ -1,4 +1,8 @@
 //===- Entry.cpp - the function that is run -------------------------------===//
+//
+// Import, training, states of a plan and the compiler ask for it: one answer, and each its own error.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/Entry.h"
 
 using namespace mlir;
