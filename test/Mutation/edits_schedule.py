@@ -88,7 +88,7 @@ EDITS = [
          "gradients of a stage wait for those of another one", ["lit:Exec/Transforms/bucket-reductions"]),
     Edit("one-microbatch-is-kept", "lib/Schedule/StageDescribe.cpp", "own += action.kind == ActionKind::F;", "own = action.kind == ActionKind::F;",
          "cuts count what one microbatch leaves", ["lit:Driver/train-stages"]),
-    Edit("the-last-makes-again", "lib/Dialect/Exec/Transforms/Recompute.cpp", "stages.stageOf[op] == last &&", "stages.stageOf[op] < 0 &&",
+    Edit("the-last-makes-again", "lib/Dialect/Exec/Transforms/Recompute.cpp", "stages.stageOf[op] == last", "stages.stageOf[op] == -2",
          "the last stage makes again what it reads at once", ["lit:Driver/train-stages"]),
     Edit("stages-choose-alike", "lib/Solver/RecomputeStages.cpp", "choices[stage < 0 ? 0 : chosen[stage]]", "choices[chosen.front()]",
          "all stages make again what the first one has no room for", ["lit:Driver/train-stages"]),
