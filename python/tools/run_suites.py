@@ -128,7 +128,7 @@ def suites(build):
     yield Suite("training-steps", [python, "test/Training/steps.py", build], count_closing, 100)
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 92)
     yield Suite("training-pipelines", [python, "test/Training/pipelines.py", build], count_closing, 93)
-    yield Suite("training-calls", [python, "test/Training/calls.py", build], count_closing, 24)
+    yield Suite("training-calls", [python, "test/Training/calls.py", build], count_closing, 26)
     yield Suite("training-experts", [python, "test/Training/experts.py", build], count_closing, 10)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 26, merge="drawn")
     yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 8)
