@@ -19,7 +19,6 @@
 #include "cleave/Dialect/Spmd/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/Transforms/PlanPasses.h"
 #include "cleave/Pipelines/Canonicalize.h"
-#include "cleave/Schedule/Generate.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -273,12 +272,11 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
 
 /// A function for each rank.
 static void addPerRank(OpPassManager &manager, const ShardOptions &, ShardState &state) {
-  StringRef schedule = state.pipeline ? StringRef(state.pipeline->pipeline->schedule) : StringRef();
   pipe::LowerOptions options;
-  options.isBehind = schedule::isStepBehind(schedule);
+  options.isBehind = state.pipeline && pipe::isStepBehind(*state.pipeline);
   manager.addPass(pipe::createLower(options));
   // Without a flush the table is of all steps, and so are the functions of ranks.
-  if (schedule::hasFlush(schedule))
+  if (!state.pipeline || pipe::hasFlush(*state.pipeline))
     addSteps(manager, state);
   addPipelineGate(manager, Phase::PerRank);
 }

@@ -46,7 +46,7 @@ private:
   };
   struct Column {
     const program::Tensor *input;
-    program::Type type; ///< of one step
+    program::Type type;                               ///< of one step
     program::Element element = program::Element::F32; ///< in the files
     std::vector<int64_t> shape;                       ///< of all samples
     std::vector<Chunk> chunks;

@@ -178,9 +178,11 @@ Failed Training::begin() {
 Failed Training::checkCalls() const {
   uint64_t left = last > progression.step ? last - progression.step : 0, over = left % perCall;
   if (over)
-    return fail(concat("a call of the program makes ", perCall, " steps, and there are ", left, " to do: ",
-                       last - over ? concat(last - over, " or ") : "", last - over + perCall, " in the end would be calls"));
-  for (auto [every, name] : {std::pair(options.saveEvery, "--save-every"), std::pair(options.evalEvery, "--eval-every")})
+    return fail(concat("a call of the program makes ", perCall, " steps, and there are ", left,
+                       " to do: ", last - over ? concat(last - over, " or ") : "", last - over + perCall,
+                       " in the end would be calls"));
+  for (auto [every, name] :
+       {std::pair(options.saveEvery, "--save-every"), std::pair(options.evalEvery, "--eval-every")})
     if (every % perCall)
       return fail(concat("'", name, " ", every, "': a call of the program makes ", perCall,
                          " steps, and nothing comes between them"));

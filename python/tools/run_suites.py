@@ -134,7 +134,7 @@ def suites(build):
     yield Suite("training-peaks", [python, "test/Training/peaks.py", build], count_closing, 18)
     yield Suite("training-jax", [python, "test/Training/jax.py", build], count_closing, 9)
     yield Suite("training-lengths", [python, "test/Training/lengths.py", build], count_closing, 5)
-    yield Suite("training-calls", [python, "test/Training/calls.py", build], count_closing, 24)
+    yield Suite("training-calls", [python, "test/Training/calls.py", build], count_closing, 26)
     yield Suite("training-experts", [python, "test/Training/experts.py", build], count_closing, 10)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 26, merge="drawn")
     yield Suite("training-bits", [python, "test/Training/bits.py", build], count_closing, 56, merge="drawn")

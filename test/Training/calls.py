@@ -19,6 +19,9 @@ import pipelines
 
 LAYERS, WIDTH, BATCH = pipelines.LAYERS, pipelines.WIDTH, pipelines.BATCH
 RATE, BETA = 0.2, 0.9
+# Of adamw: large beside what rounding does to a gradient.
+BETAS, EPSILON, DECAY = (0.9, 0.999), 1e-2, 0.01
+OPTIMIZERS = {"adamw": f"{{kind: adamw, epsilon: {EPSILON}}}"}
 RTOL, ATOL = 2e-5, 2e-6
 
 # Name: lines of the plan, the section `train`, how many steps.
@@ -38,8 +41,18 @@ CALLS = {
 DELAYED = {f"{schedule}, {ranks} ranks, {microbatches} microbatches, {steps} steps, {optimizer}{', data' if rows else ''}": (schedule, ranks, microbatches, steps, optimizer, rows)
            for schedule, ranks, microbatches, steps, optimizer, rows in [
                ("pipedream-2bw", 2, 2, 2, "sgd", []), ("pipedream-2bw", 2, 2, 4, "momentum", []), ("pipedream-2bw", 3, 4, 3, "momentum", []), ("pipedream-2bw", 4, 4, 5, "sgd", []),
-               ("pipedream-2bw", 2, 2, 3, "momentum", ROWS), ("pipedream", 2, 2, 2, "sgd", []), ("pipedream", 2, 2, 5, "momentum", []), ("pipedream", 3, 2, 4, "sgd", []),
+               ("pipedream-2bw", 2, 2, 3, "momentum", ROWS), ("pipedream-2bw", 3, 4, 4, "adamw", []), ("pipedream", 3, 2, 4, "adamw", []), ("pipedream", 2, 2, 2, "sgd", []), ("pipedream", 2, 2, 5, "momentum", []), ("pipedream", 3, 2, 4, "sgd", []),
                ("pipedream", 4, 2, 6, "momentum", []), ("pipedream", 4, 4, 3, "sgd", []), ("pipedream", 2, 2, 3, "momentum", ROWS)]}
+
+
+def update(step, optimizer, weight, state, gradient):
+    """The next weight and states; of adamw as torch has it, n from 1 on: each rank counts the steps that it has done."""
+    if optimizer != "adamw":
+        moment = (BETA * state.get("m", 0) if optimizer == "momentum" else 0) + gradient
+        return weight - RATE * moment, {"m": moment}
+    (b1, b2), n = BETAS, step + 1
+    m, v = b1 * state.get("m", 0) + (1 - b1) * gradient, b2 * state.get("v", 0) + (1 - b2) * gradient**2
+    return weight * (1 - RATE * DECAY) - RATE * m / (1 - b1**n) / (np.sqrt(v / (1 - b2**n)) + EPSILON), {"m": m, "v": v}
 
 
 def find_stage(layer, ranks):
@@ -47,9 +60,9 @@ def find_stage(layer, ranks):
 
 
 def simulate(weights, batches, case):
-    """Losses, weights and momenta of the steps, in f64. Rank s has done the B of `warmup = p - 1 - s` fewer microbatches than F, when an F begins."""
+    """Losses, weights and states of the steps, in f64. Rank s has done the B of `warmup = p - 1 - s` fewer microbatches than F, when an F begins."""
     schedule, ranks, microbatches, steps, optimizer, shared = case
-    versions, momenta, losses = [{name: value.astype(float) for name, value in weights.items()}], {name: 0 for name in weights}, []
+    versions, states, losses = [{name: value.astype(float) for name, value in weights.items()}], {name: {} for name in weights}, []
 
     def version(stage, step, microbatch):
         if schedule == "pipedream-2bw":
@@ -67,10 +80,11 @@ def simulate(weights, batches, case):
             found = pipelines.differentiate(mixed, part)
             sums = {name: sums[name] + found[name] / microbatches for name in weights}
             loss += compute_loss(mixed, part) / microbatches
-        momenta = {name: (BETA * momenta[name] if optimizer == "momentum" else 0) + sums[name] for name in weights}
-        versions.append({name: versions[-1][name] - RATE * momenta[name] for name in weights})
+        made = {name: update(step, optimizer, versions[-1][name], states[name], sums[name]) for name in weights}
+        versions.append({name: weight for name, (weight, _) in made.items()})
+        states = {name: state for name, (_, state) in made.items()}
         losses.append(loss)
-    return losses, versions[-1], momenta
+    return losses, versions[-1], states
 
 
 def compute_loss(weights, inputs):
@@ -131,15 +145,15 @@ class Calls:
 
     def check_delayed(self, name, case):
         schedule, ranks, microbatches, steps, optimizer, rows = case
-        losses, weights, momenta = simulate(self.weights, self.batches, case)
+        losses, weights, states = simulate(self.weights, self.batches, case)
         firsts = [next(layer for layer in range(LAYERS) if find_stage(layer, ranks) == stage) for stage in range(ranks)]
         mesh = f"mesh: {{{'data: 2, ' if rows else ''}stage: {ranks}}}"
         stages = ", ".join(f'{{first: "/m{layer}/MatMul"}}' for layer in firsts)
         lines = [mesh, *rows, f"pipeline: {{axis: stage, microbatches: {microbatches}, schedule: {schedule}, stages: [{stages}]}}",
-                 f"train: {{loss: {{kind: mse, of: y}}, optimizer: {optimizer}, rate: {RATE}}}"]
+                 f"train: {{loss: {{kind: mse, of: y}}, optimizer: {OPTIMIZERS.get(optimizer, optimizer)}, rate: {RATE}}}"]
         want = {"loss": np.array(losses), **{f"next({key})": value for key, value in weights.items()}}
-        if optimizer == "momentum":
-            want |= {f"next(m({key}))": value for key, value in momenta.items()}
+        if optimizer != "sgd":
+            want |= {f"next({kind}({key}))": value for key, state in states.items() for kind, value in state.items()}
         for executor in ("reference", "program"):
             given = self.call(f"{name}.{executor}", lines, self.take(0, steps, False), steps, executor)
             for key, value in want.items():

@@ -28,7 +28,8 @@ public:
   /// again, by rank, or for all ranks; not empty. All live as long as this.
   StageChooser(const RecomputeProblem &problem, llvm::ArrayRef<int64_t> stageOf, llvm::ArrayRef<int64_t> rankOf,
                Measure measure)
-      : problem(problem), stageOf(stageOf), rankOf(rankOf), choices(findChoices(problem)), measure(std::move(measure)) {}
+      : problem(problem), stageOf(stageOf), rankOf(rankOf), choices(findChoices(problem)), measure(std::move(measure)) {
+  }
 
   using Chosen = std::vector<size_t>;
   /// A stage's next choice keeps less; a rank whose stages are through with all of them has no room: then nothing is found.

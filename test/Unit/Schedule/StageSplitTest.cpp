@@ -1,5 +1,6 @@
 // Splits against a search over all splits, and the bottlenecks of shared fact sheets: exact min-max partitions of rows.
 #include "cleave/Schedule/StageSplit.h"
+#include "cleave/Schedule/Generate.h"
 #include "gtest/gtest.h"
 #include <random>
 
@@ -301,4 +302,17 @@ TEST(StageSplitTest, CutsLongRowsAtPositionsOfLeastBytes) {
   EXPECT_LE(split.bottleneckNs, 3300);
   for (int64_t bytes : split.crossingBytes)
     EXPECT_EQ(bytes, 1);
+}
+
+/// Closed forms: what has gone down and not come back, or all; of zb-h1 W comes no later than that.
+TEST(StageSplitTest, CountsWhatAStageKeepsAtOnce) {
+  auto count = [](llvm::StringRef name, Shape shape) {
+    llvm::Expected<Schedule> table = generate(name, shape);
+    EXPECT_TRUE(bool(table));
+    return countInFlight(*table);
+  };
+  EXPECT_EQ(count("1f1b", {4, 8}), (std::vector<int64_t>{4, 3, 2, 1}));
+  EXPECT_EQ(count("gpipe", {3, 5}), (std::vector<int64_t>{5, 5, 5}));
+  EXPECT_EQ(count("eager-1f1b", {3, 8}), (std::vector<int64_t>{5, 3, 1}));
+  EXPECT_EQ(count("pipedream-2bw", {2, 2, 0, 3}), (std::vector<int64_t>{2, 1}));
 }

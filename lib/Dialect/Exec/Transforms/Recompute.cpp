@@ -19,7 +19,6 @@
 // In stages each rank has its own room, and each stage makes a choice of its own (Solver/RecomputeStages.h).
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Solver/RecomputeStages.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
@@ -32,6 +31,7 @@
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Solver/RecomputeStages.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/Statistic.h"

@@ -11,7 +11,6 @@
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
-#include "cleave/Transforms/MergeEqual.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -205,8 +204,6 @@ LogicalResult StepRepeater::run() {
   if (auto flops = func->getAttrOfType<FloatAttr>(spmd::SpmdDialect::kFlopsAttr))
     func->setAttr(spmd::SpmdDialect::kFlopsAttr,
                   builder.getF64FloatAttr(flops.getValueAsDouble() * static_cast<double>(steps)));
-  // Frozen weights, and what is made of them alone, are those of all steps.
-  mergeEqual(func);
   return success();
 }
 

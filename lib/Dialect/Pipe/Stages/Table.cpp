@@ -125,7 +125,8 @@ llvm::Expected<schedule::Schedule> cleave::pipe::makeTable(StringRef name, sched
   name = getRunSchedule(name, shape, request, trains);
   // With a flush each step of a call has the same table. Without, a step's first F stand before the last B of the one before.
   bool isOfSteps = trains && !schedule::hasFlush(name);
-  int32_t steps = std::exchange(shape.steps, isOfSteps ? shape.steps : 1), microbatches = shape.microbatches * shape.steps;
+  int32_t steps = std::exchange(shape.steps, isOfSteps ? shape.steps : 1),
+          microbatches = shape.microbatches * shape.steps;
   if (isOfSteps && steps < 2)
     return makeError("schedule \"{0}\" changes weights without a flush: --steps-per-call 2 or more", name);
   bool isFile = name.ends_with(".csv") || name.ends_with(".json");

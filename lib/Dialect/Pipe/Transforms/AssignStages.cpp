@@ -291,3 +291,6 @@ std::unique_ptr<Pass> cleave::pipe::createAssignStages(spmd::PlanRef plan, int64
   assert(plan && plan->pipeline && "a plan without a pipeline");
   return std::make_unique<AssignStages>(std::move(plan), steps);
 }
+
+bool cleave::pipe::hasFlush(const spmd::Plan &plan) { return schedule::hasFlush(plan.pipeline->schedule); }
+bool cleave::pipe::isStepBehind(const spmd::Plan &plan) { return schedule::isStepBehind(plan.pipeline->schedule); }

@@ -13,6 +13,7 @@
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Transforms/MergeEqual.h"
 
 namespace cleave::pipe {
 #define GEN_PASS_DEF_REPEATSTEP
@@ -28,6 +29,15 @@ struct RepeatStep : pipe::impl::RepeatStepBase<RepeatStep> {
   using RepeatStepBase::RepeatStepBase;
 
   void runOnOperation() override;
+
+private:
+  /// Frozen weights, and what is made of them alone, are those of all steps.
+  LogicalResult repeat(func::FuncOp func, const StepSignature &signature, int64_t stride) {
+    if (failed(repeatStep(func, signature, steps, stride)))
+      return failure();
+    mergeEqual(func);
+    return success();
+  }
 };
 } // namespace
 
@@ -64,9 +74,9 @@ void RepeatStep::runOnOperation() {
     for (auto loop : func.getOps<MicrobatchesOp>())
       stride = static_cast<int64_t>(loop.getCount());
     for (func::FuncOp rank : ranks)
-      if (failed(repeatStep(rank, getSignature(rank, *signature), steps, stride)))
+      if (failed(repeat(rank, getSignature(rank, *signature), stride)))
         return signalPassFailure();
-    if (failed(repeatStep(func, *signature, steps, stride)))
+    if (failed(repeat(func, *signature, stride)))
       return signalPassFailure();
   }
 }

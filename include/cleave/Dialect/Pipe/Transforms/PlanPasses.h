@@ -19,6 +19,11 @@ std::unique_ptr<mlir::Pass> createMicrobatch(spmd::PlanRef plan);
 /// call of a step of training.
 std::unique_ptr<mlir::Pass> createAssignStages(spmd::PlanRef plan, int64_t steps = 1);
 
+/// Whether the plan's schedule waits for the end of a step; and, of one that does not, whether microbatches read the weights of the step before
+/// (Schedule/Generate.h).
+bool hasFlush(const spmd::Plan &plan);
+bool isStepBehind(const spmd::Plan &plan);
+
 } // namespace cleave::pipe
 
 #endif // CLEAVE_DIALECT_PIPE_TRANSFORMS_PLANPASSES_H
