@@ -47,7 +47,7 @@ SETUPS = {
         "gpt-6.2b", "8xA100-nvlink", {"stage": 8}, 3, 1024, (24, 32, 64), "Qi and others 2024 (Zero Bubble), 6.2B on 8 A100",
         {"1F1B": ("1f1b", 1, 55, 48), "1F1B-I": ("interleaved", 4, 66, 57), "ZB-2p": ("zb-h2", 1, 67, 79), "ZB-V": ("zb-v", 2, 64, 53)}, "samples/s"),
     "llama-405b": Setup(
-        "llama-405b", "64x8xH100-ib", {"data": 8, "model": 8, "stage": 8}, 1, 8192, (8, 16, 32),
+        "llama-405b", "64x8xH100-ib", {"data": 8, "model": 8, "stage": 8}, 1, 8192, (8, 16),
         "torchtitan, docs/performance.md: 405B on 512 H100, FSDP 8, TP 8, PP 8, float8",
         {"1F1B": ("1f1b", 1, 100, None), "interleaved": ("interleaved", 2, 128, None)}, "tokens/s of a GPU",
         ["zero: {axis: data, stage: 2}"], "blocks"),
