@@ -147,7 +147,8 @@ TAIL = """\
 * **ZB-V** has no bubble where F, I and W take equally long. As modeled they do not, nor did they when measured (29.8, 29.4 and 19.5 ms).
 * **Seconds**: a microbatch takes a rank 92 ms as modeled, and took 79 ms: products run at 70 % of a data sheet's rate here.
 * **GB** agree for 1F1B alone. Measured is what an allocator had reserved, predicted what lives at a time in the ranks' programs, before
-  kernels are formed. That 1F1B-I and ZB-V are predicted to take less than 1F1B, where more was measured, is not explained: their tables keep more.
+  kernels are formed. That 1F1B-I and ZB-V are predicted to take less than 1F1B, where more was measured, is not explained: their tables
+  keep more.
 * **405B** is not laid out as a model here: a step of 126 layers that makes its blocks again takes longer than this table is worth. It was
   trained with float8 products and messages that overlap, of which the table alone knows nothing.
 """
