@@ -64,7 +64,7 @@ class Bench:
         """The schedule's own table without messages, with a change of its rows."""
         path = os.path.join(self.folder, name + ".csv")
         subprocess.run([os.path.join(self.options.build, "bin", "cleave"), "schedule", "--schedule", self.options.schedule, "--ranks", str(self.options.stage),
-                        "--microbatches", str(self.options.microbatches), "--table", path, "--compute-only"], check=True)
+                        "--microbatches", str(self.options.microbatches), "--table", path, "--compute-only", "--quiet"], check=True)
         with open(path) as file:
             rows = [row for row in csv.reader(file)]
         change(rows)

@@ -69,7 +69,7 @@ static llvm::Expected<std::map<int32_t, std::vector<Command>>> readCommands(cons
       continue;
     std::optional<Key> key = parse(*action, schedule);
     if (!key)
-      return makeError("'{0}' is no action of {1} stages and {2} microbatches: the trace is of another program",
+      return makeError("'{0}' is not an action of {1} stages and {2} microbatches: the trace is of another program",
                        *action, schedule.numStages, schedule.numMicrobatches);
     int64_t device = event->getInteger("pid").value_or(0);
     int32_t rank = schedule.getRank(std::get<1>(*key), std::get<2>(*key));

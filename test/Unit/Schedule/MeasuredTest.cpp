@@ -61,9 +61,9 @@ TEST(Measured, OtherTracesAreRefused) {
   Schedule table = makeRun("1f1b");
   auto refuse = [&](std::string text) { return llvm::toString(readMeasured(text, table, "us").takeError()); };
   EXPECT_EQ(refuse(makeTrace({makeEvent(0, "2F0", 0, 1)})),
-            "'2F0' is no action of 2 stages and 2 microbatches: the trace is of another program");
+            "'2F0' is not an action of 2 stages and 2 microbatches: the trace is of another program");
   EXPECT_EQ(refuse(makeTrace({makeEvent(0, "0F2", 0, 1)})),
-            "'0F2' is no action of 2 stages and 2 microbatches: the trace is of another program");
+            "'0F2' is not an action of 2 stages and 2 microbatches: the trace is of another program");
   EXPECT_NE(refuse(makeTrace({makeEvent(0, "", 0, 1)})).find("no command says which action"), std::string::npos);
   EXPECT_NE(refuse("{}").find("has no 'traceEvents'"), std::string::npos);
   EXPECT_FALSE(refuse("[").empty());
