@@ -73,37 +73,14 @@ def UnrollRecurrences : Exec_Pass<"exec-unroll-recurrences"> {
     slices of the projection, which are aliases of it, and states are made in their parts of the result, so nothing is moved. Steps are
     alike, so they share kernels when these are outlined: a long sequence costs commands, not code. Partitioning has unrolled recurrences
     whose hidden dim is sharded.
-
-    ```mlir
-    %y:2 = nn.recurrence rnn %p, %w initial (%h) activations ["tanh"] ..         // before
-
-    %w0 = nn.reshape %w : (tensor<1x1x8x8xf32>) -> tensor<8x8xf32>               // after, for each step
-    %g = nn.einsum %h0, %w0 "bk,nk->bn" : ...
-    %p0 = nn.slice %p starts [0, 0, 0, 0, 0] sizes [1, 1, 2, 1, 8] ...
-    %s = nn.add %p0, %g : ...
-    %h1 = nn.tanh %s : ...
-    ```
   }];
 }
 
 def ConvolvePhases : Exec_Pass<"exec-convolve-phases"> {
   let summary = "writes transposed convolutions as convolutions";
   let description = [{
-    With strides a and b, a transposed convolution is a * b convolutions of stride 1, one for each phase of the result: places that are a
-    rows and b columns apart get the same elements of the kernel. What they make is put side by side. Convolutions have fast kernels, and
-    none of them multiplies with zeros. Where windows are boxes side by side, exec-choose-layouts and exec-fuse-kernels make one product of
-    all instead.
-
-    ```mlir
-    %y = nn.conv_transpose %x, %w strides [2] pads_low [1] pads_high [1] ..        // before: kernel of 4
-
-    %t = nn.transpose %w [1, 0, 2] ..                                            // after
-    %w0 = nn.slice %t starts [0, 0, 3] sizes [8, 8, 2] steps [1, 1, -2] ..
-    %y0 = nn.conv %x, %w0 strides [1] pads_low [1] pads_high [0] ..
-    %w1 = nn.slice %t starts [0, 0, 2] sizes [8, 8, 2] steps [1, 1, -2] ..
-    %y1 = nn.conv %x, %w1 strides [1] pads_low [0] pads_high [1] ..
-    %c = nn.concat %y0, %y1 dim 0 ..
-    ```
+    One convolution of stride 1 for each phase of the result: places as far apart as the strides get the same elements of the kernel. What
+    they make is put side by side, and nothing is multiplied with zeros. Where windows are boxes side by side, one product is made later.
   }];
 }
 

@@ -18,7 +18,7 @@ EDITS = [
          "dims that were repeated are not summed", ["gradients"]),
     Edit("zeros-at-the-wrong-end", GRADIENTS + "Convolution.cpp", "reach - windows.low[i]", "windows.low[i]",
          "what windows read is handed back as far from the end", ["gradients"]),
-    Edit("groups-as-one", GRADIENTS + "Convolution.cpp", "apart[0] /= groups;", "apart[0] /= 1;",
+    Edit("groups-as-one", "lib/Dialect/Nn/IR/Phases.cpp", "apart[0] /= groups;", "apart[0] /= 1;",
          "channels of groups are swapped as if they were one", ["gradients"]),
     Edit("every-maximum-wins", GRADIENTS + "Convolution.cpp", "left = f.select(hits, f.scalarLike(left, 0), left);", ";",
          "of equal maxima of a window each one has all", ["gradients"]),

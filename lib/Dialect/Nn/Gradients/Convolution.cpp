@@ -167,7 +167,8 @@ static Value differentiateMax(GradientBuilder &g, PoolOp pool, const Windows &wi
                                                   /*Negative=*/true))
                    .getValueAsDouble();
   Value padded = f.pad(input, low, high, least);
-  SmallVector<Value> sums(std::accumulate(windows.strides.begin(), windows.strides.end(), size_t(1), std::multiplies<>()));
+  SmallVector<Value> sums(
+      std::accumulate(windows.strides.begin(), windows.strides.end(), size_t(1), std::multiplies<>()));
   for (bool isLast = false; !isLast && left;) {
     SmallVector<int64_t> starts(2, 0);
     for (size_t i = 0; i < tap.size(); ++i)

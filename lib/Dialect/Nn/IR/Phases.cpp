@@ -66,19 +66,19 @@ static Value convolvePhase(Composer &f, Value out, Value swapped, Value bias, Ar
     return f.broadcast(bias ? f.reshape(bias, perChannel) : f.scalarLike(out, 0), made);
   }
   SmallVector<int64_t> starts(2, 0), kernel(Composer::shape(swapped).take_front(2)), steps(2, 1);
-  SmallVector<int64_t> cutLow(2, 0), read(Composer::shape(out)), ones(count + 2, 1), low, high, dilations;
+  SmallVector<int64_t> skipped(2, 0), read(Composer::shape(out)), ones(count + 2, 1), low, high, dilations;
   for (auto [i, phase] : llvm::enumerate(phases)) {
     starts.push_back(phase.last);
     kernel.push_back(phase.count);
     steps.push_back(phase.count > 1 ? -phase.step : 1);
     // Less than no padding: what is at that end is not read.
-    cutLow.push_back(std::max<int64_t>(-phase.low, 0));
-    read[i + 2] -= cutLow.back() + std::max<int64_t>(-phase.high, 0);
+    skipped.push_back(std::max<int64_t>(-phase.low, 0));
+    read[i + 2] -= skipped.back() + std::max<int64_t>(-phase.high, 0);
     low.push_back(std::max<int64_t>(phase.low, 0));
     high.push_back(std::max<int64_t>(phase.high, 0));
     dilations.push_back(phase.dilation);
   }
-  Value part = f.slice(swapped, starts, kernel, steps), input = f.slice(out, cutLow, read, ones);
+  Value part = f.slice(swapped, starts, kernel, steps), input = f.slice(out, skipped, read, ones);
   return f.create<ConvOp>(input, part, bias, Shape(ones).take_front(count), low, high, dilations, groups);
 }
 
