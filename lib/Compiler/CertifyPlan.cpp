@@ -41,10 +41,10 @@ private:
   std::unique_ptr<MeshProblem> makeProblem(const Plan &plan, bool storesParameters);
   std::unique_ptr<MeshProblem> makeProblem(const SpaceCell &cell);
   std::optional<uint32_t> findCell(const Plan &plan) const;
-  bool decide(const Plan &plan, const JointTables &tables, std::vector<uint16_t> &options);
+  bool decide(const Plan &plan, const Problem &cell, const JointTables &tables, std::vector<uint16_t> &options);
   bool predictStages(const Plan &plan, bool isOfMany);
   void takeRequest(const FoundPlan &found, const PlanRequest &request, Certificate &certificate) const;
-  bool price(const Plan &plan, const JointTables &tables, Certificate &certificate);
+  bool price(const Plan &plan, const Problem &cell, const JointTables &tables, Certificate &certificate);
   void bound(const JointTables &tables, CertifiedCell &made, int64_t reach, Certificate &certificate) const;
   std::optional<Proof> certifyCells(const Plan &plan, uint32_t own, Certificate &certificate);
   bool takePlan(const Certificate &certificate, Plan &plan);
@@ -176,11 +176,25 @@ std::optional<uint32_t> Compilation::PlanProver::findCell(const Plan &plan) cons
   return find([&](ArrayRef<int64_t> mesh) { return atomsOf(mesh) == atomsOf(sizes); });
 }
 
+/// Decisions are looked up by numbers of ops and values. What a rule names is kept as it is: a mask of windows in one dim, where without the
+/// rule it would be taken apart into rows and columns of windows. The program is then another one.
+static bool haveSameValues(const Problem &one, const Problem &other) {
+  if (one.numOps() != other.numOps() || one.numValues() != other.numValues())
+    return false;
+  return llvm::all_of(llvm::seq<ValueId>(0, one.numValues()),
+                      [&](ValueId value) { return one.shape(value) == other.shape(value); });
+}
+
 /// Decides the plan as propagation does, and looks its decision up.
-bool Compilation::PlanProver::decide(const Plan &plan, const JointTables &tables, std::vector<uint16_t> &options) {
+/// \param cell of which the tables are
+bool Compilation::PlanProver::decide(const Plan &plan, const Problem &cell, const JointTables &tables,
+                                     std::vector<uint16_t> &options) {
   std::unique_ptr<MeshProblem> problem = makeProblem(plan, /*storesParameters=*/false);
   if (!problem)
     return fail(makeError("the plan of the certificate has no program"));
+  if (!haveSameValues(problem->getProblem(), cell))
+    return fail(makeError("nothing is proved of this plan: a rule of it names what the model otherwise takes apart, "
+                          "and makes another program of it"));
   Solver solver(problem->getProblem(), problem->options);
   if (!solver.solve())
     return fail(makeError("the plan of the certificate contradicts itself"));
@@ -223,8 +237,9 @@ void Compilation::PlanProver::takeRequest(const FoundPlan &found, const PlanRequ
 }
 
 /// What the plan decides, and what that costs and stores. False after an error.
-bool Compilation::PlanProver::price(const Plan &plan, const JointTables &tables, Certificate &certificate) {
-  if (!decide(plan, tables, certificate.options))
+bool Compilation::PlanProver::price(const Plan &plan, const Problem &cell, const JointTables &tables,
+                                    Certificate &certificate) {
+  if (!decide(plan, cell, tables, certificate.options))
     return false;
   std::optional<int64_t> units = tables.costOf(certificate.options);
   if (!units)
@@ -266,7 +281,7 @@ std::optional<Proof> Compilation::PlanProver::certifyCells(const Plan &plan, uin
              std::nullopt;
     double perNs = problem->options.costs.perNs;
     bool isOwn = certificate.cells.empty();
-    if (isOwn && !price(plan, *tables, certificate))
+    if (isOwn && !price(plan, problem->getProblem(), *tables, certificate))
       return std::nullopt;
     CertifiedCell made;
     made.of = cell;
@@ -354,7 +369,7 @@ bool Compilation::PlanProver::checkDecision(const Plan &plan, const Certificate 
     return true;
   }
   std::vector<uint16_t> options;
-  if (!decide(plan, *tables, options) || !predictStages(plan, certificate.isOfMany))
+  if (!decide(plan, problem->getProblem(), *tables, options) || !predictStages(plan, certificate.isOfMany))
     return false;
   if (options != certificate.options)
     proof.mistakes.push_back("its plan decides otherwise than what is priced");

@@ -6,8 +6,8 @@ A case is a plan by hand (its model and sizes) on a machine. What is found for i
 file and taken like any other plan:
 
   * it takes no longer than the plan by hand decided by time, both predicted with kernels formed, but for half a percent (coordinate descent
-    is not exhaustive); and no longer either in no more memory than the plan by hand takes, but for the cases of DEARER;
-  * by the solver's costs it is within a percent of a bound that no plan of the space is below (`--certificate`);
+    is not exhaustive); and no longer either in no more memory than the plan by hand takes;
+  * by the solver's costs it is within a percent of a bound that no plan of the space is below (`--certificate`), but for those of UNPROVED;
   * `cleave shard` with the file sends the bytes and has the peak that the search said, to the byte, and its time;
   * every output is that of one device (`run --check`, the evaluator), and of every fourth case a program and an emulated device, too.
 
@@ -34,12 +34,8 @@ SLACK = 1.005
 # How far the found plan may be above the bound that is proved, and of which cases the proof is checked once more.
 GAP = 0.01
 VERIFIED = 8
-# The same in the memory of the plan by hand, where activations are most of it: the search has a price on what is stored, and only a rough
-# one on what passes through.
-DEARER = {
-    "bert-fsdp cpu-threads": 1.021, "gpt2-fsdp cpu-threads": 1.009, "moe-groups-expert 8xH100-nvlink": 1.27, "swin-fsdp cpu-threads": 1.009,
-    "unet-fsdp 8xH100-nvlink": 1.035, "vit-megatron cpu-threads": 1.007,
-}
+# Of what is found here nothing is proved, and the words.
+UNPROVED = {"swin-spatial cpu-threads": "a rule of it names what the model otherwise takes apart"}
 
 
 class Failed(Exception):
@@ -95,21 +91,25 @@ def run(build, number, name, cluster):
         try:
             hand = take(build, model, by_hand, cluster, folder)
             proof = os.path.join(folder, "c.json")
-            found, plan, best = find(build, model, [*words, "--certificate", proof], folder)
-            bound = (best["solver_seconds"] * 1e9, best["bound"] * 1e9, best["gap"])
-            if bound[2] > GAP:
+            why = UNPROVED.get(f"{name} {cluster}")
+            if why:
+                refused = harness.cleave(build, "plan", model, *words, "--certificate", proof, "--quiet")
+                if refused.returncode != 1 or why not in refused.stderr:
+                    return f"exit {refused.returncode}: {refused.stderr.strip()[-300:]}", None
+            found, plan, best = find(build, model, words if why else [*words, "--certificate", proof], folder)
+            bound = None if why else (best["solver_seconds"] * 1e9, best["bound"] * 1e9, best["gap"])
+            if bound and bound[2] > GAP:
                 return f"the found plan is up to {100 * bound[2]:.2f} % above the best", None
-            if number % VERIFIED == 0:
+            if bound and number % VERIFIED == 0:
                 cleave(build, "plan", model, "--verify", proof, "--quiet")
             if found[0] > hand[0] * SLACK:
                 return f"found {found[0]:.0f} ns where the plan by hand takes {hand[0]:.0f}", None
             cleave(build, "run", model, "--plan", plan, "--check", "--quiet", *LOWERINGS[number % len(LOWERINGS)])
-            most = DEARER.get(f"{name} {cluster}", SLACK)
             within = [*words, "--memory", f"{-(-hand[2] // 1000)}kB"]
             small, plan, _ = find(build, model, within, folder)
             if small[2] > -(-hand[2] // 1000) * 1000:
                 return f"found a plan of {small[2]} bytes in {hand[2]}", None
-            if small[0] > hand[0] * most:
+            if small[0] > hand[0] * SLACK:
                 return f"found {small[0]:.0f} ns in {hand[2]} bytes, where the plan by hand takes {hand[0]:.0f}", None
             cleave(build, "run", model, "--plan", plan, "--check", "--quiet")
         except Failed as error:
@@ -127,9 +127,10 @@ def format_table(rows):
              "the found plan by the same, and how far it is above the bound at most.", "",
              "| plan by hand | machine | ranks | by hand | | found | | in that memory | | solver's costs | bound | gap % |",
              "|---|---|---|---|---|---|---|---|---|---|---|---|"]
-    for name, cluster, ranks, hand, found, small, (cost, least, gap) in rows:
+    for name, cluster, ranks, hand, found, small, bound in rows:
         cells = " | ".join(f"{ns / 1000:.2f} | {peak / 1000:.1f}" for ns, _, peak in (hand, found, small))
-        lines.append(f"| {name} | {cluster} | {ranks} | {cells} | {cost / 1000:.2f} | {least / 1000:.2f} | {100 * gap:.2f} |")
+        proved = f"{bound[0] / 1000:.2f} | {bound[1] / 1000:.2f} | {100 * bound[2]:.2f}" if bound else "- | - | -"
+        lines.append(f"| {name} | {cluster} | {ranks} | {cells} | {proved} |")
     return "\n".join(lines) + "\n"
 
 
