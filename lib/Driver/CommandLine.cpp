@@ -393,7 +393,7 @@ private:
     if (!schedule.compare.empty() && !(schedule.table + schedule.draw + schedule.measured + options.report).empty())
       return "'--compare' prints lines: '--table', '--draw', '--measured' and '--report' are about one schedule";
     if (!schedule.measured.empty() && StringRef(schedule.draw).ends_with(".json"))
-      return "'--measured' is a trace already: '--draw' lays it beside the schedule in a picture (.svg) or a page "
+      return "'--measured' is a trace already: '--draw' lays it next to the schedule in a picture (.svg) or a page "
              "(.html)";
     return "";
   }

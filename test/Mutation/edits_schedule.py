@@ -82,7 +82,7 @@ EDITS = [
          "ranks read a state that they do not have", ["training-pipelines"]),
     Edit("last-term-is-lost", "lib/Dialect/Pipe/Stages/RankMaker.cpp", "own.turn < order.size()", "own.turn + 1 < order.size()",
          "gradients of the last microbatch are not added", ["training-pipelines"]),
-    Edit("parts-of-the-first-microbatch", "lib/Dialect/Pipe/Stages/RankMaker.cpp", "builder.getI64IntegerAttr(microbatch)",
+    Edit("parts-of-the-first-microbatch", "lib/Dialect/Pipe/Stages/RankMaker.cpp", "builder.getI64IntegerAttr(own)",
          "builder.getI64IntegerAttr(0)", "all microbatches take the inputs of the first", ["training-pipelines"]),
     Edit("message-of-the-first-microbatch", "lib/Dialect/Pipe/Stages/RankMaker.cpp", "getInner(value, action.microbatch)", "getInner(value, 0)",
          "what the first microbatch has sent is sent again", ["training-pipelines"]),
