@@ -19,7 +19,7 @@ using namespace cleave;
 using llvm::StringRef;
 
 /// More in one layer, and nobody finds anything in its picture.
-static constexpr unsigned kMostOps = 120;
+static constexpr unsigned kMostDrawn = 120;
 
 namespace {
 enum class Direction { Forward, Backward, Update };
@@ -103,7 +103,7 @@ static std::vector<PageLayer> splitLayers(const ProgramGraph &graph, const std::
   LayerKey last;
   for (auto [number, op] : llvm::enumerate(graph.ops)) {
     LayerKey key = findKey(op, last, blocks);
-    if (layers.empty() || !(key == last) || number - layers.back().first >= kMostOps)
+    if (layers.empty() || !(key == last) || number - layers.back().first >= kMostDrawn)
       layers.push_back({static_cast<unsigned>(number), 0, op.part, 0, "", {}});
     layers.back().last = static_cast<unsigned>(number) + 1;
     last = key;

@@ -12,10 +12,14 @@
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Program/Content.h"
+#include "cleave/Schedule/Generate.h"
+#include "cleave/Support/Suggest.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Option/Arg.h"
 #include "llvm/Option/ArgList.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace cleave;
@@ -109,11 +113,26 @@ private:
     return problem ? problem->message : "";
   }
 
+  /// Of a word that names no file, but nearly a schedule.
+  std::string hintAtSchedule(StringRef word) const {
+    auto names = llvm::map_to_vector(schedule::getGenerators(),
+                                     [](const schedule::GeneratorInfo &info) { return StringRef(info.name); });
+    std::string suggestion = suggestNames(word, names);
+    if (llvm::is_contained(names, word))
+      suggestion = "; '--schedule " + word.str() + "'";
+    bool isFile = llvm::sys::fs::exists(word);
+    return isFile || suggestion.empty()
+               ? ""
+               : llvm::formatv("'{0}' names no model; '--schedule NAME' names a schedule{1}", word, suggestion).str();
+  }
+
   std::string parsePositional(StringRef word) {
     if (word.empty())
       return "an argument is empty";
     if (std::string hint = program::hintAtHome(word); options.compile.model.empty() && !hint.empty())
       return llvm::formatv("'{0}': {1}", word, hint);
+    if (std::string hint = options.command == "schedule" ? hintAtSchedule(word) : ""; !hint.empty())
+      return hint;
     if (options.compile.model.empty())
       options.compile.model = word.str();
     else if ((options.command == "explain" || comparesPlans()) && options.value.empty())
@@ -232,6 +251,8 @@ private:
       return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
     if (!options.verify.empty() && (!options.certificate.empty() || !options.output.empty() || !options.report.empty()))
       return "'--verify' finds no plan: there is nothing to write";
+    if (comparesPlans() && (!options.certificate.empty() || !options.output.empty()))
+      return "'--compare' finds no plan: there is nothing to write but a '--report'";
     if (comparesPlans() && options.value.empty())
       return "two plans are compared: --compare A.yaml B.yaml, after the model";
     bool isWithout =

@@ -231,6 +231,17 @@ static std::vector<std::string> formatTotals(StringRef name, const PlanTotals &t
 
 static std::string formatChange(double change, const std::string &text) { return (change < 0 ? "-" : "+") + text; }
 
+static llvm::json::Object totalsToJson(const PlanTotals &totals) {
+  constexpr double kNsPerSecond = 1e9;
+  llvm::json::Object object{{"mesh", totals.mesh},
+                            {"wire_bytes_per_rank", totals.sentBytes},
+                            {"peak", totals.peakBytes},
+                            {"stored", totals.storedBytes}};
+  if (totals.ns)
+    object["seconds"] = *totals.ns / kNsPerSecond;
+  return object;
+}
+
 /// Totals first: who only wants to know which plan is better need not read on.
 ExitCode cleave::driver::comparePlans(Session &session) {
   const Options &options = session.getOptions();
@@ -255,5 +266,10 @@ ExitCode cleave::driver::comparePlans(Session &session) {
     llvm::outs() << place << '\n';
   if (places.empty())
     llvm::outs() << "both split and send the same\n";
-  return kDone;
+  if (options.report.empty())
+    return kDone;
+  llvm::json::Object report{{"version", 1},         {"kind", "comparison"}, {"model", options.compile.model},
+                            {"a", totalsToJson(a)}, {"b", totalsToJson(b)}, {"differences", llvm::json::Array(places)}};
+  llvm::Error error = writeReport(options, std::move(report));
+  return error ? session.fail(std::move(error)) : kDone;
 }
