@@ -33,13 +33,13 @@ static std::string format(const CauseStep &step) {
   return "";
 }
 
-void cleave::print(llvm::raw_ostream &os, const ShardedValue &value) {
+void cleave::printExplanation(llvm::raw_ostream &os, const ShardedValue &value) {
   os << value.name << ": " << value.type << ' ' << value.sharding;
   if (!value.holds.empty())
     os << ", holds " << value.holds;
 }
 
-void cleave::print(llvm::raw_ostream &os, const Alternative &alternative) {
+void cleave::printExplanation(llvm::raw_ostream &os, const Alternative &alternative) {
   os << "    the next best choice here costs " << alternative.bytes << " bytes more, ";
   if (alternative.ns > 0)
     os << formatTime(alternative.ns) << " on this cluster, ";
@@ -53,22 +53,22 @@ static void printAxis(llvm::raw_ostream &os, const AxisExplanation &axis) {
   if (axis.dim && axis.chain.empty())
     os << "    chosen because it costs less, without an annotation\n";
   if (axis.nextBest)
-    print(os, *axis.nextBest);
+    printExplanation(os, *axis.nextBest);
 }
 
-void cleave::print(llvm::raw_ostream &os, const ValueExplanation &value) {
+void cleave::printExplanation(llvm::raw_ostream &os, const ValueExplanation &value) {
   for (const ShardedValue &output : value.returned) {
-    print(os, output);
+    printExplanation(os, output);
     os << ", as it is returned; inside:\n";
   }
-  print(os, static_cast<const ShardedValue &>(value));
+  printExplanation(os, static_cast<const ShardedValue &>(value));
   os << '\n';
   for (const AxisExplanation &axis : value.axes)
     printAxis(os, axis);
   if (value.isReplicated)
     os << "  replicated on every rank: " << (value.isReached ? "that costs least" : "no annotation reaches it") << '\n';
   for (const Alternative &alternative : value.alternatives)
-    print(os, alternative);
+    printExplanation(os, alternative);
   for (const std::string &axis : value.unfollowed)
     os << "  the annotation for " << axis << " is not followed here (see --remarks)\n";
 }

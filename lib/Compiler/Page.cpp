@@ -123,7 +123,7 @@ static void explain(Object &entry, const GraphOp &op, const Explainer &explainer
   entry["sharding"] = value.sharding;
   std::string text;
   llvm::raw_string_ostream os(text);
-  print(os, value);
+  printExplanation(os, value);
   // The first says name, type and sharding again.
   SmallVector<llvm::StringRef> lines =
       llvm::to_vector(llvm::drop_begin(llvm::split(llvm::StringRef(text).rtrim(), '\n')));

@@ -26,7 +26,7 @@ static void printCollective(llvm::raw_ostream &os, size_t number, const Collecti
 /// What is asked first of a collective is what it would take to do without it.
 static void printNextBest(llvm::raw_ostream &os, const CollectiveReport &collective, const Explainer &explainer) {
   if (std::optional<Alternative> least = explainer.findNextBest(collective.node))
-    print(os, *least);
+    printExplanation(os, *least);
 }
 
 /// `f32[8, 4]`.
@@ -47,7 +47,7 @@ static llvm::Error explainCollective(llvm::raw_ostream &os, StringRef asked, con
   os << llvm::formatv("  {0} to {1}, in groups of {2} ranks\n", formatShape(collective.type, collective.operandShape),
                       formatShape(collective.type, collective.resultShape), collective.groupSize);
   for (const ValueExplanation &value : explainer.explainName(collective.node))
-    print(os, value);
+    printExplanation(os, value);
   return llvm::Error::success();
 }
 
@@ -67,13 +67,13 @@ ExitCode cleave::driver::explainCommand(Session &session) {
     if (!values)
       return session.getExitCode();
     for (const ValueExplanation &value : *values)
-      print(os, value);
+      printExplanation(os, value);
     if (options.report.empty() && !options.timePhases)
       return writePage(session);
   }
   if (asksAll)
     for (const ShardedValue &value : explainer->getSharded()) {
-      print(os, value);
+      printExplanation(os, value);
       os << '\n';
     }
   std::optional<Report> report;

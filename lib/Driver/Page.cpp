@@ -16,7 +16,6 @@
 
 using namespace cleave;
 using namespace cleave::driver;
-using llvm::json::Object;
 
 /// What a plan is called on the page: its file, or how it came about.
 static std::string namePlan(const CompileOptions &options) {
@@ -27,7 +26,7 @@ static std::string namePlan(const CompileOptions &options) {
   return options.sharding.mesh.empty() ? "one device" : options.sharding.mesh;
 }
 
-static std::optional<Object> describePlan(Compilation &compilation) {
+static std::optional<llvm::json::Object> describePlan(Compilation &compilation) {
   if (!compilation.isLoaded() && !compilation.load())
     return std::nullopt;
   if (!compilation.hasMesh())
@@ -49,7 +48,7 @@ ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, c
   const std::string &other = options.command == "page" ? options.schedule.compare : "";
   llvm::json::Array plans;
   std::vector<std::string> differences;
-  std::optional<Object> first = describePlan(compilation);
+  std::optional<llvm::json::Object> first = describePlan(compilation);
   if (!first)
     return session.getExitCode();
   std::string size = llvm::formatv("{0} layers, {1} of them drawn", first->getArray("layers")->size(),
@@ -59,7 +58,7 @@ ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, c
   if (!other.empty()) {
     const CompileOptions &given = compilation.getGivenOptions();
     Compilation second(takePlan(given, other), handler);
-    std::optional<Object> plan = describePlan(second);
+    std::optional<llvm::json::Object> plan = describePlan(second);
     if (!plan)
       return session.getExitCode();
     plans.push_back(std::move(*plan));

@@ -82,10 +82,10 @@ struct ValueExplanation : ShardedValue {
 };
 
 /// `h: f32[8, 128] [data, _]`, and what of it `cleave explain` prints below.
-void print(llvm::raw_ostream &os, const ShardedValue &value);
-void print(llvm::raw_ostream &os, const Alternative &alternative);
+void printExplanation(llvm::raw_ostream &os, const ShardedValue &value);
+void printExplanation(llvm::raw_ostream &os, const Alternative &alternative);
 /// A line for each step of each chain.
-void print(llvm::raw_ostream &os, const ValueExplanation &value);
+void printExplanation(llvm::raw_ostream &os, const ValueExplanation &value);
 
 class Explainer {
 public:
