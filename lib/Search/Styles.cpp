@@ -123,7 +123,9 @@ void StyledPlan::anchorResults(const DimClasses &classes, const ClassColoring &c
         if (dims[dim].empty() || !coloring.isSplit[classes.ofFactor(op, dims[dim].front())])
           continue;
         bool isFirst = anchored.insert(classes.ofFactor(op, dims[dim].front())).second;
-        bool isSplit = any_of(splitsOf(result), [&](const AtomList &atoms) { return is_contained(atoms, atom); });
+        auto known = splits.find(result);
+        bool isSplit = known != splits.end() &&
+                       any_of(known->second, [&](const AtomList &atoms) { return is_contained(atoms, atom); });
         if (((isFirst && tag == DimTag::Token) || isOfIds) && !isSplit)
           splitsOf(result)[dim].push_back(atom);
       }

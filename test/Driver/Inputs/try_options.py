@@ -12,7 +12,7 @@ import harness
 
 MODEL, FOLDER = sys.argv[1:]
 # Arguments that the options read, so that nothing but what they are about is wrong.
-ARGUMENTS = {"--dim": "batch=2", "--shape": "x=2x32", "--seed": "1", "--repeat": "1", "--devices": "2", "--like": "data", "--color": "never", "--mesh": "data=2", "--shard": "x=[_, _]",
+ARGUMENTS = {"--steps-per-call": "2", "--dim": "batch=2", "--shape": "x=2x32", "--seed": "1", "--repeat": "1", "--devices": "2", "--like": "data", "--color": "never", "--mesh": "data=2", "--shard": "x=[_, _]",
              "--gpu": "H100", "--device": "cuda",
              "--state": "a=b", "--optimize": "bytes", "--attention": "ring", "--precision": "f32", "--chunk-collectives": "2", "--cluster": "8xH100-nvlink",
              "--report": "r.json", "--weights": os.path.dirname(os.path.abspath(MODEL))}
