@@ -228,7 +228,9 @@ def refused(build):
             np.savez(folder.at("d.npz"), **arrays)
             for words in ([], ["--local"]):
                 told = folder.run(program, "--data", "d.npz", "--steps", "3", "--save", "s.safetensors", *words, expect=1)
-                check(message in told and told.count("error:") == 1, f"told {told!r}, expected {message!r}")
+                # A rank that meets it may say it first, and the one that prints after it.
+                errors = [line for line in told.splitlines() if "error:" in line]
+                check(errors and len(errors) <= 2 and all(message in line for line in errors), f"told {told!r}, expected {message!r}")
         np.savez(folder.at("d.npz"), labels=np.arange(8, dtype=np.int32) % 4)
         folder.run(lookup, "--data", "d.npz", "--steps", "3")
         np.savez(folder.at("d.npz"), labels=np.array([1, 2, 3, 4, 5, 1003, 7, 8]))
