@@ -9,14 +9,13 @@ explains the differences.
 """
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
 
 from make_llm import MODELS, make_llm
+from published import run_cleave
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "docs", "generated", "published-training.md")
 GB = 1e9
@@ -72,19 +71,6 @@ def format_plan(setup, schedule, chunks, microbatches):
     return "\n".join(lines) + "\n"
 
 
-def run_cleave(build, words, report):
-    """What it reports, and seconds of a core."""
-    command = [os.path.join(build, "bin", "cleave"), *words, "--report", report, "--quiet"]
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    errors = child.stderr.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        sys.exit(f"{' '.join(command)}: exit {child.returncode}: {errors.strip()[-400:]}")
-    with open(report) as file:
-        return json.load(file), usage.ru_utime + usage.ru_stime
-
-
 @dataclass
 class Predicted:
     seconds: float  # of the microbatches of a step
@@ -98,8 +84,8 @@ def predict(build, setup, schedule, chunks, microbatches, folder):
         make_llm(setup.model, model, setup.batch * setup.data * microbatches, setup.seq)
     with open(plan, "w") as file:
         file.write(format_plan(setup, schedule, chunks, microbatches))
-    table, _ = run_cleave(build, ["schedule", model, "--train", "--plan", plan], os.path.join(folder, "table.json"))
-    step, _ = run_cleave(build, ["shard", model, "--train", "--plan", plan, "--emit", "per-rank", "-o", os.devnull], os.path.join(folder, "step.json"))
+    table, *_ = run_cleave(build, ["schedule", model, "--train", "--plan", plan], os.path.join(folder, "table.json"))
+    step, *_ = run_cleave(build, ["shard", model, "--train", "--plan", plan, "--emit", "per-rank", "-o", os.devnull], os.path.join(folder, "step.json"))
     own = step["pipeline"]["schedule"]["makespan_ns"]
     if abs(own - table["makespan"]) > 1e-6 * own:
         sys.exit(f"{schedule}: the table takes {table['makespan']} ns, the step {own}")
@@ -108,7 +94,7 @@ def predict(build, setup, schedule, chunks, microbatches, folder):
 
 def simulate(build, setup, schedule, chunks, microbatches, folder):
     """The table alone."""
-    table, _ = run_cleave(build, ["schedule", "--schedule", schedule, "--ranks", str(setup.mesh["stage"]), "--microbatches", str(microbatches), "--chunks", str(chunks)],
+    table, *_ = run_cleave(build, ["schedule", "--schedule", schedule, "--ranks", str(setup.mesh["stage"]), "--microbatches", str(microbatches), "--chunks", str(chunks)],
                           os.path.join(folder, "table.json"))
     return Predicted(table["makespan"], table["bubble"]["makespan"], 0)
 

@@ -46,8 +46,8 @@ private:
   llvm::DenseSet<unsigned> rankParts;
   /// Of the rank that holds most so far.
   int64_t mostBytes = -1;
-  /// The call of the rank's program that runs the function, for ops of stages.
-  llvm::DenseMap<Operation *, unsigned> callSteps;
+  /// Of an op of a rank's program its place there; of a function the first op that calls it.
+  llvm::DenseMap<Operation *, unsigned> steps;
 };
 } // namespace
 
@@ -93,18 +93,15 @@ void GraphBuilder::addOp(Operation &op, const cost::OpVisit &visit) {
       entry.module = infos.front().getModule();
     entry.type = describeResult(op);
     readOperands(op, entry);
-    Operation *func = op.getParentOfType<func::FuncOp>();
+    auto func = op.getParentOfType<func::FuncOp>();
     auto [part, isFirst] = parts.try_emplace(func, parts.size());
     if (isFirst)
-      graph.parts.push_back(cast<func::FuncOp>(func).getSymName().str());
+      graph.parts.push_back(func.getSymName().str());
     entry.part = part->second;
-    if (pipe::getRank(cast<func::FuncOp>(func)))
+    if (pipe::getRank(func))
       rankParts.insert(entry.part);
-    auto call = callSteps.find(func);
-    Operation *inBlock = op.getParentOfType<func::FuncOp>().getBody().front().findAncestorOpInBlock(op);
-    entry.step = call != callSteps.end()
-                     ? call->second
-                     : static_cast<unsigned>(std::distance(inBlock->getBlock()->begin(), inBlock->getIterator()));
+    auto call = steps.find(func);
+    entry.step = call != steps.end() ? call->second : steps.lookup(func.getBody().front().findAncestorOpInBlock(op));
   }
   GraphOp &entry = graph.ops[number->second];
   std::vector<CollectiveReport> sent = describeSent(&op);
@@ -133,9 +130,11 @@ void GraphBuilder::describeMemory(func::FuncOp rank) {
 }
 
 void GraphBuilder::addRank(func::FuncOp rank, const cost::OpTimes *times) {
-  for (auto [step, op] : llvm::enumerate(rank.getBody().front()))
+  for (auto [step, op] : llvm::enumerate(rank.getBody().front())) {
+    steps[&op] = static_cast<unsigned>(step);
     if (func::FuncOp callee = cost::getCallee(&op, symbols))
-      callSteps.try_emplace(callee, step);
+      steps.try_emplace(callee, step);
+  }
   cost::countProgram(rank, symbols, times, [&](Operation &op, const cost::OpVisit &visit) { addOp(op, visit); });
   describeMemory(rank);
 }

@@ -17,7 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
-#include <sys/stat.h>
+#include <filesystem>
 #include <unistd.h>
 
 using namespace cleave::runner;
@@ -44,13 +44,6 @@ static std::pair<std::string, std::string> splitName(const std::string &path) {
   return {path.substr(0, hasEnding ? dot : path.size()) + "-", hasEnding ? path.substr(dot) : ""};
 }
 
-/// Whether both paths lead to one file, which may have several names.
-static bool areSameFile(const std::string &path, const std::string &other) {
-  struct stat one, two;
-  return stat(path.c_str(), &one) == 0 && stat(other.c_str(), &two) == 0 && one.st_dev == two.st_dev &&
-         one.st_ino == two.st_ino;
-}
-
 /// The newest file by its step, too, and no more files than wanted when there is another one.
 void Checkpoints::keepOlder() const {
   auto [before, behind] = splitName(path);
@@ -71,8 +64,11 @@ void Checkpoints::keepOlder() const {
         each.compare(each.size() - behind.size(), behind.size(), behind) != 0)
       continue;
     std::string step = each.substr(name.size(), each.size() - name.size() - behind.size());
-    bool isRead = std::any_of(read.begin(), read.end(),
-                              [&](const std::string &file) { return areSameFile(folder + "/" + each, file); });
+    // A file may have several names.
+    std::error_code error;
+    bool isRead = std::any_of(read.begin(), read.end(), [&](const std::string &file) {
+      return std::filesystem::equivalent(folder + "/" + each, file, error);
+    });
     if (!isRead && step.size() >= 6 && step.find_first_not_of("0123456789") == std::string::npos)
       older.emplace_back(std::strtoull(step.c_str(), nullptr, 10), folder + "/" + each);
   }

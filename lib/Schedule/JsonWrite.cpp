@@ -151,17 +151,22 @@ private:
     }
   }
 
+  /// How long all takes, and each rank, as predicted or as measured.
+  void writeSpans(const Simulation &of) {
+    json.attribute("makespan", of.makespan);
+    json.attribute("span", of.span);
+    list("busy", of.busy);
+    list("start", of.start);
+    list("end", of.end);
+    json.attributeObject("bubble", [&] {
+      json.attribute("makespan", of.bubbleMakespan);
+      json.attribute("span", of.bubbleSpan);
+    });
+  }
+
   /// Sums and worst cases, in the words of Simulate.h.
   void writeTimes() {
-    json.attribute("makespan", simulation.makespan);
-    json.attribute("span", simulation.span);
-    list("busy", simulation.busy);
-    list("start", simulation.start);
-    list("end", simulation.end);
-    json.attributeObject("bubble", [&] {
-      json.attribute("makespan", simulation.bubbleMakespan);
-      json.attribute("span", simulation.bubbleSpan);
-    });
+    writeSpans(simulation);
     json.attributeObject("peak", [&] {
       list("live", simulation.peak.live);
       list("held", simulation.peak.held);
@@ -190,15 +195,7 @@ private:
 
   /// In the words of the predicted times. `programs` as in `times`: an interval per action.
   void writeMeasured(const Simulation &measured) {
-    json.attribute("makespan", measured.makespan);
-    json.attribute("span", measured.span);
-    list("busy", measured.busy);
-    list("start", measured.start);
-    list("end", measured.end);
-    json.attributeObject("bubble", [&] {
-      json.attribute("makespan", measured.bubbleMakespan);
-      json.attribute("span", measured.bubbleSpan);
-    });
+    writeSpans(measured);
     json.attributeArray("programs", [&] {
       for (auto [program, times] : llvm::zip_equal(schedule.programs, measured.times))
         json.array([&, &program = program, &times = times] {

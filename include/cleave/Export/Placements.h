@@ -16,7 +16,7 @@
 
 namespace cleave {
 
-/// A module that Shardy parses: the mesh, and a declaration whose arguments are inputs, then weights. Precondition: `func` is propagated, and
+/// A module in Shardy's syntax: the mesh, and a declaration whose arguments are inputs, then weights. Precondition: `func` is propagated, and
 /// has a mesh.
 void writeShardy(llvm::raw_ostream &os, mlir::func::FuncOp func);
 

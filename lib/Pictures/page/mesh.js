@@ -18,6 +18,10 @@ function sumAxes() {
 
 const kMostRanks = 256, kCell = 46;
 
+/** Where a rank is along an axis: ranks count the last axis first. */
+const findPosition = (rank, axis) =>
+  Math.floor(rank / plan.axes.slice(axis + 1).reduce((ranks, {size}) => ranks * size, 1)) % plan.axes[axis].size;
+
 /** The last axis goes to the right, all others down, so that ranks are in their order. */
 function drawMesh() {
   const sizes = plan.axes.map(axis => axis.size), columns = sizes.at(-1) ?? 1, ranks = sizes.reduce((a, b) => a * b, 1);
@@ -28,7 +32,7 @@ function drawMesh() {
     'aria-label': `${ranks} ranks, ${plan.axes.map(axis => `${axis.name}=${axis.size}`).join(', ')}`});
   for (let rank = 0; rank < ranks; ++rank) {
     const x = rank % columns * cell + 4, y = Math.floor(rank / columns) * cell + 4;
-    const position = plan.axes.map((axis, number) => `${axis.name} ${Math.floor(rank / sizes.slice(number + 1).reduce((a, b) => a * b, 1)) % axis.size}`);
+    const position = plan.axes.map((axis, number) => `${axis.name} ${findPosition(rank, number)}`);
     svg.append(make('g', {class: 'rank', 'data-rank': rank, onmousemove: event => showTip(event, `rank ${rank}: ${position.join(', ')}`), onmouseleave: hideTip},
       make('rect', {x, y, width: cell - 6, height: cell - 6, rx: 5}),
       make('text', {x: x + (cell - 6) / 2, y: y + (cell - 6) / 2 + 4, 'text-anchor': 'middle', text: rank})));
@@ -38,11 +42,9 @@ function drawMesh() {
 
 /** Ranks that rank 0 meets along an axis. */
 function markGroup(axes) {
-  const sizes = plan.axes.map(axis => axis.size);
   for (const rank of document.querySelectorAll('#mesh .rank')) {
     const number = Number(rank.dataset.rank);
-    const meets = axes.length > 0 && sizes.every((size, axis) => axes.includes(axis) ||
-      Math.floor(number / sizes.slice(axis + 1).reduce((a, b) => a * b, 1)) % size === 0);
+    const meets = axes.length > 0 && plan.axes.every((_, axis) => axes.includes(axis) || findPosition(number, axis) === 0);
     rank.classList.toggle('chosen', meets);
   }
 }
