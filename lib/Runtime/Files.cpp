@@ -2,19 +2,23 @@
 //
 // Launchers kill what is left of a failed run, and do not wait for a file. So a file has no name while it is being written:
 // whoever looks into the folder sees a whole one or none. Where it must have one, or takes the place of an older file, a table
-// knows it, which a signal handler can go through.
+// knows it, which a signal handler can go through. SIGKILL leaves no time for that: a lock says whether the writer of such a
+// file lives, and the next one that needs a name there removes those without a lock.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Files.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <iterator>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,12 +125,44 @@ void cleave::runtime::discardUnfinished() {
       unlink(file.name);
 }
 
+static std::string findFolder(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+static constexpr std::string_view kOtherPrefix = ".cleave-", kOtherSuffix = ".tmp";
+
 /// Beside the file, so that a rename is all that is left to do.
 static std::string makeOtherName(const std::string &path) {
   static std::atomic<unsigned> counter{0};
-  size_t slash = path.rfind('/');
-  return program::concat(path.substr(0, slash == std::string::npos ? 0 : slash + 1), ".cleave-", getpid(), "-",
-                         counter++, ".tmp");
+  return program::concat(findFolder(path), kOtherPrefix, getpid(), "-", counter++, kOtherSuffix);
+}
+
+/// Removes what processes that were killed left in the folder of `path`: files of other names that are not locked. Process ids
+/// would not do, since the folder may be shared by several hosts.
+static void removeLeftovers(const std::string &path) {
+  DIR *folder = opendir(findFolder(path).c_str());
+  if (!folder)
+    return;
+  while (const dirent *entry = readdir(folder)) {
+    std::string_view name = entry->d_name;
+    size_t rest = name.size() - std::min(name.size(), kOtherSuffix.size());
+    if (name.substr(0, kOtherPrefix.size()) != kOtherPrefix || name.substr(rest) != kOtherSuffix)
+      continue;
+    int file = openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0)
+      continue;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0)
+      unlinkat(dirfd(folder), entry->d_name, 0);
+    close(file);
+  }
+  closedir(folder);
+}
+
+/// Says that the process which has `file` open lives. Where a file system has no locks, no one can take it for a leftover.
+static void lockFile(int file) {
+  while (flock(file, LOCK_EX) != 0 && errno == EINTR)
+    ;
 }
 
 NewFile::~NewFile() {
@@ -139,14 +175,23 @@ NewFile::~NewFile() {
 
 /// Known before it is there: the process may end in between.
 int NewFile::openNamed() {
-  int file = -1;
+  int file = -1, code = 0;
+  removeLeftovers(path);
   do {
     forget(slot);
     other = makeOtherName(path);
     slot = remember(other);
     file = ::open(other.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  } while (file < 0 && errno == EEXIST);
-  int code = file < 0 ? errno : 0;
+    code = file < 0 ? errno : 0;
+    if (code)
+      continue;
+    // Until it is locked it can be taken for a leftover, and lose its name.
+    lockFile(file);
+    if (struct stat status; fstat(file, &status) == 0 && status.st_nlink == 0) {
+      close(file);
+      code = EEXIST;
+    }
+  } while (code == EEXIST);
   if (code) {
     forget(slot);
     other.clear();
@@ -172,9 +217,7 @@ int NewFile::open(const std::string &given, bool hasName) {
   path = resolved ? resolved : given;
   std::free(resolved);
   mode = exists ? status.st_mode & 07777 : 0666;
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  descriptor = hasName ? -1 : ::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+  descriptor = hasName ? -1 : ::open(findFolder(path).c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
   return descriptor < 0 ? openNamed() : 0;
 }
 
@@ -205,6 +248,8 @@ int NewFile::publish() {
     if (giveName(path))
       return 0;
     bool isThere = errno == EEXIST;
+    removeLeftovers(path);
+    lockFile(descriptor);
     other = makeOtherName(path);
     slot = remember(other);
     if (!isThere || !giveName(other))

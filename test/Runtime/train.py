@@ -361,7 +361,8 @@ def killed(build, way):
         folder.run(program, *options, "--steps", "13")
         folder.run(program, *options, "--steps", "30", "--resume", "s.safetensors")
         check(folder.bytes("s.safetensors") == end, "who goes on comes to other bits")
-        left = [name for name in os.listdir(folder.path) if name.startswith(".cleave") and way == "threads"]
+        # Who is killed leaves at most one file with another name, which the next one to save here removes.
+        left = [name for name in os.listdir(folder.path) if name.startswith(".cleave")]
         check(not left, f"left behind: {left}")
 
 

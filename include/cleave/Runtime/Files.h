@@ -37,8 +37,9 @@ private:
 program::Status readAt(int descriptor, uint64_t offset, char *to, size_t bytes);
 
 /// A file that appears whole or not at all: the one way in which Cleave writes files. Until it has its name it has none, so that
-/// the end of the process, however it comes, leaves nothing; on file systems where no file is nameless it has another name,
-/// which `discardUnfinished` removes. What is no regular file (/dev/null, a pipe) is written in place.
+/// the end of the process, however it comes, leaves nothing. On file systems where no file is nameless, and for the moment in
+/// which it takes the place of an older file, it has another name, which `discardUnfinished` removes; where the process was killed
+/// before that, the next such file in the folder does. What is no regular file (/dev/null, a pipe) is written in place.
 class NewFile {
 public:
   NewFile() = default;

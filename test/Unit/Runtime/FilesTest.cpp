@@ -32,6 +32,7 @@ protected:
     std::vector<std::string> names;
     for (const auto &entry : fs::directory_iterator(folder))
       names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
     return names;
   }
   static std::string read(const std::string &name) {
@@ -97,6 +98,34 @@ TEST_P(Files, SayWhyNot) {
   write(device, "gone");
   EXPECT_EQ(device.publish(), 0);
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+// SIGKILL leaves no time to remove a name: the next file that needs one in that folder does, and spares those of who lives.
+TEST_P(Files, RemoveWhatAKilledProcessLeft) {
+  put(path("a"), "older");
+  put(path(".cleave-kept"), "of somebody else");
+  NewFile living;
+  ASSERT_EQ(living.open(path("living"), true), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    NewFile file;
+    if (file.open(path("a"), true) == 0)
+      raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(list().size(), 4u) << "a file of another name is left";
+  NewFile file;
+  ASSERT_EQ(file.open(path("a"), GetParam()), 0);
+  write(file, "new");
+  ASSERT_EQ(file.publish(), 0);
+  write(living, "lives");
+  ASSERT_EQ(living.publish(), 0);
+  EXPECT_EQ(list(), (Names{".cleave-kept", "a", "living"}));
+  EXPECT_EQ(read(path("a")), "new");
+  EXPECT_EQ(read(path("living")), "lives");
 }
 
 // As SIGINT does: whatever is not whole is gone, and what is whole stays.
