@@ -347,12 +347,15 @@ def killed(build, way):
         rng, done = np.random.default_rng(1), []
         for attempt in range(12):
             begins = ["--resume", "s.safetensors"] if done else []
+            before = os.stat(folder.at("s.safetensors")).st_mtime_ns if done else None
             process = subprocess.Popen(folder.words(program, *options, *begins, "--steps", "1000000", "--save-every", "1"), cwd=folder.path,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env=MPI_ENVIRONMENT)
             until = time.time() + LIMIT
-            while not os.path.exists(folder.at("s.safetensors")) and process.poll() is None and time.time() < until:
+            # Its first save says that it has begun, however slow the machine is.
+            while process.poll() is None and time.time() < until and not (
+                    os.path.exists(folder.at("s.safetensors")) and os.stat(folder.at("s.safetensors")).st_mtime_ns != before):
                 time.sleep(0.01)
-            time.sleep(float(rng.uniform(0.05, 0.4)))
+            time.sleep(float(rng.uniform(0.0, 0.2)))
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             done.append(int(read_safetensors(folder.at("s.safetensors"))[1]["cleave.step"]))
