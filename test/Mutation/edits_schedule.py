@@ -23,6 +23,10 @@ EDITS = [
          "a rank gets a value for each of its stages", [SCHEDULE]),
     Edit("masks-are-sent", "lib/Dialect/Pipe/Stages/StageGraph.cpp", "isCheap(op, ns, bytes)", "false",
          "what each stage could make by itself is sent", ["lit:Pipe/Transforms/stage-graph"]),
+    Edit("attention-in-two-stages", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "kMostMore * static_cast<double>(best->bottleneckNs)",
+         "0.0", "scores are sent from stage to stage", ["lit:Pipe/Transforms/assign-stages"]),
+    Edit("attention-at-any-price", "lib/Dialect/Pipe/Stages/StagesByHand.cpp", "constexpr double kMostMore = 1.05;", "constexpr double kMostMore = 2;",
+         "stages are as slow as it takes to part no attention", ["lit:Pipe/Transforms/assign-stages"]),
     # ===--- Microbatches ----------------------------------------------------===
     Edit("samples-of-other-microbatches", CUT, "isMade && llvm::none_of(llvm::make_range(first, block->end()), isOfOthers)", "isMade",
          "a microbatch looks for samples that it does not have", [MICROBATCH]),

@@ -16,6 +16,7 @@
 #include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -24,10 +25,12 @@
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
+#include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace cleave;
@@ -112,8 +115,10 @@ public:
   void findStates(func::FuncOp func);
   void findTrained(func::FuncOp func);
   void keepStates(func::FuncOp func);
+  void findAttention();
 
 private:
+  std::optional<uint32_t> findChained(Value value, bool isBefore, SmallVectorImpl<uint32_t> &members);
   void addNumbers(Value value, SmallVectorImpl<uint32_t> &members);
   void closeBetween(SmallVectorImpl<uint32_t> &members);
   void addOperands(Operation &op, schedule::SplitOp &made);
@@ -314,6 +319,61 @@ void GraphMaker::keepStates(func::FuncOp func) {
     graph.problem.ops[entry->getData()].cluster = static_cast<int32_t>(clusters.getLeaderValue(entry->getData()));
 }
 
+/// The contraction that makes `value`, or that reads it, through elementwise ops of its shape, each the only op of the graph that reads what
+/// it is made of: what layers share, as a bias, leads to none. Adds what lies on the way.
+std::optional<uint32_t> GraphMaker::findChained(Value value, bool isBefore, SmallVectorImpl<uint32_t> &members) {
+  ArrayRef<int64_t> shape = getShape(value);
+  SmallVector<Operation *, 2> readers;
+  for (Operation *user : value.getUsers())
+    if (numbers.contains(user) && !llvm::is_contained(readers, user))
+      readers.push_back(user);
+  Operation *next = isBefore ? value.getDefiningOp() : readers.size() == 1 ? readers.front() : nullptr;
+  auto number = next ? numbers.find(next) : numbers.end();
+  auto formed = dyn_cast_or_null<nn::FormOpInterface>(next);
+  if (readers.size() > 1 || number == numbers.end() || !formed)
+    return std::nullopt;
+  members.push_back(number->second);
+  if (formed.getForm() == nn::Form::Contraction)
+    return number->second;
+  size_t kept = members.size();
+  auto follow = [&](Value more) -> std::optional<uint32_t> {
+    if (formed.getForm() != nn::Form::Map || getShape(more) != shape)
+      return std::nullopt;
+    return findChained(more, isBefore, members);
+  };
+  if (!isBefore)
+    return follow(next->getResult(0));
+  for (Value operand : next->getOperands()) {
+    if (std::optional<uint32_t> found = follow(operand))
+      return found;
+    members.resize(kept);
+  }
+  return std::nullopt;
+}
+
+/// Around each softmax: exec-recognize-attention makes one kernel of these, where they are in one stage.
+void GraphMaker::findAttention() {
+  llvm::EquivalenceClasses<uint32_t> clusters;
+  for (auto [number, op] : llvm::enumerate(graph.ops)) {
+    SmallVector<uint32_t> members{static_cast<uint32_t>(number)};
+    if (!isa<nn::SoftmaxOp>(op) || !findChained(op->getOperand(0), /*isBefore=*/true, members) ||
+        !findChained(op->getResult(0), /*isBefore=*/false, members))
+      continue;
+    closeBetween(members);
+    for (uint32_t member : members)
+      clusters.unionSets(members.front(), member);
+  }
+  if (clusters.empty())
+    return;
+  std::map<int32_t, uint32_t> firstOf;
+  for (auto [number, op] : llvm::enumerate(graph.problem.ops))
+    if (op.cluster >= 0)
+      clusters.unionSets(firstOf.try_emplace(op.cluster, number).first->second, static_cast<uint32_t>(number));
+  graph.attentionClusters.assign(graph.ops.size(), -1);
+  for (const auto *entry : clusters)
+    graph.attentionClusters[entry->getData()] = static_cast<int32_t>(clusters.getLeaderValue(entry->getData()));
+}
+
 StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &rates) {
   StageGraph graph;
   Spans spans(func);
@@ -326,6 +386,7 @@ StageGraph cleave::pipe::makeStageGraph(func::FuncOp func, const DeviceRates &ra
       maker.add(op);
   maker.addGradients(step);
   maker.keepStates(func);
+  maker.findAttention();
   if (auto nodes = func->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(kNodesAttr))
     for (auto name : nodes.getAsRange<StringAttr>())
       graph.nodes.push_back(name.str());

@@ -455,12 +455,33 @@ static llvm::Expected<std::vector<int32_t>> assignByHand(const StageGraph &graph
   return stageOf;
 }
 
+/// Stages that part no attention, if there are any that fit, and the slowest is not much slower than it could be.
+static llvm::Expected<schedule::StageSplit> splitWhereBest(const StageGraph &graph,
+                                                           const schedule::SplitOptions &options) {
+  constexpr double kMostMore = 1.05;
+  llvm::Expected<schedule::StageSplit> best = schedule::splitStages(graph.problem, options);
+  if (!best || graph.attentionClusters.empty())
+    return best;
+  schedule::SplitProblem closer = graph.problem;
+  for (auto [op, cluster] : llvm::zip_equal(closer.ops, graph.attentionClusters))
+    op.cluster = cluster;
+  llvm::Expected<schedule::StageSplit> kept = schedule::splitStages(closer, options);
+  if (!kept) {
+    llvm::consumeError(kept.takeError());
+    return best;
+  }
+  // The bound stays that of stages that may part it.
+  if (static_cast<double>(kept->bottleneckNs) <= kMostMore * static_cast<double>(best->bottleneckNs))
+    return schedule::describeStages(graph.problem, options, std::move(kept->stageOf));
+  return best;
+}
+
 llvm::Expected<schedule::StageSplit> cleave::pipe::findStageSplit(const StageGraph &graph,
                                                                   ArrayRef<spmd::PlanStage> lines,
                                                                   const schedule::SplitOptions &options,
                                                                   const spmd::StageNames &said, StageFault *fault) {
   if (lines.empty())
-    return schedule::splitStages(graph.problem, options);
+    return splitWhereBest(graph, options);
   assert(lines.size() == options.placement.size() && "a line per stage");
   StageFault where;
   StageFault &found = fault ? *fault : where;

@@ -42,6 +42,9 @@ struct StageGraph {
   std::vector<std::string> parameterNames;
   /// Nodes of the model, in its order, where that is known.
   std::vector<std::string> nodes;
+  /// Op -> `cluster` of `problem`, but for ops of one attention, products and softmax, which are in one, too: they become one kernel, and a
+  /// boundary between them would send and store scores. Empty where there is no attention.
+  std::vector<int32_t> attentionClusters;
   /// Of a step: the ops of the backward, with their times, which those of the ops that they are gradients of include.
   llvm::MapVector<mlir::Operation *, int64_t> backwardNs;
 };
@@ -67,7 +70,7 @@ struct StageFault {
   spmd::PlanPlace place;
 };
 
-/// Splits where it is best; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
+/// Splits where it is best, through no attention unless the slowest stage gains 5 % by it; or by hand, if there are lines, a stage for each: ops of the nodes that a line names, and from
 /// the first op of a node on. An op that no line names is where the last of its producers is, or behind the last start. Collectives
 /// are no node's: they are where their operands are, or, if they make more of these or need no stage's, where they are needed first. Names
 /// that a model gives go before lines; an op whose nodes have several stages is in the first that none of its operands is behind.
