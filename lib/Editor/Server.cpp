@@ -1,0 +1,372 @@
+//===- Server.cpp - plans in an editor ------------------------------------===//
+//
+// The protocol, and the two threads of Server.h. A plan is looked at when it is asked about, or when there is nothing else to do: while somebody
+// types quickly, only the last text is. Of requests about a text that is older than the next one in the queue nothing is answered but that.
+//
+//===----------------------------------------------------------------------===//
+#include "cleave/Editor/Server.h"
+
+#include "Answers.h"
+#include "llvm/Support/LSP/Transport.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+using namespace cleave;
+using namespace cleave::editor;
+using namespace llvm;
+
+/// So many lines at the top of a plan may say which model it is for.
+static constexpr size_t kTopLines = 10;
+
+namespace {
+/// What editors may say when they begin: a model, for plans that name none.
+struct InitializeParams {
+  std::string model;
+};
+
+bool fromJSON(const json::Value &value, InitializeParams &params, json::Path) {
+  const json::Object *object = value.getAsObject();
+  const json::Object *own = object ? object->getObject("initializationOptions") : nullptr;
+  if (std::optional<StringRef> model = own ? own->getString("model") : std::nullopt)
+    params.model = model->str();
+  return true;
+}
+
+/// A plan that is open.
+struct Document {
+  lsp::URIForFile uri;
+  Text text{""};
+  int64_t version = 0;
+  /// Of the text as it is; nothing: it is not looked at yet.
+  std::optional<Analysis> analysis;
+};
+
+/// Closures that one thread runs in order; when there are none, it runs `idle` as long as that has something to do.
+class Queue {
+public:
+  explicit Queue(std::function<bool()> idle) : idle(std::move(idle)), worker([this] { run(); }) {}
+
+  void push(unique_function<void()> task) {
+    std::lock_guard<std::mutex> lock(mutex);
+    tasks.push_back(std::move(task));
+    changed.notify_one();
+  }
+  /// Runs what is there, and ends.
+  void finish() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isOver = true;
+      changed.notify_one();
+    }
+    worker.join();
+  }
+
+private:
+  void run();
+
+  std::function<bool()> idle;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<unique_function<void()>> tasks;
+  bool isOver = false;
+  std::thread worker; ///< the last member: it begins when all others are there
+};
+
+class Server {
+public:
+  Server(const CompileOptions &options, lsp::MessageHandler &handler);
+
+  int getExitCode() const { return isShutDown ? 0 : 1; }
+  void finish() { queue.finish(); }
+
+private:
+  // Requests and notifications.
+  void onInitialize(const InitializeParams &params, lsp::Callback<json::Value> reply);
+  void onInitialized(const lsp::NoParams &) {}
+  void onShutdown(const lsp::NoParams &, lsp::Callback<std::nullptr_t> reply);
+  void onOpen(const lsp::DidOpenTextDocumentParams &params);
+  void onChange(const lsp::DidChangeTextDocumentParams &params);
+  void onClose(const lsp::DidCloseTextDocumentParams &params);
+  void onCompletion(const lsp::CompletionParams &params, lsp::Callback<lsp::CompletionList> reply);
+  void onHover(const lsp::TextDocumentPositionParams &params, lsp::Callback<std::optional<lsp::Hover>> reply);
+  void onHints(const lsp::InlayHintsParams &params, lsp::Callback<std::vector<lsp::InlayHint>> reply);
+  void onDefinition(const lsp::TextDocumentPositionParams &params, lsp::Callback<std::vector<lsp::Location>> reply);
+
+  /// Runs `answer` on the document as the request sees it; an error where it is not open, or the server is in no state to answer.
+  template <typename Result>
+  void answer(const lsp::URIForFile &uri, lsp::Callback<Result> reply, std::function<Result(Document &)> answer);
+  /// An error where requests may not be made now.
+  Error checkState() const;
+  CompileOptions findModel(const Document &document) const;
+  const Analysis &look(Document &document);
+  bool lookAtNext();
+  void publish(const Document &document, std::vector<lsp::Diagnostic> diagnostics);
+
+  CompileOptions options;
+  // Of the thread that reads.
+  bool isInitialized = false, isShutDown = false;
+  std::map<std::string, int64_t> queuedVersions;
+  std::mutex versions;
+  // Of the thread that answers.
+  std::map<std::string, Document> documents;
+  Models models;
+  lsp::OutgoingNotification<lsp::PublishDiagnosticsParams> sendDiagnostics;
+  Queue queue; ///< the last member: its thread uses all others
+};
+} // namespace
+
+void Queue::run() {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    if (!tasks.empty()) {
+      unique_function<void()> task = std::move(tasks.front());
+      tasks.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+      continue;
+    }
+    if (isOver)
+      return;
+    lock.unlock();
+    bool isBusy = idle();
+    lock.lock();
+    if (!isBusy)
+      changed.wait(lock, [&] { return !tasks.empty() || isOver; });
+  }
+}
+
+Server::Server(const CompileOptions &options, lsp::MessageHandler &handler)
+    : options(options),
+      sendDiagnostics(handler.outgoingNotification<lsp::PublishDiagnosticsParams>("textDocument/publishDiagnostics")),
+      queue([this] { return lookAtNext(); }) {
+  handler.method("initialize", this, &Server::onInitialize);
+  handler.notification("initialized", this, &Server::onInitialized);
+  handler.method("shutdown", this, &Server::onShutdown);
+  handler.notification("textDocument/didOpen", this, &Server::onOpen);
+  handler.notification("textDocument/didChange", this, &Server::onChange);
+  handler.notification("textDocument/didClose", this, &Server::onClose);
+  handler.method("textDocument/completion", this, &Server::onCompletion);
+  handler.method("textDocument/hover", this, &Server::onHover);
+  handler.method("textDocument/inlayHint", this, &Server::onHints);
+  handler.method("textDocument/definition", this, &Server::onDefinition);
+}
+
+//===----------------------------------------------------------------------===//
+// Looking at plans
+//===----------------------------------------------------------------------===//
+
+/// `# model: gpt2.onnx` in a comment at the top; empty where there is none. `line` is its number, from 0.
+static StringRef findModelComment(const Text &text, size_t &line) {
+  for (line = 0; line < std::min(kTopLines, text.countLines()); ++line) {
+    StringRef comment = text.getLine(line).trim();
+    if (comment.consume_front("#") && (comment = comment.ltrim(), comment.consume_front("model:")))
+      return comment.trim();
+  }
+  line = 0;
+  return "";
+}
+
+/// The model of a plan: that of its comment, seen from the folder of the plan, or else of the server.
+CompileOptions Server::findModel(const Document &document) const {
+  CompileOptions found = options;
+  size_t line = 0;
+  if (StringRef named = findModelComment(document.text, line); !named.empty()) {
+    SmallString<128> path = sys::path::parent_path(document.uri.file());
+    sys::path::append(path, named);
+    found.model = sys::path::is_absolute(named) || !sys::fs::exists(path) ? named.str() : path.str().str();
+  }
+  // Sizes of the text, so that names inside are known, whether or not the plan can be read now.
+  if (document.analysis && document.analysis->isRead)
+    for (const auto &[dim, size] : document.analysis->plan.dims)
+      found.dims.try_emplace(dim, size);
+  return found;
+}
+
+const Analysis &Server::look(Document &document) {
+  if (!document.analysis) {
+    document.analysis = analyze(document.text, findModel(document));
+    size_t line = 0;
+    findModelComment(document.text, line);
+    publish(document, listDiagnostics(document.text, *document.analysis, document.uri, line));
+  }
+  return *document.analysis;
+}
+
+/// True if there was a plan to be looked at.
+bool Server::lookAtNext() {
+  for (auto &[uri, document] : documents)
+    if (!document.analysis)
+      return look(document), true;
+  return false;
+}
+
+void Server::publish(const Document &document, std::vector<lsp::Diagnostic> diagnostics) {
+  lsp::PublishDiagnosticsParams params(document.uri, document.version);
+  params.diagnostics = std::move(diagnostics);
+  sendDiagnostics(params);
+}
+
+//===----------------------------------------------------------------------===//
+// The life of a server
+//===----------------------------------------------------------------------===//
+
+Error Server::checkState() const {
+  if (isShutDown)
+    return make_error<lsp::LSPError>("the server is shut down", lsp::ErrorCode::InvalidRequest);
+  if (!isInitialized)
+    return make_error<lsp::LSPError>("the server is not initialized", lsp::ErrorCode::ServerNotInitialized);
+  return Error::success();
+}
+
+void Server::onInitialize(const InitializeParams &params, lsp::Callback<json::Value> reply) {
+  if (isInitialized || isShutDown)
+    return reply(make_error<lsp::LSPError>("the server is initialized already", lsp::ErrorCode::InvalidRequest));
+  isInitialized = true;
+  if (!params.model.empty())
+    options.model = params.model;
+  json::Object capabilities{
+      {"positionEncoding", "utf-16"},
+      {"textDocumentSync",
+       json::Object{{"openClose", true}, {"change", static_cast<int>(lsp::TextDocumentSyncKind::Incremental)}}},
+      {"completionProvider", json::Object{{"triggerCharacters", json::Array{" ", "[", "{", ",", ":", "\"", "."}}}},
+      {"hoverProvider", true},
+      {"inlayHintProvider", true},
+      {"definitionProvider", true},
+  };
+  reply(json::Object{{"serverInfo", json::Object{{"name", "cleave lsp"}, {"version", CLEAVE_VERSION}}},
+                     {"capabilities", std::move(capabilities)}});
+}
+
+void Server::onShutdown(const lsp::NoParams &, lsp::Callback<std::nullptr_t> reply) {
+  if (Error error = checkState())
+    return reply(std::move(error));
+  isShutDown = true;
+  queue.push([reply = std::move(reply)]() mutable { reply(nullptr); });
+}
+
+//===----------------------------------------------------------------------===//
+// Documents
+//===----------------------------------------------------------------------===//
+
+void Server::onOpen(const lsp::DidOpenTextDocumentParams &params) {
+  if (Error error = checkState())
+    return consumeError(std::move(error));
+  queue.push([this, item = params.textDocument]() mutable {
+    Document &document = documents[item.uri.uri().str()];
+    document = {item.uri, Text(std::move(item.text)), item.version, std::nullopt};
+  });
+}
+
+void Server::onChange(const lsp::DidChangeTextDocumentParams &params) {
+  if (Error error = checkState())
+    return consumeError(std::move(error));
+  std::string uri = params.textDocument.uri.uri().str();
+  {
+    std::lock_guard<std::mutex> lock(versions);
+    ++queuedVersions[uri];
+  }
+  queue.push([this, uri, params] {
+    {
+      std::lock_guard<std::mutex> lock(versions);
+      --queuedVersions[uri];
+    }
+    auto found = documents.find(uri);
+    if (found == documents.end())
+      return;
+    Document &document = found->second;
+    for (const lsp::TextDocumentContentChangeEvent &event : params.contentChanges)
+      document.text.change(event);
+    document.version = params.textDocument.version;
+    document.analysis.reset();
+  });
+}
+
+/// What was said of a plan goes with it.
+void Server::onClose(const lsp::DidCloseTextDocumentParams &params) {
+  if (Error error = checkState())
+    return consumeError(std::move(error));
+  queue.push([this, uri = params.textDocument.uri.uri().str()] {
+    auto found = documents.find(uri);
+    if (found == documents.end())
+      return;
+    publish(found->second, {});
+    documents.erase(found);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+template <typename Result>
+void Server::answer(const lsp::URIForFile &uri, lsp::Callback<Result> reply, std::function<Result(Document &)> answer) {
+  if (Error error = checkState())
+    return reply(std::move(error));
+  queue.push([this, uri = uri.uri().str(), reply = std::move(reply), answer = std::move(answer)]() mutable {
+    auto found = documents.find(uri);
+    if (found == documents.end())
+      return reply(make_error<lsp::LSPError>("the plan is not open", lsp::ErrorCode::InvalidParams));
+    bool isOld = false;
+    {
+      std::lock_guard<std::mutex> lock(versions);
+      isOld = queuedVersions[uri] > 0;
+    }
+    if (isOld)
+      return reply(make_error<lsp::LSPError>("the plan has changed", lsp::ErrorCode::ContentModified));
+    reply(answer(found->second));
+  });
+}
+
+void Server::onCompletion(const lsp::CompletionParams &params, lsp::Callback<lsp::CompletionList> reply) {
+  answer<lsp::CompletionList>(params.textDocument.uri, std::move(reply),
+                              [this, position = params.position](Document &document) {
+                                std::shared_ptr<const Model> model = models.get(findModel(document));
+                                return complete(document.text, document.text.toOffset(position), model.get());
+                              });
+}
+
+void Server::onHover(const lsp::TextDocumentPositionParams &params, lsp::Callback<std::optional<lsp::Hover>> reply) {
+  answer<std::optional<lsp::Hover>>(
+      params.textDocument.uri, std::move(reply), [this, position = params.position](Document &document) {
+        const Analysis &analysis = look(document);
+        std::shared_ptr<const Model> model = models.get(findModel(document));
+        return hover(document.text, document.text.toOffset(position), analysis, model.get());
+      });
+}
+
+void Server::onHints(const lsp::InlayHintsParams &params, lsp::Callback<std::vector<lsp::InlayHint>> reply) {
+  answer<std::vector<lsp::InlayHint>>(
+      params.textDocument.uri, std::move(reply),
+      [this, range = params.range](Document &document) { return listHints(document.text, range, look(document)); });
+}
+
+void Server::onDefinition(const lsp::TextDocumentPositionParams &params,
+                          lsp::Callback<std::vector<lsp::Location>> reply) {
+  answer<std::vector<lsp::Location>>(
+      params.textDocument.uri, std::move(reply), [position = params.position](Document &document) {
+        std::vector<lsp::Location> locations;
+        if (std::optional<lsp::Range> range = findDefinition(document.text, document.text.toOffset(position)))
+          locations.emplace_back(document.uri, *range);
+        return locations;
+      });
+}
+
+int cleave::editor::servePlans(const CompileOptions &options) {
+  sys::ChangeStdinToBinary();
+  // Plans that are not saved yet have names of this kind.
+  lsp::URIForFile::registerSupportedScheme("untitled");
+  lsp::Logger::setLogLevel(lsp::Logger::Level::Error);
+  lsp::JSONTransport transport(stdin, outs());
+  lsp::MessageHandler handler(transport);
+  Server server(options, handler);
+  // An editor that is gone without a word has closed the stream.
+  consumeError(transport.run(handler));
+  server.finish();
+  return server.getExitCode();
+}
