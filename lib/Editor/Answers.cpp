@@ -222,27 +222,32 @@ static lsp::DiagnosticSeverity toSeverity(Diagnostic::Severity severity) {
   return lsp::DiagnosticSeverity::Information;
 }
 
-std::vector<lsp::Diagnostic> cleave::editor::listDiagnostics(const Text &text, const Analysis &analysis,
-                                                             const lsp::URIForFile &uri, size_t fallback) {
-  std::vector<lsp::Diagnostic> list;
+json::Array cleave::editor::listDiagnostics(const Text &text, const Analysis &analysis, StringRef uri,
+                                            size_t fallback) {
+  json::Array list;
   for (const Diagnostic &diagnostic : ArrayRef(analysis.diagnostics).take_front(kMostDiagnostics)) {
-    lsp::Diagnostic &shown = list.emplace_back();
-    shown.severity = toSeverity(diagnostic.severity);
-    shown.source = "cleave";
-    shown.message = diagnostic.formatText();
+    std::string message = diagnostic.formatText();
     bool isOfPlan = diagnostic.line > 0;
-    shown.range = isOfPlan ? findRange(text, diagnostic.line, diagnostic.column)
-                           : findRange(text, static_cast<unsigned>(fallback) + 1, 1);
     if (!isOfPlan && !diagnostic.file.empty())
-      shown.message = diagnostic.file + ": " + shown.message;
+      message = diagnostic.file + ": " + message;
+    json::Array related;
     for (const Diagnostic &note : diagnostic.notes) {
       // A note without a place of the plan goes with the message.
-      if (note.line == 0 || note.file != diagnostic.file)
-        shown.message += "\n" + note.formatText();
+      if (note.line == 0 || !note.file.empty())
+        message += "\n" + note.formatText();
       else
-        (shown.relatedInformation ? *shown.relatedInformation : shown.relatedInformation.emplace())
-            .emplace_back(lsp::Location(uri, findRange(text, note.line, note.column)), note.formatText());
+        related.push_back(
+            json::Object{{"location", json::Object{{"uri", uri}, {"range", findRange(text, note.line, note.column)}}},
+                         {"message", note.formatText()}});
     }
+    json::Object shown{{"range", isOfPlan ? findRange(text, diagnostic.line, diagnostic.column)
+                                          : findRange(text, static_cast<unsigned>(fallback) + 1, 1)},
+                       {"severity", static_cast<int>(toSeverity(diagnostic.severity))},
+                       {"source", "cleave"},
+                       {"message", message}};
+    if (!related.empty())
+      shown["relatedInformation"] = std::move(related);
+    list.push_back(std::move(shown));
   }
   return list;
 }

@@ -20,9 +20,8 @@ std::vector<llvm::lsp::InlayHint> listHints(const Text &text, const llvm::lsp::R
 /// Where the axis is named that the word at `offset` is.
 std::optional<llvm::lsp::Range> findDefinition(const Text &text, size_t offset);
 
-/// What is said of a plan, for its editor; what is about no place of it is about `fallback`, a line from 0.
-std::vector<llvm::lsp::Diagnostic> listDiagnostics(const Text &text, const Analysis &analysis,
-                                                   const llvm::lsp::URIForFile &uri, size_t fallback);
+/// What is said of a plan, as the protocol has diagnostics of the document `uri`; what is about no place of it is about `fallback`, a line from 0.
+llvm::json::Array listDiagnostics(const Text &text, const Analysis &analysis, llvm::StringRef uri, size_t fallback);
 
 } // namespace cleave::editor
 

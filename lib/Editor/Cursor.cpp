@@ -45,6 +45,8 @@ public:
   /// Looks for the place `offset` too, where no word is.
   Cursor find(size_t offset);
   void run();
+  /// The key of the plan that the walk is below; empty: of none.
+  StringRef getTopKey() const { return levels.empty() || !levels.front().hasKey ? StringRef() : levels.front().key; }
   /// What a word, or no word, between these is, with what is open now.
   Cursor describe(size_t start, size_t end, bool isKey) const;
 
@@ -157,6 +159,7 @@ Cursor Walk::describeMaybeKey(size_t start, size_t end, size_t column) const {
   return asKey.section ? asKey : describe(start, end, /*isKey=*/false);
 }
 
+/// The end of a word is a place of it, too: that is where a cursor is while it is typed.
 void Walk::visitWord(size_t start, size_t end, bool isKey) {
   if (handler(*this, start, end, isKey))
     isDone = true;
@@ -293,6 +296,7 @@ void Walk::stepEntry(size_t lineStart, size_t lineEnd) {
   stepNode(at - lineStart, lineEnd);
 }
 
+/// Levels that are indented more than the line are over.
 void Walk::stepLine() {
   size_t lineStart = at, lineEnd = findLineEnd(at);
   size_t content = std::min(skipBlanks(at), lineEnd);
@@ -348,6 +352,8 @@ bool Walk::skipInFlow() {
   return false;
 }
 
+/// A bracket, a comma, or a word. One that is followed by another word instead of a comma is taken as a key: who types the next entry in
+/// front of others has not come to its comma yet.
 void Walk::stepInFlow() {
   if (skipInFlow() || isDone || at >= text.size())
     return;
@@ -396,6 +402,7 @@ void Walk::run() {
   }
 }
 
+/// Brackets that are open at the end of the text still say where the cursor is.
 Cursor Walk::find(size_t offset) {
   wanted = std::min(offset, text.size());
   run();
@@ -414,15 +421,33 @@ Cursor cleave::editor::findCursor(StringRef text, size_t offset) {
   return Walk(text, [](const Walk &, size_t, size_t, bool) { return false; }).find(offset);
 }
 
+/// True if mappings of `section` are below those of `top`.
+static bool isBelow(PlanSection section, PlanSection top) {
+  return section == top || any_of(getPlanKeys(top), [&](const PlanKey &key) {
+           return key.section != top && isBelow(section, key.section);
+         });
+}
+
 void cleave::editor::forEachKey(StringRef text, PlanSection section,
                                 function_ref<void(const Cursor &, StringRef)> use) {
   std::optional<Cursor> key;
+  auto isWanted = [&](StringRef top) {
+    const PlanKey *row = findPlanKey(PlanSection::Plan, top);
+    return row && row->section != PlanSection::Plan && isBelow(section, row->section);
+  };
+  // A plan has many rules, whose words are no keys of what is looked for.
+  StringRef top;
+  bool isWantedTop = false;
   Walk(text, [&](const Walk &walk, size_t start, size_t end, bool isKey) {
+    if (walk.getTopKey().data() != top.data()) {
+      top = walk.getTopKey();
+      isWantedTop = isWanted(top);
+    }
+    if (!isWantedTop && !key)
+      return false;
     Cursor cursor = walk.describe(start, end, isKey);
-    if (key && !isKey)
-      use(*key, cursor.word);
-    else if (key)
-      use(*key, "");
+    if (key)
+      use(*key, isKey ? StringRef() : cursor.word);
     key.reset();
     if (isKey && cursor.section == section)
       key = cursor;

@@ -7,6 +7,7 @@
 #include "cleave/Editor/Server.h"
 
 #include "Answers.h"
+#include "Cursor.h"
 #include "llvm/Support/LSP/Transport.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -29,6 +30,16 @@ struct InitializeParams {
   std::string model;
 };
 
+/// What requests and notifications about a plan have, as far as one has it. The name of a plan is kept as it is: one that is not saved has one
+/// that is no path.
+struct PlanParams {
+  std::string uri, text;
+  int64_t version = 0;
+  lsp::Position position;
+  lsp::Range range;
+  std::vector<lsp::TextDocumentContentChangeEvent> changes;
+};
+
 bool fromJSON(const json::Value &value, InitializeParams &params, json::Path) {
   const json::Object *object = value.getAsObject();
   const json::Object *own = object ? object->getObject("initializationOptions") : nullptr;
@@ -37,9 +48,23 @@ bool fromJSON(const json::Value &value, InitializeParams &params, json::Path) {
   return true;
 }
 
+bool fromJSON(const json::Value &value, PlanParams &params, json::Path path) {
+  json::ObjectMapper object(value, path);
+  const json::Object *document = object ? value.getAsObject()->getObject("textDocument") : nullptr;
+  std::optional<StringRef> uri = document ? document->getString("uri") : std::nullopt;
+  if (!uri) {
+    path.report("expected a textDocument with a uri");
+    return false;
+  }
+  params.uri = uri->str();
+  params.text = document->getString("text").value_or("").str();
+  params.version = document->getInteger("version").value_or(0);
+  return object.mapOptional("position", params.position) && object.mapOptional("range", params.range) &&
+         object.mapOptional("contentChanges", params.changes);
+}
+
 /// A plan that is open.
 struct Document {
-  lsp::URIForFile uri;
   Text text{""};
   int64_t version = 0;
   /// Of the text as it is; nothing: it is not looked at yet.
@@ -89,23 +114,24 @@ private:
   void onInitialize(const InitializeParams &params, lsp::Callback<json::Value> reply);
   void onInitialized(const lsp::NoParams &) {}
   void onShutdown(const lsp::NoParams &, lsp::Callback<std::nullptr_t> reply);
-  void onOpen(const lsp::DidOpenTextDocumentParams &params);
-  void onChange(const lsp::DidChangeTextDocumentParams &params);
-  void onClose(const lsp::DidCloseTextDocumentParams &params);
-  void onCompletion(const lsp::CompletionParams &params, lsp::Callback<lsp::CompletionList> reply);
-  void onHover(const lsp::TextDocumentPositionParams &params, lsp::Callback<std::optional<lsp::Hover>> reply);
-  void onHints(const lsp::InlayHintsParams &params, lsp::Callback<std::vector<lsp::InlayHint>> reply);
-  void onDefinition(const lsp::TextDocumentPositionParams &params, lsp::Callback<std::vector<lsp::Location>> reply);
+  void onOpen(const PlanParams &params);
+  void onChange(const PlanParams &params);
+  void onClose(const PlanParams &params);
+  void onCompletion(const PlanParams &params, lsp::Callback<lsp::CompletionList> reply);
+  void onHover(const PlanParams &params, lsp::Callback<std::optional<lsp::Hover>> reply);
+  void onHints(const PlanParams &params, lsp::Callback<std::vector<lsp::InlayHint>> reply);
+  void onDefinition(const PlanParams &params, lsp::Callback<json::Value> reply);
 
   /// Runs `answer` on the document as the request sees it; an error where it is not open, or the server is in no state to answer.
   template <typename Result>
-  void answer(const lsp::URIForFile &uri, lsp::Callback<Result> reply, std::function<Result(Document &)> answer);
+  void answer(const PlanParams &params, lsp::Callback<Result> reply, std::function<Result(Document &)> answer);
   /// An error where requests may not be made now.
   Error checkState() const;
-  CompileOptions findModel(const Document &document) const;
-  const Analysis &look(Document &document);
+  CompileOptions findModel(StringRef uri, const Document &document) const;
+  std::shared_ptr<const Model> findNames(StringRef uri, const Document &document);
+  const Analysis &look(StringRef uri, Document &document);
   bool lookAtNext();
-  void publish(const Document &document, std::vector<lsp::Diagnostic> diagnostics);
+  void publish(StringRef uri, const Document &document, json::Array diagnostics);
 
   CompileOptions options;
   // Of the thread that reads.
@@ -115,11 +141,12 @@ private:
   // Of the thread that answers.
   std::map<std::string, Document> documents;
   Models models;
-  lsp::OutgoingNotification<lsp::PublishDiagnosticsParams> sendDiagnostics;
+  lsp::OutgoingNotification<json::Value> sendDiagnostics;
   Queue queue; ///< the last member: its thread uses all others
 };
 } // namespace
 
+/// Closures run without the lock: whoever reads goes on meanwhile.
 void Queue::run() {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
@@ -142,8 +169,7 @@ void Queue::run() {
 }
 
 Server::Server(const CompileOptions &options, lsp::MessageHandler &handler)
-    : options(options),
-      sendDiagnostics(handler.outgoingNotification<lsp::PublishDiagnosticsParams>("textDocument/publishDiagnostics")),
+    : options(options), sendDiagnostics(handler.outgoingNotification<json::Value>("textDocument/publishDiagnostics")),
       queue([this] { return lookAtNext(); }) {
   handler.method("initialize", this, &Server::onInitialize);
   handler.notification("initialized", this, &Server::onInitialized);
@@ -173,27 +199,38 @@ static StringRef findModelComment(const Text &text, size_t &line) {
 }
 
 /// The model of a plan: that of its comment, seen from the folder of the plan, or else of the server.
-CompileOptions Server::findModel(const Document &document) const {
+CompileOptions Server::findModel(StringRef uri, const Document &document) const {
   CompileOptions found = options;
+  Expected<lsp::URIForFile> file = lsp::URIForFile::fromURI(uri);
+  std::string folder = file ? sys::path::parent_path(file->file()).str() : "";
+  consumeError(file.takeError());
   size_t line = 0;
   if (StringRef named = findModelComment(document.text, line); !named.empty()) {
-    SmallString<128> path = sys::path::parent_path(document.uri.file());
+    SmallString<128> path(folder);
     sys::path::append(path, named);
     found.model = sys::path::is_absolute(named) || !sys::fs::exists(path) ? named.str() : path.str().str();
   }
-  // Sizes of the text, so that names inside are known, whether or not the plan can be read now.
-  if (document.analysis && document.analysis->isRead)
-    for (const auto &[dim, size] : document.analysis->plan.dims)
-      found.dims.try_emplace(dim, size);
   return found;
 }
 
-const Analysis &Server::look(Document &document) {
+/// The names of the model of a plan, whether or not the plan can be read now. Null: it has none, or none that can be read.
+std::shared_ptr<const Model> Server::findNames(StringRef uri, const Document &document) {
+  CompileOptions found = findModel(uri, document);
+  // Sizes as they are in the text, which may be no plan now.
+  forEachKey(document.text.get(), spmd::PlanSection::Symbols, [&](const Cursor &dim, StringRef size) {
+    int64_t number = 0;
+    if (!size.getAsInteger(10, number) && number > 0)
+      found.dims.try_emplace(dim.word.str(), number);
+  });
+  return models.get(found);
+}
+
+const Analysis &Server::look(StringRef uri, Document &document) {
   if (!document.analysis) {
-    document.analysis = analyze(document.text, findModel(document));
+    document.analysis = analyze(document.text, findModel(uri, document));
     size_t line = 0;
     findModelComment(document.text, line);
-    publish(document, listDiagnostics(document.text, *document.analysis, document.uri, line));
+    publish(uri, document, listDiagnostics(document.text, *document.analysis, uri, line));
   }
   return *document.analysis;
 }
@@ -202,14 +239,12 @@ const Analysis &Server::look(Document &document) {
 bool Server::lookAtNext() {
   for (auto &[uri, document] : documents)
     if (!document.analysis)
-      return look(document), true;
+      return look(uri, document), true;
   return false;
 }
 
-void Server::publish(const Document &document, std::vector<lsp::Diagnostic> diagnostics) {
-  lsp::PublishDiagnosticsParams params(document.uri, document.version);
-  params.diagnostics = std::move(diagnostics);
-  sendDiagnostics(params);
+void Server::publish(StringRef uri, const Document &document, json::Array diagnostics) {
+  sendDiagnostics(json::Object{{"uri", uri}, {"version", document.version}, {"diagnostics", std::move(diagnostics)}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -243,6 +278,7 @@ void Server::onInitialize(const InitializeParams &params, lsp::Callback<json::Va
                      {"capabilities", std::move(capabilities)}});
 }
 
+/// Answered behind all that was asked before. What comes later is refused at once, by the thread that reads.
 void Server::onShutdown(const lsp::NoParams &, lsp::Callback<std::nullptr_t> reply) {
   if (Error error = checkState())
     return reply(std::move(error));
@@ -254,48 +290,46 @@ void Server::onShutdown(const lsp::NoParams &, lsp::Callback<std::nullptr_t> rep
 // Documents
 //===----------------------------------------------------------------------===//
 
-void Server::onOpen(const lsp::DidOpenTextDocumentParams &params) {
+/// Nothing is looked at yet: an editor that opens ten plans at once asks about one.
+void Server::onOpen(const PlanParams &params) {
   if (Error error = checkState())
     return consumeError(std::move(error));
-  queue.push([this, item = params.textDocument]() mutable {
-    Document &document = documents[item.uri.uri().str()];
-    document = {item.uri, Text(std::move(item.text)), item.version, std::nullopt};
-  });
+  queue.push([this, params] { documents[params.uri] = {Text(params.text), params.version, std::nullopt}; });
 }
 
-void Server::onChange(const lsp::DidChangeTextDocumentParams &params) {
+/// Counted as soon as it is read, so that requests in front of it in the queue know that they are about an old text.
+void Server::onChange(const PlanParams &params) {
   if (Error error = checkState())
     return consumeError(std::move(error));
-  std::string uri = params.textDocument.uri.uri().str();
   {
     std::lock_guard<std::mutex> lock(versions);
-    ++queuedVersions[uri];
+    ++queuedVersions[params.uri];
   }
-  queue.push([this, uri, params] {
+  queue.push([this, params] {
     {
       std::lock_guard<std::mutex> lock(versions);
-      --queuedVersions[uri];
+      --queuedVersions[params.uri];
     }
-    auto found = documents.find(uri);
+    auto found = documents.find(params.uri);
     if (found == documents.end())
       return;
     Document &document = found->second;
-    for (const lsp::TextDocumentContentChangeEvent &event : params.contentChanges)
+    for (const lsp::TextDocumentContentChangeEvent &event : params.changes)
       document.text.change(event);
-    document.version = params.textDocument.version;
+    document.version = params.version;
     document.analysis.reset();
   });
 }
 
 /// What was said of a plan goes with it.
-void Server::onClose(const lsp::DidCloseTextDocumentParams &params) {
+void Server::onClose(const PlanParams &params) {
   if (Error error = checkState())
     return consumeError(std::move(error));
-  queue.push([this, uri = params.textDocument.uri.uri().str()] {
-    auto found = documents.find(uri);
+  queue.push([this, params] {
+    auto found = documents.find(params.uri);
     if (found == documents.end())
       return;
-    publish(found->second, {});
+    publish(params.uri, found->second, {});
     documents.erase(found);
   });
 }
@@ -305,10 +339,10 @@ void Server::onClose(const lsp::DidCloseTextDocumentParams &params) {
 //===----------------------------------------------------------------------===//
 
 template <typename Result>
-void Server::answer(const lsp::URIForFile &uri, lsp::Callback<Result> reply, std::function<Result(Document &)> answer) {
+void Server::answer(const PlanParams &params, lsp::Callback<Result> reply, std::function<Result(Document &)> answer) {
   if (Error error = checkState())
     return reply(std::move(error));
-  queue.push([this, uri = uri.uri().str(), reply = std::move(reply), answer = std::move(answer)]() mutable {
+  queue.push([this, uri = params.uri, reply = std::move(reply), answer = std::move(answer)]() mutable {
     auto found = documents.find(uri);
     if (found == documents.end())
       return reply(make_error<lsp::LSPError>("the plan is not open", lsp::ErrorCode::InvalidParams));
@@ -317,50 +351,45 @@ void Server::answer(const lsp::URIForFile &uri, lsp::Callback<Result> reply, std
       std::lock_guard<std::mutex> lock(versions);
       isOld = queuedVersions[uri] > 0;
     }
+    // The editor has another text by now, and will ask about that.
     if (isOld)
       return reply(make_error<lsp::LSPError>("the plan has changed", lsp::ErrorCode::ContentModified));
     reply(answer(found->second));
   });
 }
 
-void Server::onCompletion(const lsp::CompletionParams &params, lsp::Callback<lsp::CompletionList> reply) {
-  answer<lsp::CompletionList>(params.textDocument.uri, std::move(reply),
-                              [this, position = params.position](Document &document) {
-                                std::shared_ptr<const Model> model = models.get(findModel(document));
-                                return complete(document.text, document.text.toOffset(position), model.get());
-                              });
+/// The plan is not looked at for this, which has to be quick while somebody types.
+void Server::onCompletion(const PlanParams &params, lsp::Callback<lsp::CompletionList> reply) {
+  answer<lsp::CompletionList>(params, std::move(reply), [this, params](Document &document) {
+    std::shared_ptr<const Model> model = findNames(params.uri, document);
+    return complete(document.text, document.text.toOffset(params.position), model.get());
+  });
 }
 
-void Server::onHover(const lsp::TextDocumentPositionParams &params, lsp::Callback<std::optional<lsp::Hover>> reply) {
-  answer<std::optional<lsp::Hover>>(
-      params.textDocument.uri, std::move(reply), [this, position = params.position](Document &document) {
-        const Analysis &analysis = look(document);
-        std::shared_ptr<const Model> model = models.get(findModel(document));
-        return hover(document.text, document.text.toOffset(position), analysis, model.get());
-      });
+/// Says what the look at this very text found.
+void Server::onHover(const PlanParams &params, lsp::Callback<std::optional<lsp::Hover>> reply) {
+  answer<std::optional<lsp::Hover>>(params, std::move(reply), [this, params](Document &document) {
+    const Analysis &analysis = look(params.uri, document);
+    std::shared_ptr<const Model> model = findNames(params.uri, document);
+    return hover(document.text, document.text.toOffset(params.position), analysis, model.get());
+  });
 }
 
-void Server::onHints(const lsp::InlayHintsParams &params, lsp::Callback<std::vector<lsp::InlayHint>> reply) {
-  answer<std::vector<lsp::InlayHint>>(
-      params.textDocument.uri, std::move(reply),
-      [this, range = params.range](Document &document) { return listHints(document.text, range, look(document)); });
+void Server::onHints(const PlanParams &params, lsp::Callback<std::vector<lsp::InlayHint>> reply) {
+  answer<std::vector<lsp::InlayHint>>(params, std::move(reply), [this, params](Document &document) {
+    return listHints(document.text, params.range, look(params.uri, document));
+  });
 }
 
-void Server::onDefinition(const lsp::TextDocumentPositionParams &params,
-                          lsp::Callback<std::vector<lsp::Location>> reply) {
-  answer<std::vector<lsp::Location>>(
-      params.textDocument.uri, std::move(reply), [position = params.position](Document &document) {
-        std::vector<lsp::Location> locations;
-        if (std::optional<lsp::Range> range = findDefinition(document.text, document.text.toOffset(position)))
-          locations.emplace_back(document.uri, *range);
-        return locations;
-      });
+void Server::onDefinition(const PlanParams &params, lsp::Callback<json::Value> reply) {
+  answer<json::Value>(params, std::move(reply), [params](Document &document) -> json::Value {
+    std::optional<lsp::Range> range = findDefinition(document.text, document.text.toOffset(params.position));
+    return range ? json::Value(json::Object{{"uri", params.uri}, {"range", *range}}) : json::Value(nullptr);
+  });
 }
 
 int cleave::editor::servePlans(const CompileOptions &options) {
   sys::ChangeStdinToBinary();
-  // Plans that are not saved yet have names of this kind.
-  lsp::URIForFile::registerSupportedScheme("untitled");
   lsp::Logger::setLogLevel(lsp::Logger::Level::Error);
   lsp::JSONTransport transport(stdin, outs());
   lsp::MessageHandler handler(transport);

@@ -28,6 +28,7 @@ template <typename Table> static std::vector<StringRef> list(const Table &table)
 
 static std::vector<StringRef> listFlags() { return {"true", "false"}; }
 
+/// Sections of the plan, and what is about all of it. `free` and `devices` take a list as well as a word.
 static std::vector<PlanKey> makePlan() {
   return {
       {"mesh", Value::Section, Section::Mesh,
@@ -54,6 +55,8 @@ static std::vector<PlanKey> makePlan() {
   };
 }
 
+/// Which tensors, in one of three ways, and what is asked of them. `except` leaves out names of the kind that the rule is about; tensors are
+/// the most frequent.
 static std::vector<PlanKey> makeRule() {
   return {
       {"tensor", Value::TensorPattern, Section::Rule, "Names of tensors that the rule is about: a pattern."},
@@ -79,6 +82,7 @@ static std::vector<PlanKey> makeRule() {
   };
 }
 
+/// Schedules have a table of their own (Schedule/Generate.h), which this library does not see.
 static std::vector<PlanKey> makePipeline() {
   return {
       {"axis", Value::Axis, Section::Pipeline, "The axis of the mesh along which stages are; no sharding uses it."},
@@ -105,6 +109,7 @@ static std::vector<PlanKey> makePipeline() {
   };
 }
 
+/// A stage is one of three patterns, and may have a rank.
 static std::vector<PlanKey> makeStage() {
   return {
       {"nodes", Value::NodePattern, Section::Stage, "All nodes that match are in the stage."},
@@ -115,6 +120,7 @@ static std::vector<PlanKey> makeStage() {
   };
 }
 
+/// What some keys take is a word or a mapping: the section says which mapping, the words which word.
 static std::vector<PlanKey> makeTrain() {
   return {
       {"loss", Value::Section, Section::Loss, "What is minimized; a list is a sum."},
@@ -144,6 +150,7 @@ static std::vector<PlanKey> makeTrain() {
   };
 }
 
+/// `output` stands alone; all others are about a loss that is computed.
 static std::vector<PlanKey> makeLoss() {
   return {
       {"kind", Value::Words, Section::Loss, "The formula.", list(kLossWords)},
@@ -158,6 +165,7 @@ static std::vector<PlanKey> makeLoss() {
   };
 }
 
+/// Which of them a kind has its reader knows.
 static std::vector<PlanKey> makeOptimizer() {
   return {
       {"kind", Value::Words, Section::Optimizer, "The formula.", list(kOptimizerWords)},
@@ -169,6 +177,7 @@ static std::vector<PlanKey> makeOptimizer() {
   };
 }
 
+/// Steps count from the first of a training.
 static std::vector<PlanKey> makeRate() {
   return {
       {"kind", Value::Words, Section::Rate, "How the rate goes from step to step.", list(kRateWords)},
@@ -188,6 +197,7 @@ static std::vector<PlanKey> makeLink() {
   };
 }
 
+/// One of several links says how it is called, and where it ends.
 static std::vector<PlanKey> makeLevel() {
   std::vector<PlanKey> keys = {
       {"name", Value::Number, Section::Level, "What `axes` calls the link."},
@@ -197,6 +207,7 @@ static std::vector<PlanKey> makeLevel() {
   return keys;
 }
 
+/// Kinds of collectives are those of programs, and what ranks send each other.
 static std::vector<PlanKey> makeExpect() {
   std::vector<PlanKey> keys = {
       {"bytes", Value::Number, Section::Expect, "What the busiest rank sends in a call: `<= 1.9GB`."},
@@ -218,6 +229,7 @@ static std::vector<PlanKey> makeFlops() {
   return keys;
 }
 
+/// All sections; what is short is here. Of sections that have no keys users name what is in them, such as axes.
 static std::vector<PlanKey> makeKeys(Section section) {
   switch (section) {
   case Section::Plan:

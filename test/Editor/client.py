@@ -4,6 +4,12 @@ import queue
 import subprocess
 import threading
 
+from harness import ROOT
+
+GPT2 = f"{ROOT}/test/Models/gpt2_ts17.onnx"
+TOP = f"# model: {GPT2}\n"
+MESH = "mesh: {data: 2, model: 2}\n"
+SIZES = "dims: {batch: 4, seq: 16}\n"
 # Of a server that hangs; what waits does so for a message.
 LIMIT_S = 300
 
@@ -24,7 +30,7 @@ class Client:
         self.process = subprocess.Popen([f"{build}/bin/cleave", "lsp", *words], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.answers = queue.Queue()
         self.diagnostics = {}
-        self.number = 0
+        self.number = self.plans = 0
         self.capabilities = None
         threading.Thread(target=self._read, daemon=True).start()
         self.errors = []
@@ -95,7 +101,9 @@ class Client:
 class Plan:
     """A plan that is open in an editor. A `|` in texts of `at` is the cursor."""
 
-    def __init__(self, client, text, path="/work/none/plan.yaml"):
+    def __init__(self, client, text, path=None):
+        client.plans += 1
+        path = path or f"/nowhere/plan-{client.plans}.yaml"
         self.client, self.uri, self.version = client, path if ":" in path else f"file://{path}", 1
         self.text = text
         client.notify("textDocument/didOpen", textDocument={"uri": self.uri, "languageId": "yaml", "version": 1, "text": text})
@@ -147,4 +155,14 @@ class Plan:
         return [(hint["position"]["line"], hint["label"]) for hint in answer]
 
     def define(self, words, number=0):
-        return [(one["range"]["start"]["line"], one["range"]["start"]["character"]) for one in self.ask("definition", self.find(words, number))]
+        one = self.ask("definition", self.find(words, number))
+        return [(one["range"]["start"]["line"], one["range"]["start"]["character"])] if one else []
+
+
+def expect(got, want, what):
+    """What is wrong where `got` is not `want`."""
+    return "" if got == want else f"{what}: got {got!r}, expected {want!r}"
+
+
+def joined(problems):
+    return "\n".join(problem for problem in problems if problem)
