@@ -1,6 +1,7 @@
 //===- Lsp.cpp - `cleave lsp` ---------------------------------------------===//
 //
-// The server has a compilation for each look at a plan; that of the session is not used.
+// Standard output is the editor's: nothing of the session is printed there. The server has a compilation for each look at a plan; that of the
+// session, which would take one model one way, is not used.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Session.h"

@@ -35,6 +35,7 @@ const std::vector<PickedTensor> *Analysis::findPicked(const spmd::PlanPlace &rul
 // The plan by itself
 //===----------------------------------------------------------------------===//
 
+/// An error of the reader, as a compilation would tell it: with its place, and those of its notes.
 static Diagnostic toDiagnostic(const spmd::PlanError &error) {
   Diagnostic diagnostic;
   diagnostic.line = error.place.line;
@@ -100,6 +101,7 @@ static bool readPlan(std::string &text, StringRef file, Analysis &analysis) {
 // The plan on its model
 //===----------------------------------------------------------------------===//
 
+/// A tensor, how it is sharded, and what of it one rank has, all as people write them.
 static PickedTensor describe(StringRef name, mlir::RankedTensorType type, spmd::ShardingAttr sharding) {
   mlir::RankedTensorType bare = spmd::withSharding(type, {});
   mlir::RankedTensorType local = spmd::getLocalType(spmd::withSharding(bare, sharding));
@@ -218,6 +220,8 @@ bool ModelLook::place(mlir::ModuleOp module) {
   return false;
 }
 
+/// Loading also tells what is wrong with sizes of dims, and with the model. A plan that has an error is not decided by: its shardings would be
+/// those of another one.
 void ModelLook::look(const CompileOptions &options) {
   Compilation compilation(options, [&](const Diagnostic &diagnostic) { keep(diagnostic); });
   if (!compilation.load())

@@ -49,6 +49,7 @@ static std::vector<std::pair<Cursor, int64_t>> listAxes(StringRef text) {
   return axes;
 }
 
+/// How many ranks an axis has, and how far apart two are that are next to each other on it: as many as all axes behind it have together.
 static std::string describeAxis(StringRef text, StringRef name) {
   std::vector<std::pair<Cursor, int64_t>> axes = listAxes(text);
   auto axis = find_if(axes, [&](const auto &known) { return known.first.word == name; });
@@ -103,6 +104,7 @@ static std::string describeNames(const Cursor &cursor, const Model &model) {
   return formatv("matches {0} name{1} of the model\n\n{2}", count, count == 1 ? "" : "s", lines);
 }
 
+/// The tensors of a rule, a line each: `wte.weight` f32[50257, 768] is `[model, _]`: a rank has f32[12565, 768].
 static std::string describePicked(ArrayRef<PickedTensor> tensors, bool isSharded) {
   std::string text = formatv("picks {0} tensor{1}{2}\n\n", tensors.size(), tensors.size() == 1 ? "" : "s",
                              isSharded ? "" : ", sharded as the rule asks");
@@ -119,6 +121,7 @@ static const std::vector<PickedTensor> *findPicked(const Text &text, const Curso
   return analysis.findPicked({"", line, column});
 }
 
+/// A value that names are held against.
 static bool isPattern(const Cursor &cursor) {
   return !cursor.isKey && cursor.key &&
          is_contained(
@@ -161,6 +164,7 @@ std::optional<lsp::Hover> cleave::editor::hover(const Text &text, size_t offset,
 // Hints
 //===----------------------------------------------------------------------===//
 
+/// What stands behind a rule: a tensor's local shape, or how many there are and the one that all of them have.
 static std::string describeShort(ArrayRef<PickedTensor> tensors) {
   bool isAlike = all_of(tensors, [&](const PickedTensor &tensor) { return tensor.local == tensors.front().local; });
   std::string count = tensors.size() == 1 ? "" : formatv("{0} tensors, ", tensors.size()).str();

@@ -3,6 +3,14 @@
 // Keys and words come from PlanKeys.h, names from the text (axes, links) and from the model. A pattern of many names is offered where names
 // differ in numbers alone: `model.layers.*.mlp.up_proj`.
 //
+//   mesh: {data: 2}              the reader's keys, but for those that are there
+//   shard:
+//     - {tensor: c_at|, dims: [_, da|]}
+//                    |             └ axes as they are in the text, and `_`, `?`, `...`
+//                    └ h.*.attn.c_attn.weight, h.0.attn.c_attn.weight, ..
+//
+// What is offered replaces all of the word that the cursor is in, also what is behind the cursor.
+//
 //===----------------------------------------------------------------------===//
 #include "Answers.h"
 #include "Cursor.h"
@@ -64,6 +72,13 @@ bool Completer::matches(StringRef label) const {
   return label.contains_insensitive(typed) || (pattern && pattern->matches(label));
 }
 
+/// What is put in place of the word. Within quotes of the text what YAML reads otherwise is escaped; outside of them
+/// a name gets quotes if it needs some:
+///
+///   wte.weight      wte.weight
+///   h.*.weight      "h.*.weight"     which would begin an alias, were the star in front
+///   461             "461"            a number
+///
 /// A name that YAML would take for something else needs quotes.
 std::string Completer::quote(StringRef label) const {
   bool isPlain = all_of(label, [](char c) { return isAlnum(c) || StringRef("_-./").contains(c); }) && !label.empty() &&
@@ -74,6 +89,8 @@ std::string Completer::quote(StringRef label) const {
   return cursor.isQuoted ? escaped : isPlain ? label.str() : "\"" + escaped + "\"";
 }
 
+/// Takes one item, unless the word so far is no part of it. Those that begin with the word come first; among themselves they stay in the order in
+/// which they are added, which is that of the model.
 void Completer::add(StringRef label, const Twine &detail, lsp::CompletionItemKind kind, bool isName) {
   if (list.items.size() >= kMostItems) {
     list.isIncomplete = true;
@@ -143,6 +160,7 @@ void Completer::addAxes(bool isDim) {
   add("...", "all dims that the other entries leave, each '_'", Kind::Value);
 }
 
+/// Names as they are. What they have, such as a type, stands next to them.
 void Completer::addNames(ArrayRef<Model::Name> names, StringRef what) {
   for (const Model::Name &name : names)
     add(name.name, what + (name.detail.empty() ? "" : ": " + name.detail), lsp::CompletionItemKind::Reference,
@@ -169,6 +187,7 @@ static std::string generalize(StringRef name) {
   return isMore ? result : "";
 }
 
+/// Patterns come before names: a rule is about the weights of all layers, and seldom of one.
 void Completer::addPatterns(ArrayRef<Model::Name> names, StringRef what) {
   std::map<std::string, size_t> patterns;
   for (const Model::Name &name : names)
@@ -180,6 +199,7 @@ void Completer::addPatterns(ArrayRef<Model::Name> names, StringRef what) {
   addNames(names, what);
 }
 
+/// What is split most often is first: inputs, then weights.
 void Completer::addTensors() {
   addNames(model->inputs, "input");
   addPatterns(model->parameters, "parameter");
@@ -187,6 +207,7 @@ void Completer::addTensors() {
   addPatterns(model->tensors, "tensor inside");
 }
 
+/// The value of a key. Of a list it is the same as of one entry; names need a model, all else does not.
 void Completer::addValues() {
   using Kind = lsp::CompletionItemKind;
   const PlanKey &key = *cursor.key;
@@ -234,6 +255,7 @@ void Completer::addValues() {
              key.value == PlanValue::Output ? "output" : "input");
 }
 
+/// A word that is a pattern already, `*.c_at`, is held against names as one that is to go on.
 lsp::CompletionList Completer::complete() {
   if (!cursor.section)
     return list;

@@ -37,6 +37,7 @@ static void addSymbols(StringRef type, StringSet<> &seen, std::vector<std::strin
       symbols.push_back(dim.str());
 }
 
+/// Names and types, in the order of the model.
 static void addNames(ArrayRef<TensorOutline> tensors, std::vector<Model::Name> &names) {
   for (const TensorOutline &tensor : tensors)
     names.push_back({tensor.name, tensor.type});
@@ -60,6 +61,7 @@ static void addNodes(const Outline &outline, std::vector<Model::Name> &nodes) {
       add(node, "makes " + tensor.name + ": " + tensor.type);
 }
 
+/// Errors are left to who looks at the plan, where they have a place.
 static std::shared_ptr<const Model> read(const CompileOptions &options) {
   auto model = std::make_shared<Model>();
   // First without sizes, which is quick, for the names of dims.
@@ -92,6 +94,7 @@ static std::shared_ptr<const Model> read(const CompileOptions &options) {
   return model;
 }
 
+/// What cannot be read is not tried again until the file is another one.
 std::shared_ptr<const Model> Models::get(const CompileOptions &options) {
   std::string key = options.model.empty() ? "" : makeKey(options);
   if (key.empty())

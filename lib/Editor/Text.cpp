@@ -19,6 +19,7 @@ void Text::findLines() {
     lineStarts.push_back(end + 1);
 }
 
+/// Lines that end as on Windows have a character more, which is no part of them.
 StringRef Text::getLine(size_t line) const {
   if (line >= lineStarts.size())
     return {};
@@ -48,6 +49,7 @@ size_t Text::toOffset(const lsp::Position &position) const {
   return lineStarts[line] + byte;
 }
 
+/// The other way round; an offset within a character is behind it.
 lsp::Position Text::toPosition(size_t offset) const {
   offset = std::min(offset, text.size());
   size_t line = upper_bound(lineStarts, offset) - lineStarts.begin() - 1;
@@ -72,6 +74,7 @@ std::pair<unsigned, unsigned> Text::toPlace(size_t offset) const {
   return {static_cast<unsigned>(line), static_cast<unsigned>(offset - lineStarts[line - 1]) + 1};
 }
 
+/// An end in front of its start is that of nothing.
 void Text::change(const lsp::TextDocumentContentChangeEvent &event) {
   if (event.range) {
     size_t start = toOffset(event.range->start), end = std::max(start, toOffset(event.range->end));

@@ -3,6 +3,12 @@
 // A row per key. What is said of one is a sentence for an editor; docs/plan-file.md, training.md and cluster.md say more of each. A new key is a
 // row here, a branch of its section's reader, and a row of those pages (test/Editor/check.py holds it against them).
 //
+// A row says which mapping its value may be. Where that is the section that the key itself is in, the value is no mapping:
+//
+//   {"shard", Section, Rule, ..}       a list of mappings, each with the keys of a rule
+//   {"optimizer", Words, Optimizer, ..}  one of a few words, or a mapping with keys of its own
+//   {"uneven", Words, Plan, ..}        one of a few words
+//
 //===----------------------------------------------------------------------===//
 #include "cleave/Plan/PlanKeys.h"
 
@@ -21,11 +27,12 @@ using namespace llvm;
 using Value = PlanValue;
 using Section = PlanSection;
 
-/// Words of a table, as views of it.
+/// Words of a table, as views of it. Tables are where their enums are, in headers of plans.
 template <typename Table> static std::vector<StringRef> list(const Table &table) {
   return {std::begin(table), std::end(table)};
 }
 
+/// What YamlReader::readFlag takes.
 static std::vector<StringRef> listFlags() { return {"true", "false"}; }
 
 /// Sections of the plan, and what is about all of it. `free` and `devices` take a list as well as a word.
@@ -221,6 +228,7 @@ static std::vector<PlanKey> makeExpect() {
   return keys;
 }
 
+/// Types that a device has no rate of compute as f32 does, so that each may be left out.
 static std::vector<PlanKey> makeFlops() {
   std::vector<PlanKey> keys;
   // The words of MLIR's element types, since these are what is looked up.
@@ -308,6 +316,7 @@ static std::vector<PlanKey> makeKeys(Section section) {
 }
 
 namespace {
+/// Of a section, as readers and as editors want them.
 struct Keys {
   std::vector<PlanKey> rows;
   std::vector<StringRef> names;
