@@ -83,7 +83,7 @@ public:
       return problem;
     if (std::string problem = takeTraining(); !problem.empty())
       return problem;
-    bool needsModel = options.command != "schedule" && !options.calibrate;
+    bool needsModel = options.command != "schedule" && options.command != "lsp" && !options.calibrate;
     if (needsModel && options.compile.model.empty())
       return "no model is named";
     std::string problem = checkTogether();

@@ -32,6 +32,7 @@ int cleave::driver::main(int argc, const char *const *argv) {
   exitCode = llvm::StringSwitch<ExitCode (*)(Session &)>(options->command)
                  .Case("inspect", inspectCommand)
                  .Case("import", importCommand)
+                 .Case("lsp", lspCommand)
                  .Case("page", pageCommand)
                  .Case("plan", planCommand)
                  .Case("shard", shardCommand)

@@ -22,6 +22,7 @@ def Export : SubCommand<"export", "ONNX files of the ranks' programs, with weigh
 def Import : SubCommand<"import", "the nn dialect, before any sharding", "MODEL -o out.mlir">;
 def Inspect : SubCommand<"inspect", "inputs, outputs, ops, parameters (names as a plan addresses them), FLOPs, "
                                     "what cannot be imported", "MODEL">;
+def Lsp : SubCommand<"lsp", "the language server of plan files, on standard input and output, for an editor", "[MODEL]">;
 def Manual : SubCommand<"manual", "the man page: cleave manual | man -l -", "">;
 def Page : SubCommand<"page", "one HTML file that shows a decision: graph, mesh, memory, schedule, costs; of two plans where they differ",
                       "MODEL [--plan .. | --devices N] -o page.html">;
@@ -38,6 +39,7 @@ def Train : SubCommand<"train", "trains a model: the step that a plan's 'train' 
 defvar kAll = [Bench, Compile, Explain, Export, Import, Inspect, Page, Plan, Run, Shard, Train];
 // With those that need no model.
 defvar kEvery = !listconcat(kAll, [Schedule]);
+defvar kSized = !listconcat(kEvery, [Lsp]);
 defvar kSharding = [Bench, Compile, Explain, Export, Page, Run, Shard, Train];
 defvar kPlanning = !listconcat(kSharding, [Plan]);
 
@@ -73,7 +75,7 @@ multiclass Value<string name, string argument, code member, list<SubCommand> com
 def Model : OptionGroup<"1">, HelpText<"Model">;
 let Group = Model in {
 let Flags = [OfBenchedProgram] in
-defm dim : Value<"dim", "batch=8,seq=128", "dims", kEvery,
+defm dim : Value<"dim", "batch=8,seq=128", "dims", kSized,
                  "sizes of symbolic dimensions; of several, batch=1,8,32, compile makes variants in one program, and plan looks at each">;
 defm entry : Value<"entry", "NAME", "compile.entry", kEvery, "the function of an .mlir file that is run, where it has several; main without it">;
 defm inputs : Value<"inputs", "FILE.npz", "compile.inputs", kEvery, "input tensors by their ONNX names; shapes come from them">;

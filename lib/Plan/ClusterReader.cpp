@@ -11,6 +11,7 @@
 #include "ClusterReader.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/PlanKeys.h"
 #include "cleave/Program/Content.h"
 #include "cleave/Support/File.h"
 #include "llvm/ADT/STLExtras.h"
@@ -110,12 +111,11 @@ LogicalResult ClusterReader::readEfficiency(yaml::Node *node, double &efficiency
 // Devices
 //===----------------------------------------------------------------------===//
 
-/// The words of MLIR's element types, since these are what is looked up. What is not listed computes as f32 does.
+/// What is not listed computes as f32 does.
 LogicalResult ClusterReader::readFlops(yaml::Node *node) {
-  static constexpr StringRef types[] = {"f64", "f32", "bf16", "f16", "f8E4M3FN", "i32", "i8", "i4"};
   cluster.device.flopsPerNs.clear();
-  if (failed(reader.readMapping(node, "flops by element type, such as {f32: 67T, bf16: 989T}", types,
-                                [&](StringRef type, yaml::KeyValueNode &entry) {
+  if (failed(reader.readMapping(node, "flops by element type, such as {f32: 67T, bf16: 989T}",
+                                getPlanKeyNames(PlanSection::Flops), [&](StringRef type, yaml::KeyValueNode &entry) {
                                   return readNumber(entry.getValue(), getFlopRate(),
                                                     cluster.device.flopsPerNs[type.str()]);
                                 })))
@@ -148,8 +148,7 @@ LogicalResult ClusterReader::readDevice(yaml::Node *node) {
     return readNumber(value, getByteRate(), device.memoryBytesPerNs);
   };
   if (failed(reader.readMapping(node, "a device, such as {flops: {f32: 67T}, bandwidth: 3350GB/s}",
-                                {"flops", "memory", "bandwidth", "cache", "cache_bandwidth", "launch", "efficiency"},
-                                readEntry)))
+                                getPlanKeyNames(PlanSection::Device), readEntry)))
     return failure();
   if (!hasFlops || !hasBandwidth)
     return reader.fail(node, hasFlops ? "a device needs a bandwidth" : "a device needs flops");
@@ -180,7 +179,7 @@ LogicalResult ClusterReader::readUnlike(yaml::Node *node) {
     });
   };
   if (failed(reader.readMapping(node, "devices that are not as the others, such as {devices: [2, 3], speed: 0.5}",
-                                {"devices", "speed", "memory"}, readEntry)))
+                                getPlanKeyNames(PlanSection::Unlike), readEntry)))
     return failure();
   if (devices.empty() || (unlike.speed == 1 && unlike.memoryBytes == 0))
     return reader.fail(node, devices.empty() ? "it is not said which devices are so"
@@ -234,7 +233,7 @@ LogicalResult ClusterReader::readLink(yaml::Node *node, ArrayRef<StringRef> keys
 /// Its name is what `axes` refers to, its number of devices what says where ranks are near each other.
 LogicalResult ClusterReader::readLevel(yaml::Node *node) {
   ClusterLevel level;
-  if (failed(readLink(node, {"name", "devices", "latency", "bandwidth", "efficiency"}, level)))
+  if (failed(readLink(node, getPlanKeyNames(PlanSection::Level), level)))
     return failure();
   if (level.name.empty() || level.devices == 0)
     return reader.fail(node, level.name.empty() ? "one of several links needs a name"
@@ -259,14 +258,14 @@ LogicalResult ClusterReader::readLinks(yaml::Node *node) {
       return failure();
     return cluster.levels.empty() ? reader.fail(node, "a cluster has at least one link") : success();
   }
-  return readLink(node, {"latency", "bandwidth", "efficiency"}, cluster.levels.emplace_back());
+  return readLink(node, getPlanKeyNames(PlanSection::Link), cluster.levels.emplace_back());
 }
 
 /// One of the links, which need not be known yet, or a link of its own.
 LogicalResult ClusterReader::readAxis(StringRef axis, yaml::Node *node) {
   if (isa_and_nonnull<yaml::MappingNode>(node)) {
     ClusterLevel level;
-    LogicalResult isRead = readLink(node, {"latency", "bandwidth", "efficiency"}, level);
+    LogicalResult isRead = readLink(node, getPlanKeyNames(PlanSection::Link), level);
     cluster.axes[axis.str()] = level.link;
     return isRead;
   }
@@ -296,7 +295,7 @@ LogicalResult ClusterReader::read(yaml::Node *node) {
     return key == "device" ? readDevice(value) : readLinks(value);
   };
   if (failed(reader.readMapping(node, "a cluster, such as {device: .., links: ..}",
-                                {"name", "device", "unlike", "collective", "links", "axes"}, readEntry)))
+                                getPlanKeyNames(PlanSection::Cluster), readEntry)))
     return failure();
   if (!hasDevice || !hasLinks)
     return reader.fail(node, hasDevice ? "a cluster needs links" : "a cluster needs a device");

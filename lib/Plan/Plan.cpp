@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Plan/Plan.h"
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/PlanKeys.h"
 #include "cleave/Support/File.h"
 
 #include "ClusterReader.h"
@@ -93,9 +94,7 @@ LogicalResult PlanReader::readPlan(Plan &plan) {
   if (failed(readMapping(root,
                          "a mapping with mesh, devices, dims, shard, like, free, uneven, attention, state, pipeline, "
                          "train, expect or cluster",
-                         {"mesh", "devices", "dims", "shard", "like", "free", "uneven", "attention", "state",
-                          "pipeline", "train", "expect", "cluster"},
-                         readEntry)))
+                         getPlanKeyNames(PlanSection::Plan), readEntry)))
     return failure();
   return close();
 }
@@ -242,9 +241,7 @@ LogicalResult PlanReader::readRule(yaml::Node *node, Plan &plan) {
     hasDims = true;
     return readDims(value, rule);
   };
-  if (failed(readMapping(node, "a rule, such as {tensor: x, dims: [data, _]}",
-                         {"tensor", "node", "module", "operand", "result", "dims", "except", "where", "priority",
-                          "replicated", "uneven", "experts"},
+  if (failed(readMapping(node, "a rule, such as {tensor: x, dims: [data, _]}", getPlanKeyNames(PlanSection::Rule),
                          readEntry)))
     return failure();
   if (!hasTensor && !hasNode && !hasModule)

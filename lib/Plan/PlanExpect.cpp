@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PlanExpect.h"
+#include "cleave/Plan/PlanKeys.h"
 #include "cleave/Program/Collective.h"
 #include "cleave/Support/Suggest.h"
 #include "llvm/ADT/STLExtras.h"
@@ -100,8 +101,6 @@ static LogicalResult readNone(YamlReader &reader, yaml::Node *node, std::vector<
 }
 
 LogicalResult cleave::spmd::readExpect(YamlReader &reader, yaml::Node *node, std::vector<PlanBound> &bounds) {
-  SmallVector<StringRef> keys{"bytes", "memory", "time", "no"};
-  append_range(keys, getPlanKinds());
   auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
     yaml::Node *value = entry.getValue();
     if (key == "no")
@@ -124,5 +123,6 @@ LogicalResult cleave::spmd::readExpect(YamlReader &reader, yaml::Node *node, std
     bounds.push_back(std::move(bound));
     return success();
   };
-  return reader.readMapping(node, "bounds, such as {bytes: <= 1.9GB, memory: <= 8GB}", keys, readEntry, "a bound");
+  return reader.readMapping(node, "bounds, such as {bytes: <= 1.9GB, memory: <= 8GB}",
+                            getPlanKeyNames(PlanSection::Expect), readEntry, "a bound");
 }

@@ -7,6 +7,7 @@
 #include "PlanPipeline.h"
 
 #include "cleave/Plan/NamePattern.h"
+#include "cleave/Plan/PlanKeys.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -99,7 +100,7 @@ LogicalResult SectionReader::readStage(yaml::Node *node) {
     stage.kind = static_cast<PlanStage::Kind>(llvm::find(kStageWords, key) - std::begin(kStageWords));
     return reader.readPattern(entry.getValue(), stage.pattern);
   };
-  if (failed(reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", {"nodes", "first", "module", "rank"},
+  if (failed(reader.readMapping(node, "a stage, such as {first: \"*/layer.3/*\"}", getPlanKeyNames(PlanSection::Stage),
                                 readEntry)))
     return failure();
   if (!hasPattern)
@@ -133,10 +134,9 @@ LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry)
   if (key == "schedule")
     return reader.readText(value, pipeline.schedule);
   if (key == "placement") {
-    static constexpr StringRef placements[] = {"linear", "loop", "v", "wave"};
-    if (failed(readWord(value, placements, word)))
+    if (failed(readWord(value, kPlacementWords, word)))
       return failure();
-    pipeline.placement = placements[word].str();
+    pipeline.placement = kPlacementWords[word].str();
     return success();
   }
   if (key == "memory_limit")
@@ -144,16 +144,16 @@ LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry)
   if (key == "uneven")
     return reader.readFlag(value, pipeline.uneven);
   if (key == "balance") {
-    LogicalResult isRead = readWord(value, {"throughput", "latency"}, word);
+    LogicalResult isRead = readWord(value, kBalanceWords, word);
     pipeline.balance = static_cast<PlanBalance>(word);
     return isRead;
   }
   if (key == "recompute") {
-    LogicalResult isRead = readWord(value, {"never", "always", "except_last"}, word);
+    LogicalResult isRead = readWord(value, kStageRecomputeWords, word);
     pipeline.recompute = static_cast<PlanRecompute>(word);
     return isRead;
   }
-  LogicalResult isRead = readWord(value, {"direct", "relay"}, word);
+  LogicalResult isRead = readWord(value, kSendWords, word);
   pipeline.relays = word == 1;
   return isRead;
 }
@@ -173,11 +173,9 @@ LogicalResult cleave::spmd::readPipeline(YamlReader &reader, yaml::Node *node, s
   pipeline.emplace();
   pipeline->place = reader.placeOf(node);
   SectionReader section(reader, *pipeline);
-  if (failed(
-          reader.readMapping(node, "a pipeline, such as {axis: stage, microbatches: 8}",
-                             {"axis", "microbatches", "microbatch_size", "chunks", "batch", "stages", "together",
-                              "schedule", "placement", "memory_limit", "balance", "send", "uneven", "recompute"},
-                             [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
+  if (failed(reader.readMapping(
+          node, "a pipeline, such as {axis: stage, microbatches: 8}", getPlanKeyNames(PlanSection::Pipeline),
+          [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
   return section.check(node);
 }

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "PlanTrain.h"
 
+#include "cleave/Plan/PlanKeys.h"
 #include "cleave/Support/Suggest.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -98,7 +99,7 @@ LogicalResult TrainReader::readLabels(yaml::Node *node, PlanLoss &loss) {
     loss.labels.place = reader.placeOf(node);
     return reader.readText(node, loss.labels.text);
   }
-  return reader.readMapping(node, "an input of tokens, {next: input_ids}", {"next"},
+  return reader.readMapping(node, "an input of tokens, {next: input_ids}", getPlanKeyNames(PlanSection::Labels),
                             [&](StringRef, yaml::KeyValueNode &entry) {
                               loss.next.emplace().place = reader.placeOf(entry.getValue());
                               return reader.readText(entry.getValue(), loss.next->text);
@@ -131,8 +132,7 @@ LogicalResult TrainReader::readLoss(yaml::Node *node) {
     return reader.readInteger(value, loss.ignored.emplace(), INT64_MIN, INT64_MAX);
   };
   if (failed(reader.readMapping(node, "a loss, such as {kind: cross_entropy, of: logits}",
-                                {"kind", "of", "output", "labels", "weight", "smoothing", "classes", "ignore"},
-                                readEntry)))
+                                getPlanKeyNames(PlanSection::Loss), readEntry)))
     return failure();
   if (isOutput && (hasKind || !ofClasses.empty()))
     return reader.fail(node, "a loss that the model gives has no kind, and nothing of one: 'output' alone");
@@ -194,7 +194,7 @@ LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
     return count == 2 ? success() : reader.fail(value, "expected two numbers, such as [0.9, 0.999]");
   };
   if (failed(reader.readMapping(node, "an optimizer, such as {kind: adamw, decay: 0.01}",
-                                {"kind", "beta", "betas", "epsilon", "decay", "correct_bias"}, readEntry)))
+                                getPlanKeyNames(PlanSection::Optimizer), readEntry)))
     return failure();
   if (!hasKind)
     return reader.fail(node, "an optimizer needs a 'kind'");
@@ -229,7 +229,7 @@ LogicalResult TrainReader::readRate(yaml::Node *node) {
     return reader.readInteger(value, key == "warmup" ? rate.warmup : rate.steps, 0, INT32_MAX);
   };
   if (failed(reader.readMapping(node, "a number, input, or a mapping such as {kind: cosine, peak: 1e-4, steps: 1000}",
-                                {"kind", "peak", "floor", "warmup", "steps"}, readEntry)))
+                                getPlanKeyNames(PlanSection::Rate), readEntry)))
     return failure();
   bool falls = rate.kind == PlanRate::Kind::Linear || rate.kind == PlanRate::Kind::Cosine;
   if (falls && rate.steps == 0)
@@ -251,8 +251,8 @@ LogicalResult TrainReader::readGroup(yaml::Node *node) {
     return key == "decay" ? readNumber(entry.getValue(), group.decay.emplace(), 0)
                           : readNumber(entry.getValue(), group.rate, 0);
   };
-  if (failed(reader.readMapping(node, "a group, such as {tensors: [\"*bias\"], decay: 0}", {"tensors", "decay", "rate"},
-                                readEntry)))
+  if (failed(reader.readMapping(node, "a group, such as {tensors: [\"*bias\"], decay: 0}",
+                                getPlanKeyNames(PlanSection::Group), readEntry)))
     return failure();
   if (group.tensors.empty())
     return reader.fail(node, "a group needs 'tensors'");
@@ -278,7 +278,7 @@ LogicalResult TrainReader::readZero(yaml::Node *node) {
                : reader.fail(value, "'zero' has the stages 1, 2 and 3, got " + Twine(zero.stage));
   };
   if (failed(reader.readMapping(node, "an axis and a stage, such as {axis: data, stage: 1}",
-                                {"axis", "stage", "gather", "min_bytes"}, readEntry)))
+                                getPlanKeyNames(PlanSection::Zero), readEntry)))
     return failure();
   if (train.memory.gather && zero.stage != 3)
     return reader.fail(node, "'gather' is about sharded parameters: stage 3");
@@ -309,7 +309,7 @@ LogicalResult TrainReader::readLora(yaml::Node *node) {
   };
   if (failed(reader.readMapping(node,
                                 "weights and a rank, such as {tensors: [\"*.q_proj.weight\"], rank: 8, alpha: 16}",
-                                {"tensors", "rank", "alpha"}, readEntry)))
+                                getPlanKeyNames(PlanSection::Lora), readEntry)))
     return failure();
   return lora.tensors.empty() ? reader.fail(node, "'lora' needs 'tensors'") : success();
 }
@@ -338,7 +338,7 @@ LogicalResult TrainReader::readPrecision(yaml::Node *node) {
                : reader.fail(value, "a scale is none, dynamic or a number above 0, got '" + text + "'");
   };
   return reader.readMapping(node, "what is kept and sent in which floats, such as {parameters: bf16}",
-                            {"parameters", "wire", "scale"}, readEntry);
+                            getPlanKeyNames(PlanSection::Precision), readEntry);
 }
 
 LogicalResult TrainReader::readDropout(yaml::Node *node) {
@@ -395,11 +395,9 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
 LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, PlanTrain &train) {
   train.place = reader.placeOf(node);
   TrainReader section(reader, train);
-  if (failed(reader.readMapping(
-          node, "a loss and an optimizer",
-          {"loss", "optimizer", "rate", "freeze", "only", "groups", "precision", "dropout", "batch_norm", "seed",
-           "clip", "zero", "lora", "microbatches", "accumulate", "recompute", "memory_limit", "keep", "again"},
-          [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
+  if (failed(
+          reader.readMapping(node, "a loss and an optimizer", getPlanKeyNames(PlanSection::Train),
+                             [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
   if (train.memory.limit && train.memory.policy != PlanMemory::Policy::Auto)
     return reader.fail(node, "'memory_limit' is what 'recompute: auto' decides by");

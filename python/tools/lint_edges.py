@@ -56,5 +56,6 @@ EDGES = {
     "Compiler": "Program Runtime Support Sharding Plan Search Schedule Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Reference Codegen "
                 "Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Pipe/Stages Dialect/Pipe/Microbatches Dialect/Nn/Transforms Dialect/Spmd/Transforms "
                 "Dialect/Exec/Transforms Dialect/Pipe/Transforms Import Annotations Export Pipelines Assembly",
-    "Driver": "Program Runtime Runner Support Sharding Plan Schedule Pictures Export Pipelines Compiler",
+    "Editor": "Plan Schedule Dialect/Spmd/IR Dialect/Spmd/Annotations Compiler",
+    "Driver": "Program Runtime Runner Support Sharding Plan Schedule Pictures Export Pipelines Compiler Editor",
 }

@@ -35,6 +35,7 @@ AREAS = {
     "Dialect/Spmd": ["CleaveDialectTests", "CleavePartitionTests", "lit:Spmd/", "lit:Execute/", "golden", "differential", "differential-uneven",
                      "training"],
     "Driver": ["CleaveDriverTests", "lit:Driver/", "lit:Tools/", "docs", "bad-input"],
+    "Editor": ["editor"],
     "EmulatedKernels": ["CleaveEmulationTests", "lit:Codegen", "onnx-emulated", "models-emulated"],
     "Emulation": ["CleaveEmulationTests", "onnx-emulated", "models-emulated", "devices"],
     "Export": ["training-tuned", "training-forms", "lit:Export/", "lit:Driver/emit-onnx", "export", "export-nodes", "annotated", "trained"],
@@ -42,7 +43,7 @@ AREAS = {
     "Onnx": ["CleaveOnnxReaderTests", "lit:Import/", "training-forms", "onnx", "models", "export", "annotated", "bad-input"],
     "Pictures": ["pages", "lit:Driver/page"],
     "Pipelines": ["CleaveCompilerTests", "lit:Pipelines/", "lit:Driver/", "golden"],
-    "Plan": ["CleavePlanTests", "lit:Plan/", "bad-input"],
+    "Plan": ["CleavePlanTests", "lit:Plan/", "bad-input", "editor"],
     "Program": ["CleaveProgramTests", "lit:Assembly/", "programs", "cleave-run"],
     "Reference": ["CleaveReferenceTests", "lit:Execute/", "onnx", "differential"],
     "Runner": ["CleaveRunnerTests", "cleave-run", "train", "training-tuned", "training-calls"],
@@ -59,7 +60,7 @@ AREAS = {
 # By the beginning of other paths; nothing but lint where the list is empty.
 OTHERS = {
     "docs/": ["docs"], "README.md": ["docs"], "CONTRIBUTING.md": ["docs"], "CHANGELOG.md": [], "LICENSE": [], ".gitignore": [], "bench/": [],
-    "examples/": ["lit:Compiler/", "generation", "finetune", "docs"], "examples/python/": ["python"], "fuzz/": [], "python/tools/draw_trace.py": ["docs"],
+    "examples/": ["lit:Compiler/", "generation", "finetune", "docs"], "examples/python/": ["python"], "fuzz/": [], "editors/": ["editor"], "python/tools/draw_trace.py": ["docs"],
     "python/": ["python"], "pyproject.toml": ["python"], "scripts/wheel": ["python"], "python/tools/": [], "scripts/gpu-kit": ["gpu-kit"], "tools/": ["lit:Tools/", "lit:Driver/", "cleave-run"],
     "test/BadInput/": ["bad-input"], "test/Mutation/": [],
 }

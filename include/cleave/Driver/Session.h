@@ -44,6 +44,7 @@ ExitCode inspectCommand(Session &session);
 /// `inspect` of a program file; nothing where the file is none, but for a model.
 std::optional<ExitCode> inspectProgram(Session &session);
 ExitCode importCommand(Session &session);
+ExitCode lspCommand(Session &session);
 ExitCode planCommand(Session &session);
 ExitCode pageCommand(Session &session);
 /// The page of `--html`, where one is asked for; the model is taken anew.
