@@ -20,7 +20,7 @@ using cleave::program::Status;
 namespace {
 struct Row {
   const char *name;
-  const char *value; ///< null: it has none
+  const char *value; ///< null: it has none; in brackets: it may have one, behind '='
   const char *help;  ///< null: that of kinds of ranks
   Status (*set)(RunOptions &options, const std::string &value);
 };
@@ -57,6 +57,12 @@ template <double RunOptions::*member> static Status setSeconds(RunOptions &optio
 template <bool RunOptions::*member, bool kValue> static Status setFlag(RunOptions &options, const std::string &) {
   options.*member = kValue;
   return cleave::program::kGood;
+}
+
+/// Printed in any case, and written where a file is named.
+static Status setProfile(RunOptions &options, const std::string &value) {
+  options.profile = true;
+  return value.empty() ? cleave::program::kGood : takeText(options.profileFile, value);
 }
 
 /// A number of calls: 0 is one call, the first.
@@ -135,7 +141,8 @@ static constexpr Row kRows[] = {
      "host:port (with CLEAVE_SECRET) or file:PATH, where processes find rank 0 if no launcher says it",
      setText<&RunOptions::rendezvous>},
     {"--trace", "FILE.json", "what each rank did in the last call, for Perfetto", setText<&RunOptions::trace>},
-    {"--profile", nullptr, "prints where the time of the last call went", setFlag<&RunOptions::profile, true>},
+    {"--profile", "[=FILE.json]", "prints where the time of the last call went; also as JSON, for Perfetto",
+     setProfile},
     {"--record", "DIR", "where the flight recorder goes when a rank fails", setText<&RunOptions::record>},
     {"--deadline", "SECONDS", "how long ranks wait for each other (60)", setSeconds<&RunOptions::deadline>},
     {"--silence", "SECONDS", "how long a rank may give no sign of life (5 for processes)",
@@ -148,6 +155,8 @@ static constexpr Row kRows[] = {
      setFlag<&RunOptions::graph, false>},
 };
 
+static bool isOptional(const Row &row) { return row.value && row.value[0] == '['; }
+
 /// Help and version go before everything else on the line.
 std::string cleave::runner::printsOnly(const std::vector<std::string> &words) {
   for (const std::string &word : words) {
@@ -157,7 +166,7 @@ std::string cleave::runner::printsOnly(const std::vector<std::string> &words) {
       continue;
     std::string text = "cleave-run PROGRAM\n  runs a program that `cleave compile` made\n\n";
     for (const Row &row : kRows) {
-      std::string left = concat("  ", row.name, row.value ? " " : "", row.value ? row.value : "");
+      std::string left = concat("  ", row.name, row.value && !isOptional(row) ? " " : "", row.value ? row.value : "");
       left.resize(std::max<size_t>(left.size() + 1, 25), ' ');
       text += left + (row.help ? row.help : cleave::runtime::describeRankKinds()) + "\n";
     }
@@ -206,7 +215,9 @@ Result<RunOptions> cleave::runner::parseOptions(const std::vector<std::string> &
       return makeError("unknown option '", name, "'; --help lists them");
     if (!row->value && equals != std::string::npos)
       return makeError("'", name, "' takes no value");
-    if (row->value && equals == std::string::npos) {
+    if (isOptional(*row) && equals != std::string::npos && value.empty())
+      return makeError("'", name, "' is empty");
+    if (row->value && !isOptional(*row) && equals == std::string::npos) {
       if (++i == words.size())
         return makeError("'", name, "' needs a value, ", row->value);
       options.words.push_back(value = words[i]);

@@ -91,8 +91,8 @@ private:
   ExecutorStatus gather();
   std::string formatReport() const;
   /// Prints a message, and gives the exit code back.
-  int fail(int code, const std::string &message) const;
-  int fail(const ExecutorError &error) const;
+  int fail(int code, const std::string &message);
+  int fail(const ExecutorError &error);
 
   const RunOptions &options;
   const RankKind ranks;
@@ -101,16 +101,18 @@ private:
   NpzArrays inputs;
   std::vector<Value> outputs;
   std::vector<double> seconds, deviceSeconds;
+  std::string why; ///< what was last told as an error
 };
 
 } // namespace
 
-int Run::fail(int code, const std::string &message) const {
+int Run::fail(int code, const std::string &message) {
+  why = message;
   std::fprintf(stderr, "cleave-run: error: %s\n", message.c_str());
   return interrupt.getSignal() ? 128 + interrupt.getSignal() : code;
 }
 
-int Run::fail(const ExecutorError &error) const {
+int Run::fail(const ExecutorError &error) {
   return fail(error.kind == ErrorKind::Ranks ? kRunFault : kBadInput, error.message);
 }
 
@@ -309,6 +311,8 @@ int Run::write() {
     failed = writeOutputs(options.outputs, outputs);
   if (!failed && !options.trace.empty())
     failed = writeFile(options.trace, formatTrace(*executor));
+  if (!failed && !options.profileFile.empty())
+    failed = writeFile(options.profileFile, formatProfileJson(*executor));
   if (!failed && !options.report.empty())
     failed = writeFile(options.report, formatReport());
   return failed ? fail(kBadInput, failed->message) : int(kDone);
@@ -330,6 +334,9 @@ int Run::run() {
   if (code == kDone && (!trains || options.profile || !options.trace.empty() || !options.report.empty()))
     code = write();
   code = finishOutput(code);
+  // Others may be on their way to the same error: they find it themselves, and not that this process is gone.
+  if (code != kDone && executor && !executor->hasFailed())
+    executor->leave(why);
   // Who uses MPI must not end it after a failure, and a rank that hangs would never be joined.
   if (code != kDone)
     _exit(code);
@@ -351,6 +358,7 @@ static program::Status checkFiles(const RunOptions &options) {
   files.addOutput("--outputs", options.outputs);
   files.addOutput("--report", options.report);
   files.addOutput("--trace", options.trace);
+  files.addOutput("--profile", options.profileFile);
   files.addOutputFolder("--record", options.record,
                         [](std::string_view name) { return name.substr(0, 15) == "flight-recorder"; });
   if (constexpr std::string_view prefix = "file:"; options.rendezvous.substr(0, prefix.size()) == prefix)

@@ -9,7 +9,8 @@
 // Where a call makes several steps, it takes as many batches and gives as many losses: between two calls are checkpoints and evaluations.
 //
 // Where ranks are processes all of them run this loop over the same data. Rank 0 alone has outputs: what it finds in them, or cannot
-// write, it tells the others as a failure of a rank, which their next call returns. Saving and loading are done by all at one step.
+// write, it tells the others as a failure of a rank, which their next call returns. What is wrong with data all find by themselves, and
+// leave; who finds nothing hears why the others have left. Saving and loading are done by all at one step.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runner/Train.h"
@@ -241,10 +242,8 @@ Failed Training::call() {
   }
   auto began = std::chrono::steady_clock::now();
   program::Result<std::vector<Argument>> batch = data.read(which);
-  if (!batch) {
-    executor.fail(Cause::Aborted, batch.getError().message);
+  if (!batch)
     return fail(batch.getError().message);
-  }
   if (ExecutorStatus error = executor.run(*batch, outputs, numbers))
     return fail(error);
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -322,7 +321,6 @@ Failed cleave::runner::train(Executor &executor, const TrainOptions &options, Tr
   program::Status wrong = data ? checkEvaluation(executor.getProgram(), options.evalData) : data.getError();
   if (!wrong)
     return Training(executor, options, std::move(*data), summary).run();
-  executor.fail(Cause::Aborted, wrong->message);
   return fail(wrong->message);
 }
 
@@ -366,10 +364,7 @@ Failed cleave::runner::evaluate(Executor &executor, const std::string &path, dou
       sum += *getNumber(outputs, "loss");
   }
   loss = sum / double(std::max<uint64_t>(batches, 1));
-  if (!wrong)
-    return std::nullopt;
-  executor.fail(Cause::Aborted, wrong->message);
-  return fail(wrong->message);
+  return wrong ? fail(wrong->message) : std::nullopt;
 }
 
 std::string cleave::runner::formatSummary(const TrainSummary &summary) {

@@ -12,12 +12,31 @@
 
 using namespace cleave::runtime;
 
-double Clock::getRate() const {
-  uint64_t passed = getTicks() - ticks;
-  return passed ? double(getNow() - nanoseconds) / double(passed) : 1;
+/// A thread that loses its core between two readings would note a moment that never was, by milliseconds: of a few tries the one between
+/// whose looks at the counter least time went by.
+Clock::Reading Clock::read() {
+  Reading best = {};
+  uint64_t least = UINT64_MAX;
+  for (int tries = 0; tries < 4; ++tries) {
+    uint64_t before = getTicks();
+    int64_t now = getNow();
+    uint64_t took = getTicks() - before;
+    if (took < least)
+      best = {before + took / 2, now};
+    least = std::min(least, took);
+  }
+  return best;
 }
 
-int64_t Clock::getTime(uint64_t then) const { return nanoseconds + int64_t(double(int64_t(then - ticks)) * getRate()); }
+double Clock::getRate() const {
+  Reading now = read();
+  uint64_t passed = now.ticks - began.ticks;
+  return passed ? double(now.nanoseconds - began.nanoseconds) / double(passed) : 1;
+}
+
+int64_t Clock::getTime(uint64_t then, double rate) const {
+  return began.nanoseconds + int64_t(double(int64_t(then - began.ticks)) * rate);
+}
 
 std::string cleave::runtime::describeCommand(const program::Program &program, uint32_t variant, uint32_t role,
                                              uint32_t command) {

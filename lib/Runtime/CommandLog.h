@@ -32,15 +32,23 @@ inline uint64_t getTicks() {
 /// Ticks as times of `getNow`: two readings of both, far enough apart, give the rate.
 class Clock {
 public:
-  Clock() : ticks(getTicks()), nanoseconds(getNow()) {}
+  Clock() : began(read()) {}
   /// The time at which the counter was, or will be, at `then`.
-  int64_t getTime(uint64_t then) const;
+  int64_t getTime(uint64_t then) const { return getTime(then, getRate()); }
+  /// The same at a rate that was read once: times that are compared with each other need one.
+  int64_t getTime(uint64_t then, double rate) const;
   /// Nanoseconds of a tick.
   double getRate() const;
 
 private:
-  const uint64_t ticks;
-  const int64_t nanoseconds;
+  struct Reading {
+    uint64_t ticks;
+    int64_t nanoseconds;
+  };
+  /// Both at one moment.
+  static Reading read();
+
+  const Reading began;
 };
 
 /// `command 12, launch gelu, of node '/act/Gelu'`

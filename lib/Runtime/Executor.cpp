@@ -83,6 +83,8 @@ ExecutorStatus Executor::loadStates(const std::string &path, bool onlyParameters
 
 void Executor::fail(Cause cause, const std::string &detail) { state->fail(cause, detail); }
 
+void Executor::leave(const std::string &why) { state->ranks.front().communicator->leave(why); }
+
 bool Executor::hasFailed() const { return state->isStopped.load() || state->ranks.front().communicator->hasFailed(); }
 /// The first failure counts, so that this one changes nothing.
 std::string Executor::getFailure() const {
@@ -159,6 +161,10 @@ std::vector<Event> Executor::getEvents() const {
       events.push_back({rank.rank, step.stream, step.command, step.part, seconds(step.begin), seconds(step.end),
                         step.laterRuns, double(step.laterTicks) * rate});
   return events;
+}
+
+std::vector<RankClock> Executor::getClocks() const {
+  return state->gathered ? state->gathered->clocks : std::vector<RankClock>();
 }
 
 const cleave::program::List &Executor::getList(uint32_t variant, uint32_t rank) const {

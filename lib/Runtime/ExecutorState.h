@@ -55,7 +55,8 @@ struct LocalRank {
 
 /// What all processes have told rank 0 of the last run.
 struct Gathered {
-  std::vector<Event> events;
+  std::vector<Event> events; ///< in the time of rank 0
+  std::vector<RankClock> clocks;
   uint64_t peakBytes = 0;
   double loadSeconds = 0;
   std::vector<LibraryUse> libraries;
@@ -138,6 +139,7 @@ struct Executor::State {
 
   // Together.cpp
   uint64_t findLargestMessage(const LocalRank &rank) const;
+  Status compareClocks(std::vector<std::pair<uint64_t, uint64_t>> &ticks);
 
 private:
   std::vector<uint64_t> digestCall(const std::vector<Argument> &inputs, const Call &call) const;

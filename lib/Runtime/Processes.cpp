@@ -245,8 +245,10 @@ void ProcessCommunicator::rest(int64_t nanoseconds) {
 /// Fails if `peer`, whom an operation waits for, has left or is late. Who is silent or gone the watch finds out.
 Status ProcessCommunicator::checkMissing(const Pending &pending, int peer, int64_t began) {
   std::string who = "rank " + std::to_string(peer);
-  if (watch.getSecondsSinceLeft(peer) > kGrace)
-    return fail(pending, Cause::Left, peer, who + " has left");
+  if (watch.getSecondsSinceLeft(peer) > kGrace) {
+    std::string why = watch.getWhyLeft(peer);
+    return fail(pending, Cause::Left, peer, who + " has left" + (why.empty() ? "" : ": " + why));
+  }
   if (double(getNow() - began) * 1e-9 < options.deadline)
     return {};
   return fail(pending, Cause::Timeout, peer, who + " did not come within " + formatSeconds(options.deadline));

@@ -64,6 +64,7 @@ protected:
 
   void expectMessages(uint64_t bytes) override { largest = bytes; }
   Status advance() override;
+  void leave(const std::string &why) override { watch.leave(why); }
   /// What is wrong with a message of so many bytes from `peer`; nothing where it may be one.
   std::optional<std::string> findTooLarge(int peer, uint64_t bytes) const;
   /// Memory of a message that was, for one that comes or goes: fresh memory costs more than what is done with it.

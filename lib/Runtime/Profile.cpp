@@ -1,9 +1,10 @@
 //===- Profile.cpp - where the time of a run went -------------------------===//
 //
-// Sums over events, and events as JSON.
+// Sums over events, as a table and as JSON; events themselves are in Trace.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Runtime/Profile.h"
+#include "TraceWriter.h"
 #include "cleave/Program/Error.h"
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
@@ -16,12 +17,11 @@
 using namespace cleave::runtime;
 namespace program = cleave::program;
 
-/// What a command is, and where it comes from.
-static const program::Command &getCommand(const Executor &executor, const Event &event) {
+const program::Command &cleave::runtime::getCommand(const Executor &executor, const Event &event) {
   return executor.getList(executor.getVariant(), event.rank).commands[event.command];
 }
 
-static std::string getNode(const Executor &executor, const program::Command &command) {
+std::string cleave::runtime::getNode(const Executor &executor, const program::Command &command) {
   return command.node < 0 ? "" : executor.getProgram().nodes[command.node];
 }
 
@@ -163,9 +163,63 @@ std::string cleave::runtime::formatProfile(const Profile &profile, size_t most) 
   return text + line;
 }
 
-//===----------------------------------------------------------------------===//
-// Trace
-//===----------------------------------------------------------------------===//
+/// `"kinds": [{"name": "launch", "commands": 3, "seconds": 0.000001}, ..]`
+static std::string formatRows(const char *title, const std::vector<ProfileRow> &rows) {
+  std::string text;
+  for (const ProfileRow &row : rows) {
+    char seconds[32];
+    std::snprintf(seconds, sizeof(seconds), "%.9f", row.seconds);
+    text += program::concat(text.empty() ? "" : ",\n  ", "{\"name\": ", quoteJson(row.name),
+                            ", \"commands\": ", row.commands, ", \"seconds\": ", seconds, "}");
+  }
+  return program::concat("\"", title, "\": [", text, "]");
+}
+
+/// A rank's time is laid out as a flame: its kinds one behind the other, longest first, and under each the nodes that it is for.
+std::string cleave::runtime::formatProfileJson(const Executor &executor) {
+  Profile profile = makeProfile(executor);
+  char seconds[32];
+  std::snprintf(seconds, sizeof(seconds), "%.9f", profile.seconds);
+  std::map<uint32_t, std::map<std::string, std::map<std::string, ProfileRow>>> ranks;
+  std::map<std::string, std::string> colors;
+  for (const Event &event : executor.getEvents()) {
+    const program::Command &command = getCommand(executor, event);
+    std::string kind = program::getWord(command.action);
+    colors[kind] = getColor(command.action);
+    ProfileRow &row = ranks[event.rank][kind][getNode(executor, command)];
+    row.commands += event.part == Part::Whole ? 1 + event.laterRuns : 0;
+    row.seconds += event.getSeconds();
+  }
+  TraceWriter writer;
+  for (const auto &[number, kinds] : ranks) {
+    const uint32_t rank = number;
+    writer.nameRank(executor.getProgram(), rank);
+    std::map<std::string, ProfileRow> sums;
+    for (const auto &[kind, nodes] : kinds)
+      for (const auto &[node, row] : nodes) {
+        sums[kind].commands += row.commands;
+        sums[kind].seconds += row.seconds;
+      }
+    double at = 0;
+    auto write = [&](const ProfileRow &row, const std::string &kind, double begin) {
+      writer.addBar({rank, 0, row.name, kind, colors[kind], begin, begin + row.seconds},
+                    program::concat("\"commands\": ", row.commands));
+    };
+    for (const ProfileRow &kind : sortRows(sums)) {
+      write(kind, kind.name, at);
+      double inner = at;
+      for (const ProfileRow &node : sortRows(kinds.at(kind.name))) {
+        if (!node.name.empty())
+          write(node, kind.name, inner);
+        inner += node.seconds;
+      }
+      at += kind.seconds;
+    }
+  }
+  return program::concat("{\"version\": 1, \"ranks\": ", profile.ranks, ", \"seconds\": ", seconds, ",\n ",
+                         formatRows("kinds", profile.kinds), ",\n ", formatRows("nodes", profile.nodes),
+                         ",\n \"roles\": ", formatRoleTimes(profile.roles), ",\n ", writer.format(), "}\n");
+}
 
 std::string cleave::runtime::quoteJson(std::string_view text) {
   std::string quoted = "\"";
@@ -179,50 +233,4 @@ std::string cleave::runtime::quoteJson(std::string_view text) {
     quoted += escaped;
   }
   return quoted + "\"";
-}
-
-/// `launch softmax`; a meeting is there when it starts, while it moves on between other commands, and when it is waited for.
-static std::string getTitle(const program::Program &program, const program::Command &command, const Event &event) {
-  std::string title = event.part == Part::Finish ? "finish " : event.part == Part::Advance ? "advance " : "";
-  title += program::getWord(command.action);
-  if (const auto *launch = std::get_if<program::Launch>(&command.action))
-    title += " " + program.kernels[launch->kernel].name;
-  return title;
-}
-
-/// Complete events ("X"), times in microseconds, behind the names of ranks and streams ("M").
-std::string cleave::runtime::formatTrace(const Executor &executor) {
-  std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
-  std::map<std::pair<uint32_t, uint32_t>, bool> seen;
-  const char *comma = "\n";
-  for (const Event &event : executor.getEvents()) {
-    if (!seen.emplace(std::pair(event.rank, event.stream), true).second)
-      continue;
-    text += program::concat(comma, "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": ", event.rank,
-                            ", \"args\": {\"name\": \"rank ", event.rank,
-                            "\"}},\n{\"ph\": \"M\", \"name\": \"thread_name\", ", "\"pid\": ", event.rank,
-                            ", \"tid\": ", event.stream, ", \"args\": {\"name\": \"stream ", event.stream, "\"}}");
-    comma = ",\n";
-  }
-  for (const Event &event : executor.getEvents()) {
-    const program::Command &command = getCommand(executor, event);
-    char times[64];
-    std::snprintf(times, sizeof(times), "\"ts\": %.3f, \"dur\": %.3f", event.begin * 1e6,
-                  (event.end - event.begin) * 1e6);
-    std::string later;
-    if (command.unit >= 0)
-      later = ", \"action\": " + quoteJson(executor.getProgram().units[command.unit]);
-    if (event.laterRuns) {
-      char microseconds[32];
-      std::snprintf(microseconds, sizeof(microseconds), "%.3f", event.laterSeconds * 1e6);
-      later += program::concat(", \"later_runs\": ", event.laterRuns, ", \"later_us\": ", microseconds);
-    }
-    text +=
-        program::concat(comma, "{\"ph\": \"X\", \"name\": ", quoteJson(getTitle(executor.getProgram(), command, event)),
-                        ", \"pid\": ", event.rank, ", \"tid\": ", event.stream, ", ", times,
-                        ", \"args\": {\"command\": ", event.command,
-                        ", \"node\": ", quoteJson(getNode(executor, command)), later, "}}");
-    comma = ",\n";
-  }
-  return text + "\n]}\n";
 }

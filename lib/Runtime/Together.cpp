@@ -2,11 +2,12 @@
 //
 //   open    how large a message may be ─▶ barrier
 //   call    digest of what each was given ─▶ are all alike? ─▶ steps
-//   after   events, bytes, uses of libraries of all ─▶ rank 0
+//   after   what their clocks say ─▶ events, bytes, uses of libraries of all ─▶ rank 0, in its own time
 //
 // Threads of one process see all of it anyway.
 //
 //===----------------------------------------------------------------------===//
+#include "ClockOffset.h"
 #include "ExecutorState.h"
 #include "cleave/Program/Digest.h"
 #include "cleave/Program/Operands.h"
@@ -179,9 +180,20 @@ private:
 };
 } // namespace
 
+namespace {
+/// What a process has by its own clock, in nanoseconds: where its events begin, and the meetings that compare clocks.
+struct OwnTimes {
+  int64_t eventsBegan = 0;
+  std::vector<MeetingTimes> meetings;
+};
+} // namespace
+
 /// What this process has to tell.
-static std::string pack(const Executor &executor) {
+static std::string pack(const Executor &executor, const OwnTimes &times) {
   Packer packer;
+  packer.add(times.eventsBegan);
+  for (const MeetingTimes &meeting : times.meetings)
+    packer.add(meeting);
   packer.add(executor.getPeakBytes());
   packer.add(executor.getLoadSeconds());
   WindowUse windows = executor.getWindows();
@@ -202,8 +214,16 @@ static std::string pack(const Executor &executor) {
   return std::move(packer.bytes);
 }
 
-static void unpack(std::string_view bytes, Gathered &all) {
+/// `rank` is whose bytes they are; its events are put into the time of the hub, whose are `hub`.
+static void unpack(std::string_view bytes, uint32_t rank, const OwnTimes &hub, Gathered &all) {
   Unpacker unpacker(bytes);
+  OwnTimes own;
+  own.eventsBegan = unpacker.take<int64_t>();
+  for (size_t i = 0; i < hub.meetings.size(); ++i)
+    own.meetings.push_back(unpacker.take<MeetingTimes>());
+  ClockOffset clock = rank == 0 ? ClockOffset{0, 0} : measureOffset(hub.meetings, own.meetings);
+  all.clocks.push_back({rank, double(clock.offset) * 1e-9, double(clock.error) * 1e-9});
+  const double shift = double(own.eventsBegan - clock.offset - hub.eventsBegan) * 1e-9;
   all.peakBytes = std::max(all.peakBytes, unpacker.take<uint64_t>());
   all.loadSeconds = std::max(all.loadSeconds, unpacker.take<double>());
   WindowUse windows;
@@ -220,8 +240,26 @@ static void unpack(std::string_view bytes, Gathered &all) {
     use.workspace = unpacker.take<decltype(use.workspace)>();
     addUse(all.libraries, use);
   }
-  while (!unpacker.isAtEnd())
-    all.events.push_back(unpacker.take<Event>());
+  while (!unpacker.isAtEnd()) {
+    Event event = unpacker.take<Event>();
+    event.begin += shift;
+    event.end += shift;
+    all.events.push_back(event);
+  }
+}
+
+/// Meets all others a few times, each process with a look at its clock before and behind.
+Status Executor::State::compareClocks(std::vector<std::pair<uint64_t, uint64_t>> &ticks) {
+  std::vector<uint64_t> all(size_t(ranks.front().communicator->getSize()));
+  for (size_t i = 0; i < kClockMeetings; ++i) {
+    uint64_t sent = getTicks();
+    Status status =
+        ranks.front().communicator->run(allGather(kWorld, ElementType::UI64, &sent, all.data(), Tiling::contiguous(1)));
+    if (!status.isOk())
+      return status;
+    ticks.emplace_back(sent, getTicks());
+  }
+  return {};
 }
 
 /// Sizes first, so that every rank knows how long messages are before one comes.
@@ -229,10 +267,20 @@ ExecutorStatus Executor::gatherResults() {
   if (!state->areProcesses())
     return std::nullopt;
   Communicator &communicator = *state->ranks.front().communicator;
-  std::string own = pack(*this);
+  std::vector<std::pair<uint64_t, uint64_t>> ticks;
+  Status status = state->compareClocks(ticks);
+  if (!status.isOk())
+    return ::fail(ErrorKind::Ranks, status.getMessage());
+  // One rate for all: two readings of it differ by more than clocks do.
+  const double rate = state->clock.getRate();
+  OwnTimes times;
+  times.eventsBegan = state->clock.getTime(state->eventsBegan, rate);
+  for (auto [sent, received] : ticks)
+    times.meetings.push_back({state->clock.getTime(sent, rate), state->clock.getTime(received, rate)});
+  std::string own = pack(*this, times);
   uint64_t bytes = own.size(), sum = 0;
   std::vector<uint64_t> sizes(size_t(communicator.getSize()));
-  Status status = communicator.run(allGather(kWorld, ElementType::UI64, &bytes, sizes.data(), Tiling::contiguous(1)));
+  status = communicator.run(allGather(kWorld, ElementType::UI64, &bytes, sizes.data(), Tiling::contiguous(1)));
   if (status.isOk()) {
     communicator.expectMessages(std::max(*std::max_element(sizes.begin(), sizes.end()), state->largestMessage));
     status = communicator.run(barrier(kWorld));
@@ -257,9 +305,9 @@ ExecutorStatus Executor::gatherResults() {
     return std::nullopt;
   state->gathered.emplace();
   sum = 0;
-  for (uint64_t size : sizes) {
-    unpack(std::string_view(whole).substr(sum, size), *state->gathered);
-    sum += size;
+  for (uint32_t rank = 0; rank < sizes.size(); ++rank) {
+    unpack(std::string_view(whole).substr(sum, sizes[rank]), rank, times, *state->gathered);
+    sum += sizes[rank];
   }
   return std::nullopt;
 }

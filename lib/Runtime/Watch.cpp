@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Watch.h"
+#include "cleave/Program/Error.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -21,11 +22,14 @@ static constexpr int64_t kSecond = 1000000000, kBeatEvery = kSecond / 10;
 static constexpr int kTickMilliseconds = 50;
 /// Of one connection, before it is looked at: more than a frame.
 static constexpr size_t kMostReceived = size_t(1) << 22;
+/// Of an error that a goodbye takes along; the rest is cut off.
+static constexpr size_t kLongestReason = 4096;
 /// How long logs may take to arrive at the hub, and how long others wait for the hub to be done.
 static constexpr int64_t kRecordTime = kSecond / 2, kReleaseTime = kSecond;
 
 Watch::Watch(int rank, int size, const Options &options)
-    : rank(rank), size(size), options(options), wakeup(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), leftAt(size) {}
+    : rank(rank), size(size), options(options), wakeup(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), leftAt(size),
+      whyLeft(size) {}
 
 void Watch::leave() {
   {
@@ -35,6 +39,16 @@ void Watch::leave() {
   uint64_t one = 1;
   (void)!write(wakeup, &one, sizeof(one));
   thread.join();
+}
+
+/// Its connections stay open meanwhile: who is late reads what was sent, and finds nobody gone.
+void Watch::leave(const std::string &why) {
+  std::unique_lock<std::mutex> lock(mutex);
+  leaving = true;
+  whyLeaving = why.substr(0, kLongestReason);
+  uint64_t one = 1;
+  (void)!write(wakeup, &one, sizeof(one));
+  changed.wait_for(lock, std::chrono::nanoseconds(int64_t(options.deadline * kSecond)), [&] { return isFinished; });
 }
 
 Watch::~Watch() {
@@ -63,7 +77,13 @@ Status Watch::begin(const FindAddress &hub, const std::string &itsCard) {
     return status;
   for (Peer &peer : peers)
     peer.lastHeard = getNow();
-  if (program::Status error = thread.start([this] { loop(); })) {
+  auto work = [this] {
+    loop();
+    std::lock_guard<std::mutex> lock(mutex);
+    isFinished = true;
+    changed.notify_all();
+  };
+  if (program::Status error = thread.start(work)) {
     Failure failure;
     failure.cause = Cause::System;
     failure.rank = rank;
@@ -89,7 +109,18 @@ double Watch::getSecondsSinceLeft(int rank) const {
   return at ? double(getNow() - at) * 1e-9 : -1;
 }
 
-void Watch::markLeft(int other) { leftAt[other].store(getNow(), std::memory_order_release); }
+std::string Watch::getWhyLeft(int rank) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return whyLeft[rank];
+}
+
+void Watch::markLeft(int other, const std::string &why) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    whyLeft[other] = program::printable(why);
+  }
+  leftAt[other].store(getNow(), std::memory_order_release);
+}
 
 //===----------------------------------------------------------------------===//
 // The loop
@@ -118,6 +149,7 @@ void Watch::loop() {
     std::unique_lock<std::mutex> lock(mutex);
     std::optional<Failure> asked = wanted;
     bool leave = leaving;
+    std::string why = whyLeaving;
     lock.unlock();
     if (asked && !fault)
       noteFault(*asked);
@@ -128,7 +160,7 @@ void Watch::loop() {
     beat(now);
     if (leave && !saidBye) {
       saidBye = true;
-      sendAll(Kind::Bye, rank, "");
+      sendAll(Kind::Bye, rank, why);
     }
     if (leave && isOver())
       return;
@@ -213,9 +245,9 @@ void Watch::handle(Peer &peer, Kind kind, int about, const std::string &text) {
   case Kind::Bye:
     if (about < 0 || about >= size)
       return;
-    markLeft(about);
+    markLeft(about, text);
     if (isHub())
-      sendAll(Kind::Bye, about, "");
+      sendAll(Kind::Bye, about, text);
     return;
   case Kind::Release:
     peer.hasRecord = true;

@@ -41,6 +41,8 @@ public:
 
   /// Says goodbye, and returns when all have said it, or there is a failure.
   void leave();
+  /// The same because of an error, which all hear; it waits no longer than the deadline.
+  void leave(const std::string &why);
 
   /// Makes `failure` that of all ranks, unless there was one; returns when there is one.
   void raise(const Failure &failure);
@@ -48,6 +50,8 @@ public:
   FlightLog &getLog() { return log; }
   /// Seconds since a rank said goodbye; negative if it has not.
   double getSecondsSinceLeft(int rank) const;
+  /// What it said then; empty: its work was done.
+  std::string getWhyLeft(int rank);
 
 private:
   using Kind = Frame::Kind;
@@ -80,7 +84,7 @@ private:
   void noteFault(Failure fault);
   void endWithFault();
   void record(const std::string &name);
-  void markLeft(int rank);
+  void markLeft(int rank, const std::string &why);
   bool hasLeft(int rank) const { return leftAt[rank].load(std::memory_order_acquire) != 0; }
   bool isOver() const;
   bool isHub() const { return rank == 0; }
@@ -103,6 +107,10 @@ private:
   /// What the rank asks of the thread. Behind `mutex`.
   std::optional<Failure> wanted;
   bool leaving = false;
+  /// Behind `mutex`, too: why this rank leaves, why others have left, by rank, and whether the thread is done.
+  std::string whyLeaving;
+  std::vector<std::string> whyLeft;
+  bool isFinished = false;
 
   /// The thread's own: the fault that all will have, once it is known, and since when.
   std::optional<Failure> fault;

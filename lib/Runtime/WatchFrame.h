@@ -19,7 +19,7 @@ struct Frame {
     Record,
     /// The hub is done with a fault.
     Release,
-    /// Rank `about` has left.
+    /// Rank `about` has left; the text is why, empty where its work was done.
     Bye,
     /// A host's first: its nonce.
     Banner,

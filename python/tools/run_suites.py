@@ -31,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 LIT = "/usr/lib/llvm-22/bin/lit"
 SIDE_BY_SIDE = 2
 # Ranks that must notice within seconds that another one is gone, and progress that is shown by the second.
-ALONE = {"CleaveRunnerTests", "CleaveRuntimeTests", "tcp", "devices", "mpi", "cleave-run", "network", "endings"}
+ALONE = {"CleaveRunnerTests", "CleaveRuntimeTests", "tcp", "devices", "mpi", "cleave-run", "network", "endings", "traces"}
 # Of the lowest priority.
 BEHIND = {"tidy"}
 # Of the lowest priority where ranks that wait run, too: one core for as long as these leave one, without a limit of the clock.
@@ -217,10 +217,13 @@ def suites(build):
     # Where MPI is installed, the runtime must have been built with it.
     yield Suite("mpi", [python, "test/Runtime/check.py", build], count_closing, 16 if shutil.which("mpicc") else 0)
     # Fewer without mpirun.
-    yield Suite("cleave-run", [python, "test/Runtime/run.py", build], count_closing, 75 if shutil.which("mpirun") else 51)
+    yield Suite("cleave-run", [python, "test/Runtime/run.py", build], count_closing, 76 if shutil.which("mpirun") else 52)
     # One fewer as another user than root.
     yield Suite("network", [python, "test/Runtime/network.py", build], count_closing, 28)
     yield Suite("endings", [python, "test/Runtime/endings.py", build], count_closing, 23 if shutil.which("mpirun") else 22)
+    # Fewer without mpirun, and where no clock may be another one.
+    hasClocks = shutil.which("unshare") and subprocess.run(["unshare", "--time", "--fork", "true"], capture_output=True).returncode == 0
+    yield Suite("traces", [python, "test/Runtime/traces.py", build], count_closing, 8 + 3 * bool(shutil.which("mpirun")) + 3 * bool(hasClocks))
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
     yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 9)
     hasCpack = bool(shutil.which("dpkg-shlibdeps") and os.path.exists(f"{build}/share/doc/cleave/sbom.json"))

@@ -47,7 +47,7 @@ AREAS = {
     "Program": ["CleaveProgramTests", "lit:Assembly/", "programs", "cleave-run"],
     "Reference": ["CleaveReferenceTests", "lit:Execute/", "onnx", "differential"],
     "Runner": ["CleaveRunnerTests", "cleave-run", "train", "training-tuned", "training-calls"],
-    "Runtime": ["CleaveRuntimeTests", "programs", "uneven", "states", "train", "pipeline-programs", "cleave-run", "tcp", "mpi", "devices"],
+    "Runtime": ["CleaveRuntimeTests", "programs", "uneven", "states", "train", "pipeline-programs", "cleave-run", "traces", "tcp", "mpi", "devices"],
     "runtime.h": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run", "python"],
     "RuntimeApi": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run", "python"],
     "Schedule": ["CleaveScheduleTests", "lit:Driver/schedule"],

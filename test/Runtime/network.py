@@ -33,6 +33,7 @@ class Network(Case):
         super().__init__(build)
         self.port = 32000 - os.getpid() % 5 * 1000 - 20 * (next(NUMBERS) % 50)
         self.processes = []
+        self.prefix = []  # what ranks are started by
         self.x = numbers((8, 16), 1)
         self.save("in.npz", x=self.x)
 
@@ -46,7 +47,7 @@ class Network(Case):
     def launch(self, rank, size=4, program="tensor-parallel.cleave", words=("--inputs", "in.npz", "--outputs", "out.npz"), **more):
         environment = {**CLEAN, "RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
                        "MASTER_PORT": str(self.port), **more}
-        process = subprocess.Popen([f"{self.build}/bin/cleave-run", self.path(program), *words], cwd=self.folder, text=True,
+        process = subprocess.Popen([*self.prefix, f"{self.build}/bin/cleave-run", self.path(program), *words], cwd=self.folder, text=True,
                                    errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    env={name: value for name, value in environment.items() if value is not None})
         self.processes.append(process)

@@ -134,7 +134,8 @@ REFUSED = {
     "no-value": ("chain.cleave", ["--inputs"], r"'--inputs' needs a value, FILE.npz", 2),
     "bad-number": ("chain.cleave", ["--repeat", "x"], r"'--repeat' is 'x', expected a number of calls", 2),
     "bad-ranks": ("chain.cleave", ["--ranks", "gpus"], r"'--ranks' is 'gpus', expected threads, mpi or tcp", 2),
-    "no-flag-value": ("chain.cleave", ["--profile=3"], r"'--profile' takes no value", 2),
+    "no-flag-value": ("chain.cleave", ["--local=3"], r"'--local' takes no value", 2),
+    "empty-profile": ("chain.cleave", ["--profile="], r"'--profile' is empty", 2),
 }
 
 

@@ -28,7 +28,7 @@ struct RunOptions {
   std::string inputs, outputs;            ///< .npz files
   std::string entry;                      ///< which function of several; the first without it
   std::string weights, record;            ///< folders
-  std::string trace, report;              ///< JSON files
+  std::string trace, report, profileFile; ///< JSON files
   unsigned repeat = 0;                    ///< calls after the first
   std::optional<runtime::RankKind> ranks; ///< nothing: processes where a launcher says that this is one of several
   std::string rendezvous;                 ///< where processes find rank 0

@@ -86,6 +86,9 @@ public:
   /// Whether a rank has failed, as far as this one knows.
   bool hasFailed() const { return !getFirstFailure().isOk(); }
   double getDeadline() const { return options.deadline; }
+  /// Goes because of an error that is no failure of a rank: one that all have found, or soon will. Who still waits for this rank then
+  /// fails with `why`. Returns when all have gone, one has failed, or the deadline is over; nothing may be started any more.
+  virtual void leave(const std::string &why) { (void)why; }
   /// Fails on behalf of something outside of communication, for all ranks. Returns the first failure, which may be another.
   Status fail(Cause cause, std::string detail);
 

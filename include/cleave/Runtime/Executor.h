@@ -113,6 +113,12 @@ struct Event {
   double getSeconds() const { return end - begin + laterSeconds; }
 };
 
+/// How far the clock of a rank's process is ahead of rank 0's, give or take `error`: seconds.
+struct RankClock {
+  uint32_t rank;
+  double offset, error;
+};
+
 class Executor {
 public:
   /// Opens a program file.
@@ -144,6 +150,10 @@ public:
                             std::map<std::string, std::string> *metadata = nullptr);
   /// Fails all ranks, from any thread; whoever runs returns.
   void fail(Cause cause, const std::string &detail);
+  /// Of processes, before one ends because of an error that is no failure of a rank, such as wrong arguments: waits until the others
+  /// have found theirs, within the deadline, so that nobody finds this one gone instead; who waits for it fails with `why`. Nothing may
+  /// run any more.
+  void leave(const std::string &why);
   /// Whether a rank has failed, and how. Any thread.
   bool hasFailed() const;
   std::string getFailure() const;
@@ -166,8 +176,10 @@ public:
   /// The variant that the last run picked.
   uint32_t getVariant() const;
   /// What the ranks of this process did in the last run, with `keepsTimes`. Of several processes the times are those since all had come
-  /// to the call, as each of them knows it.
+  /// to the call, as each of them knows it; those that were gathered are in the time of rank 0, within the errors of `getClocks`.
   std::vector<Event> getEvents() const;
+  /// Of processes whose results were gathered, on rank 0: a clock for each rank, as it was after the last run. Else none: there is one clock.
+  std::vector<RankClock> getClocks() const;
 
   /// The list that `rank` runs in a variant.
   const program::List &getList(uint32_t variant, uint32_t rank) const;

@@ -49,7 +49,11 @@ std::string formatRoleTimes(const std::vector<RoleTime> &roles);
 /// As a table, with at most `most` nodes.
 std::string formatProfile(const Profile &profile, size_t most = 20);
 
-/// The last run in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a process per rank, a thread per stream.
+/// As JSON (docs/runtime.md), which Perfetto opens: a rank's kinds of command as bars one behind the other, its nodes under them.
+std::string formatProfileJson(const Executor &executor);
+
+/// The last run in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a process per rank, a thread per stream, an arrow per
+/// message, and how far the clocks of processes are apart.
 std::string formatTrace(const Executor &executor);
 
 /// A text as JSON has it, in quotes.

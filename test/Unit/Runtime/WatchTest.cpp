@@ -276,3 +276,29 @@ TEST(Watch, FramesAreTakenWhole) {
   bytes[12] = bytes[13] = bytes[14] = bytes[15] = char(0xff);
   EXPECT_FALSE(takeFrame(bytes, frame));
 }
+
+// Who leaves because of an error says it to all, by way of rank 0; it is there until the others have left, too.
+TEST(Watch, WhoLeavesSaysWhy) {
+  Watch hub(0, 3, makeOptions()), second(1, 3, makeOptions()), third(2, 3, makeOptions());
+  std::string address = listen(hub);
+  std::thread one([&] { ASSERT_TRUE(second.begin(address).isOk()); });
+  std::thread other([&] { ASSERT_TRUE(third.begin(address).isOk()); });
+  ASSERT_TRUE(hub.begin(address).isOk());
+  one.join();
+  other.join();
+  std::atomic<bool> hasReturned{false};
+  std::thread leaves([&] {
+    second.leave("no \x1b data");
+    hasReturned = true;
+  });
+  while (third.getSecondsSinceLeft(1) < 0)
+    std::this_thread::yield();
+  EXPECT_EQ(third.getWhyLeft(1), "\"no \\x1B data\"");
+  EXPECT_EQ(third.getWhyLeft(0), "");
+  EXPECT_FALSE(hasReturned);
+  std::thread last([&] { third.leave(); });
+  hub.leave();
+  last.join();
+  leaves.join();
+  EXPECT_FALSE(hub.getFailure().isRaised());
+}

@@ -1,0 +1,34 @@
+//===- TraceTest.cpp - what traces look like ------------------------------===//
+//
+// What files say of whole runs is the suite `traces`; here is what no single run has all of.
+//
+//===----------------------------------------------------------------------===//
+#include "TraceWriter.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace cleave::runtime;
+namespace program = cleave::program;
+
+// A color tells of one kind of command, and that a meeting moves on (startup) or is waited for (yellow) of none.
+TEST(Trace, KindsHaveTheirOwnColors) {
+  std::set<std::string> colors = {"startup", "yellow"};
+  auto isNew = [&](const program::Action &action) { return colors.insert(getColor(action)).second; };
+  EXPECT_TRUE(isNew(program::Launch()));
+  EXPECT_TRUE(isNew(program::Matmul()));
+  EXPECT_TRUE(isNew(program::Convolution()));
+  EXPECT_TRUE(isNew(program::Attention()));
+  EXPECT_TRUE(isNew(program::Copy()));
+  EXPECT_TRUE(isNew(program::Exchange()));
+  EXPECT_TRUE(isNew(program::Record()));
+  EXPECT_TRUE(isNew(program::Wait()));
+  EXPECT_TRUE(isNew(program::Loop()));
+  EXPECT_TRUE(isNew(program::EndLoop()));
+  // Those that have tensors: the first ones of the list.
+  for (size_t kind = 0; kind < 4; ++kind) {
+    program::Collective collective;
+    collective.kind = program::CollectiveKind(kind);
+    EXPECT_TRUE(isNew(collective)) << kind;
+  }
+}
