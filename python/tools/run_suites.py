@@ -140,7 +140,7 @@ def suites(build):
     yield Suite("training-bits", [python, "test/Training/bits.py", build], count_closing, 56, merge="drawn")
     yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 9)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 28, merge="drawn")
-    yield Suite("training-forms", [python, "test/Training/onnx_forms.py", build], count_closing, 35)
+    yield Suite("training-forms", [python, "test/Training/onnx_forms.py", build], count_closing, 45)
     yield Suite("training-tuned", [python, "test/Training/tuned.py", build], count_closing, 16)
     yield Suite("windows", [python, "test/Onnx/windows.py", build], count_closing, 500, merge="drawn")
     yield Suite("windows-emulated", [python, "test/Onnx/windows.py", build, "--emulated"], count_closing, 190, merge="drawn")

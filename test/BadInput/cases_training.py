@@ -31,6 +31,18 @@ def model(step=STEP, update=(("W", "Wn"), ("T", "Tn")), begin="", initialization
     return made.SerializeToString()
 
 
+def pair(second, update=(("b", "bn"),), first=STEP, initializers=()):
+    """A second algorithm, which changes a bias of its own making."""
+    made = onnx.load_from_string(model(first))
+    info = made.training_info.add()
+    info.algorithm.CopyFrom(parser.parse_graph(second))
+    for name in ("b", *initializers):
+        info.algorithm.initializer.append(numpy_helper.from_array(np.float32(1), name))
+    for key, value in update:
+        info.update_binding.add(key=key, value=value)
+    return made.SerializeToString()
+
+
 def trained(name, content, *words, arguments=(), exit_code=1):
     return Case("training-info-" + name, ["run", "m.onnx", "--train", *arguments], {"m.onnx": content}, ["m.onnx", *words], exit_code)
 
@@ -40,7 +52,16 @@ def training_info():
     yield trained("binds-to-no-output", model(update=[("W", "Wm")]), "'W' becomes 'Wm', which is not an output of the algorithm or the model; did you mean 'Wn'")
     yield trained("binds-twice", model(update=[("W", "Wn"), ("W", "Wn")]), "'W' is bound twice")
     yield trained("binds-nothing", model(update=[]), "training_info binds nothing")
-    yield trained("several", model(steps=2), "several algorithms, the second one is training_info[1]")
+    yield trained("bound-by-two", model(steps=2), "training_info[1].update_binding: 'W' is bound twice")
+    yield trained("reads-another-algorithm", pair("s () => (float bn) { bn = Add(b, loss) }"), "training_info[1].algorithm reads 'loss', which is an algorithm's before it: each has the model and its own")
+    yield trained("reads-what-it-does-not-declare", pair("s () => (float bn) { e = Sub(y, t) m = ReduceMean<keepdims = 0>(e) bn = Add(b, m) }"), "training_info[1].algorithm reads 't', which is an algorithm's before it")
+    yield trained("input-of-other-type", pair("s (float[2, 5] t) => (float bn) { m = ReduceMean<keepdims = 0>(t) bn = Add(b, m) }"),
+                  "training_info[1].algorithm declares the input 't' otherwise than an algorithm before it, and a step has one of it")
+    yield trained("input-with-the-name-of-a-value", pair("s (float d) => (float bn) { bn = Add(b, d) }"), "training_info[1].algorithm has the input 'd', which is a value of an algorithm before it")
+    yield trained("state-and-initializer-of-one-name", pair("s () => (float bn) { bn = Add(b, T) }", initializers=("T",)),
+                  "training_info[1].algorithm has the initializer 'T', and so has an algorithm before it: a state needs a name of its own")
+    yield trained("loss-of-the-second-alone", pair("s (float[2, 4] t) => (float loss, float bn) { e = Sub(y, t) loss = ReduceMean<keepdims = 0>(e) bn = Add(b, loss) }", first=STEP.replace("float loss, ", "")),
+                  "training_info gives no loss: no output of the first algorithm or the model that is bound to nothing is one float")
     yield trained("next-of-other-shape", model(STEP.replace("Wn = Sub(W, g)", "v = Sub(W, g) Wn = Transpose(v)").replace("float[3, 4] Wn", "float[4, 3] Wn")),
                   "update_binding: 'Wn' is tensor<4x3xf32>, and 'W' is tensor<3x4xf32>", "it is defined by node")
     yield trained("next-of-other-type", model(STEP.replace("Tn = Add(T, one)", "u = Add(T, one) Tn = Cast<to = 6>(u)").replace("int64 Tn", "int32 Tn")),
