@@ -208,8 +208,8 @@ Error Joiner::shareInputs(size_t number, GraphProto &algorithm) {
   for (const ValueInfoProto &input : algorithm.input) {
     auto had = inputs.find(input.name);
     if (had == inputs.end() && ofOthers.contains(input.name))
-      return makeError("{0} has the input {1}, which is a value of an algorithm before it", describe(number, "algorithm"),
-                       quote(input.name));
+      return makeError("{0} has the input {1}, which is a value of an algorithm before it",
+                       describe(number, "algorithm"), quote(input.name));
     if (had == inputs.end())
       own.push_back(input);
     else if (!isAlike(had->second.type, input.type))

@@ -78,7 +78,11 @@ def training_info():
                   "weight 'W' is given as float[4, 4], the model has float[3, 4]")
     yield trained("initialization-of-other-type", model(begin=BEGIN, initialization=[("T", "W0")]), "'T' has int64 elements, but begins as 'W0', which has others")
     yield trained("initialization-that-reads-the-model", model(begin=BEGIN.replace("ConstantOfShape(shape)", "Neg(W)"), initialization=[("W", "W0")]), "uses tensor 'W', which nothing defines")
-    yield Case("training-info-in-microbatches", ["run", "m.onnx", "--train", "--plan", "p.yaml"], {"m.onnx": model(), "p.yaml": b"mesh: {p: 1}\npipeline: {axis: p, microbatches: 2}\n"}, ["is not cut into microbatches"], 2)
+    yield Case("training-info-in-stages", ["run", "m.onnx", "--train", "--plan", "p.yaml"], {"m.onnx": model(), "p.yaml": b"mesh: {p: 2}\npipeline: {axis: p, microbatches: 2}\n"},
+               ["the step of training_info runs in microbatches, and not in stages, of which there would be 2; the plan's 'train' makes a step that does"], 2)
+    two = pair("s (float[2, 4] t) => (float bn) { e = Sub(y, t) m = ReduceMean<keepdims = 0>(e) bn = Add(b, m) }")
+    yield Case("training-info-of-two-in-microbatches", ["run", "m.onnx", "--train", "--plan", "p.yaml"], {"m.onnx": two, "p.yaml": b"mesh: {p: 1}\npipeline: {axis: p, microbatches: 2}\n"},
+               ["mixes samples of different microbatches: operand 1 is made of all of them", "p.yaml:2:11: note: dim 0 is the batch of 'x'"])
 
 
 def folder(change=lambda path: None):

@@ -181,7 +181,8 @@ std::optional<std::pair<StringRef, Value>> GraphImporter::findLoss(ArrayRef<Valu
     error("output 'loss' is not one float, which the loss of a step is");
     return std::nullopt;
   }
-  error("training_info gives no loss: no output of the first algorithm or the model that is bound to nothing is one float");
+  error("training_info gives no loss: no output of the first algorithm or the model that is bound to nothing is one "
+        "float");
   return std::nullopt;
 }
 
