@@ -185,11 +185,13 @@ bool Compilation::startTraining() {
     return fail(
         makeError("{0}: --train needs a plan with a section 'train', or --train='{{loss: .., optimizer: ..}'", model),
         Blame::Options);
-  // A loss that is a mean, and gradients of it, are not sums over parts of the batch.
-  if (isOwn && plan && plan->pipeline)
-    return fail(makeError("{0}: the step of training_info is not cut into microbatches; the plan's 'train' makes one "
-                          "that is",
-                          model),
+  // One stage is a loop around the graph, in which gradients add up, as any sum over samples does. In several a gradient would have to be
+  // where its op is, which no node of the graph says.
+  if (const spmd::MeshAxis *axis = isOwn && plan && plan->pipeline ? plan->findAxis(plan->pipeline->axis) : nullptr;
+      axis && axis->size * plan->pipeline->chunks > 1)
+    return fail(makeError("{0}: the step of training_info runs in microbatches, and not in stages, of which there would "
+                          "be {1}; the plan's 'train' makes a step that does",
+                          model, axis->size * plan->pipeline->chunks),
                 Blame::Options);
   if (getPhase() > Phase::Canonical)
     return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);

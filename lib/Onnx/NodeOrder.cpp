@@ -17,8 +17,18 @@ using namespace llvm;
 using namespace cleave;
 using namespace cleave::onnx;
 
-/// Names of tensors that `node` reads: its operands, what its bodies do not define themselves, and what a gradient is of.
-static void addReads(const NodeProto &node, SmallVectorImpl<StringRef> &reads) {
+void cleave::onnx::addDefinitions(const GraphProto &graph, SmallVectorImpl<StringRef> &names) {
+  for (const ValueInfoProto &input : graph.input)
+    names.push_back(input.name);
+  for (const TensorProto &tensor : graph.initializer)
+    names.push_back(tensor.name);
+  for (const SparseTensorProto &tensor : graph.sparseInitializer)
+    names.push_back(tensor.values.name);
+  for (const NodeProto &node : graph.node)
+    llvm::copy_if(node.output, std::back_inserter(names), [](StringRef name) { return !name.empty(); });
+}
+
+void cleave::onnx::addReads(const NodeProto &node, SmallVectorImpl<StringRef> &reads) {
   llvm::copy_if(node.input, std::back_inserter(reads), [](StringRef name) { return !name.empty(); });
   bool isGradient = node.opType == "Gradient" && node.domain == "ai.onnx.preview.training";
   for (const AttributeProto &attr : node.attribute) {
@@ -32,18 +42,11 @@ static void addReads(const NodeProto &node, SmallVectorImpl<StringRef> &reads) {
     for (const auto &graph : attr.graphs)
       bodies.push_back(graph.get());
     for (const GraphProto *body : bodies) {
-      SmallVector<StringRef> inner;
-      llvm::DenseSet<StringRef> own;
-      for (const ValueInfoProto &input : body->input)
-        own.insert(input.name);
-      for (const TensorProto &tensor : body->initializer)
-        own.insert(tensor.name);
-      for (const SparseTensorProto &tensor : body->sparseInitializer)
-        own.insert(tensor.values.name);
-      for (const NodeProto &at : body->node) {
+      SmallVector<StringRef> inner, names;
+      addDefinitions(*body, names);
+      llvm::DenseSet<StringRef> own(names.begin(), names.end());
+      for (const NodeProto &at : body->node)
         addReads(at, inner);
-        own.insert_range(at.output);
-      }
       for (const ValueInfoProto &output : body->output)
         inner.push_back(output.name);
       llvm::copy_if(inner, std::back_inserter(reads), [&](StringRef name) { return !own.contains(name); });

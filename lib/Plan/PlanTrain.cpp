@@ -392,6 +392,12 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
   return readSome(value, "axes and stages", [&](yaml::Node *one) { return readZero(one); });
 }
 
+/// Of what makes microbatches, which follows.
+static std::string getBatchNormError() {
+  return "'batch_norm: batch' takes statistics of the whole batch, which no microbatch has: 'frozen' keeps the file's, "
+         "or no ";
+}
+
 LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, PlanTrain &train) {
   train.place = reader.placeOf(node);
   TrainReader section(reader, train);
@@ -404,8 +410,7 @@ LogicalResult cleave::spmd::readTrain(YamlReader &reader, yaml::Node *node, Plan
   if (!train.freeze.empty() && !train.only.empty())
     return reader.fail(node, "'freeze' and 'only' say both what is trained");
   if (train.batchNorm.kind == PlanBatchNorm::Kind::Batch && train.microbatches > 1)
-    return reader.fail(node, "'batch_norm: batch' takes statistics of the whole batch, which no microbatch has: "
-                             "'frozen' keeps the file's, or no 'microbatches'");
+    return reader.fail(node, getBatchNormError() + "'microbatches'");
   if (train.accumulate == PlanAccumulate::Split && train.zero.empty())
     return reader.fail(node, "'accumulate: split' needs 'zero', which says along which axis");
   if (train.lora && !(train.freeze.empty() && train.only.empty()))
@@ -461,6 +466,10 @@ LogicalResult cleave::spmd::checkTrain(const Plan &plan, PlanError &error) {
   }
   if (plan.pipeline && plan.train->microbatches > 1) {
     error = {plan.train->microbatchesPlace, "the plan's 'pipeline' says how many microbatches there are", {}};
+    return failure();
+  }
+  if (plan.pipeline && plan.train->batchNorm.kind == PlanBatchNorm::Kind::Batch) {
+    error = {plan.train->place, getBatchNormError() + "'pipeline'", {}};
     return failure();
   }
   return success();

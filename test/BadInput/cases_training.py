@@ -31,6 +31,18 @@ def model(step=STEP, update=(("W", "Wn"), ("T", "Tn")), begin="", initialization
     return made.SerializeToString()
 
 
+def pair(second, update=(("b", "bn"),), first=STEP, initializers=()):
+    """A second algorithm, which changes a bias of its own making."""
+    made = onnx.load_from_string(model(first))
+    info = made.training_info.add()
+    info.algorithm.CopyFrom(parser.parse_graph(second))
+    for name in ("b", *initializers):
+        info.algorithm.initializer.append(numpy_helper.from_array(np.float32(1), name))
+    for key, value in update:
+        info.update_binding.add(key=key, value=value)
+    return made.SerializeToString()
+
+
 def trained(name, content, *words, arguments=(), exit_code=1):
     return Case("training-info-" + name, ["run", "m.onnx", "--train", *arguments], {"m.onnx": content}, ["m.onnx", *words], exit_code)
 
@@ -40,7 +52,16 @@ def training_info():
     yield trained("binds-to-no-output", model(update=[("W", "Wm")]), "'W' becomes 'Wm', which is not an output of the algorithm or the model; did you mean 'Wn'")
     yield trained("binds-twice", model(update=[("W", "Wn"), ("W", "Wn")]), "'W' is bound twice")
     yield trained("binds-nothing", model(update=[]), "training_info binds nothing")
-    yield trained("several", model(steps=2), "several algorithms, the second one is training_info[1]")
+    yield trained("bound-by-two", model(steps=2), "training_info[1].update_binding: 'W' is bound twice")
+    yield trained("reads-another-algorithm", pair("s () => (float bn) { bn = Add(b, loss) }"), "training_info[1].algorithm reads 'loss', which is an algorithm's before it: each has the model and its own")
+    yield trained("reads-what-it-does-not-declare", pair("s () => (float bn) { e = Sub(y, t) m = ReduceMean<keepdims = 0>(e) bn = Add(b, m) }"), "training_info[1].algorithm reads 't', which is an algorithm's before it")
+    yield trained("input-of-other-type", pair("s (float[2, 5] t) => (float bn) { m = ReduceMean<keepdims = 0>(t) bn = Add(b, m) }"),
+                  "training_info[1].algorithm declares the input 't' otherwise than an algorithm before it, and a step has one of it")
+    yield trained("input-with-the-name-of-a-value", pair("s (float d) => (float bn) { bn = Add(b, d) }"), "training_info[1].algorithm has the input 'd', which is a value of an algorithm before it")
+    yield trained("state-and-initializer-of-one-name", pair("s () => (float bn) { bn = Add(b, T) }", initializers=("T",)),
+                  "training_info[1].algorithm has the initializer 'T', and so has an algorithm before it: a state needs a name of its own")
+    yield trained("loss-of-the-second-alone", pair("s (float[2, 4] t) => (float loss, float bn) { e = Sub(y, t) loss = ReduceMean<keepdims = 0>(e) bn = Add(b, loss) }", first=STEP.replace("float loss, ", "")),
+                  "training_info gives no loss: no output of the first algorithm or the model that is bound to nothing is one float")
     yield trained("next-of-other-shape", model(STEP.replace("Wn = Sub(W, g)", "v = Sub(W, g) Wn = Transpose(v)").replace("float[3, 4] Wn", "float[4, 3] Wn")),
                   "update_binding: 'Wn' is tensor<4x3xf32>, and 'W' is tensor<3x4xf32>", "it is defined by node")
     yield trained("next-of-other-type", model(STEP.replace("Tn = Add(T, one)", "u = Add(T, one) Tn = Cast<to = 6>(u)").replace("int64 Tn", "int32 Tn")),
@@ -57,7 +78,11 @@ def training_info():
                   "weight 'W' is given as float[4, 4], the model has float[3, 4]")
     yield trained("initialization-of-other-type", model(begin=BEGIN, initialization=[("T", "W0")]), "'T' has int64 elements, but begins as 'W0', which has others")
     yield trained("initialization-that-reads-the-model", model(begin=BEGIN.replace("ConstantOfShape(shape)", "Neg(W)"), initialization=[("W", "W0")]), "uses tensor 'W', which nothing defines")
-    yield Case("training-info-in-microbatches", ["run", "m.onnx", "--train", "--plan", "p.yaml"], {"m.onnx": model(), "p.yaml": b"mesh: {p: 1}\npipeline: {axis: p, microbatches: 2}\n"}, ["is not cut into microbatches"], 2)
+    yield Case("training-info-in-stages", ["run", "m.onnx", "--train", "--plan", "p.yaml"], {"m.onnx": model(), "p.yaml": b"mesh: {p: 2}\npipeline: {axis: p, microbatches: 2}\n"},
+               ["the step of training_info runs in microbatches, and not in stages, of which there would be 2; the plan's 'train' makes a step that does"], 2)
+    two = pair("s (float[2, 4] t) => (float bn) { e = Sub(y, t) m = ReduceMean<keepdims = 0>(e) bn = Add(b, m) }")
+    yield Case("training-info-of-two-in-microbatches", ["run", "m.onnx", "--train", "--plan", "p.yaml"], {"m.onnx": two, "p.yaml": b"mesh: {p: 1}\npipeline: {axis: p, microbatches: 2}\n"},
+               ["mixes samples of different microbatches: operand 1 is made of all of them", "p.yaml:2:11: note: dim 0 is the batch of 'x'"])
 
 
 def folder(change=lambda path: None):

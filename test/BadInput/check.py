@@ -19,6 +19,7 @@ import cases_files
 import cases_model
 import cases_plan
 import cases_schedule
+import cases_step
 import cases_training
 import harness
 from case import Case
@@ -47,13 +48,13 @@ def ending(build, case: Case, folder):
     errors = [line for line in done.stderr.splitlines() if "error: " in line]
     if done.returncode != case.exit_code:
         return f"exit code {done.returncode}, expected {case.exit_code}: {done.stderr[-400:]}"
-    if case.exit_code == 0:
-        return ""
-    if len(errors) != 1:
-        return f"{len(errors)} error lines, expected one: {done.stderr[-600:]}"
+    if len(errors) != (case.exit_code != 0):
+        return f"{len(errors)} error lines, expected {int(case.exit_code != 0)}: {done.stderr[-600:]}"
     missing = [word for word in case.words if word not in done.stderr]
     if missing:
         return f"the message lacks {missing}: {done.stderr[-600:]}"
+    if case.exit_code == 0:
+        return ""
     written = set(os.listdir(folder)) - before
     return f"left behind {sorted(written)}" if written else ""
 
@@ -90,7 +91,7 @@ def main():
     build, names, _ = harness.arguments()
     if is_sanitized(build):
         bytes_allowed = None
-    cases = [case for module in (cases_model, cases_command, cases_data, cases_files, cases_plan, cases_schedule, cases_training) for case in module.cases()
+    cases = [case for module in (cases_model, cases_command, cases_data, cases_files, cases_plan, cases_schedule, cases_step, cases_training) for case in module.cases()
              if not (case.is_about_limit and bytes_allowed is None)]
     by_name = {case.name: case for case in cases}
     assert len(by_name) == len(cases), "two cases have one name"

@@ -1,4 +1,4 @@
-"""Training of nets of integers: losses and weights have equal bits on every mesh, and on threads, over TCP and with MPI.
+"""Training of nets of integers: losses and weights have equal bits on every mesh, on threads, over TCP, with MPI, and on emulated CUDA devices.
 
     bits.py BUILD_DIR [CASE...]
 
@@ -80,16 +80,27 @@ def images():
                 weights={"k1": integers(4, 2, 3, 3), "k2": integers(8, 4, 3, 3), "head": integers(32, 4)}, also={"flat": np.array([0, 32])})
 
 
-NETS = {net.__name__: net() for net in (dense, tokens, experts, images)}
+def transposed():
+    """Down and up again, by strides of two: gradients of both convolutions go by phases."""
+    text = ("f (double[4, 2, 8, 8] x) => (double[4, 2, 8, 8] y) { " + read("k1") + read("k2") + "h = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, k1_r) " + cut("a", "h") +
+            "y = ConvTranspose<pads = [1, 1, 1, 1], strides = [2, 2]>(a, k2_r) }")
+    return dict(text=text, inputs={"x": integers(4, 2, 8, 8)}, labels=integers(4, 2, 8, 8, seed=1, most=20), weights={"k1": integers(4, 2, 3, 3), "k2": integers(4, 2, 4, 4)})
+
+
+NETS = {net.__name__: net() for net in (dense, tokens, experts, images, transposed)}
 
 #===--- Meshes ----------------------------------------------------------------===#
+
+# By `cleave train`; others run a program that was compiled before.
+TRAINED = {"host": [], "emulated": ["--device", "cuda-emulated"]}
+ALL = ("threads", "processes", "mpirun", "emulated")
 
 
 def zero(stage, axis="data"):
     return {"zero": f"{{axis: {axis}, stage: {stage}, min_bytes: 0}}"}
 
 
-def case(net, mesh="one: 1", rules=(), uneven=False, stages="", ways=(), **train):
+def case(net, mesh="one: 1", rules=(), uneven=False, stages="", ways=tuple(TRAINED), **train):
     return dict(net=net, mesh=mesh, rules=rules, uneven=uneven, stages=stages, ways=ways, train=train)
 
 
@@ -99,21 +110,20 @@ def batch(net, axes):
     return [(name, f"[{', '.join([axes, *['_'] * (array.ndim - 1)])}]") for name, array in (*of["inputs"].items(), ("labels", of["labels"]))]
 
 
-ALL = ("threads", "processes", "mpirun")
 BLOCK = [(name, "[_, model]") for name in ("wq", "wk", "wv", "w1")] + [("wo", "[model, _]"), ("w2", "[model, _]")]
 SEQUENCE = [(name, "[_, model, _]") for name in ("zc", "gc")]
 CASES = {
-    **{f"{net}, data parallel on {ranks}": case(net, f"data: {ranks}", batch(net, "data"), ways=ALL if ranks == 2 else ()) for net in NETS for ranks in (2, 4)},
-    **{f"{net}, three ranks": case(net, "data: 3", batch(net, "data"), uneven=True, ways=ALL if net == "dense" else ()) for net in NETS},
-    **{f"{net}, ZeRO-{stage}": case(net, "data: 2", batch(net, "data"), **zero(stage), ways=ALL if net == "tokens" else ()) for net in NETS for stage in (1, 2, 3)},
-    **{f"{net}, hybrid sharding": case(net, "replica: 2, shard: 2", batch(net, "[replica, shard]"), **zero(3, "shard"), ways=ALL if net == "tokens" else ()) for net in NETS},
+    **{f"{net}, data parallel on {ranks}": case(net, f"data: {ranks}", batch(net, "data"), ways=ALL if ranks == 2 else tuple(TRAINED)) for net in NETS for ranks in (2, 4)},
+    **{f"{net}, three ranks": case(net, "data: 3", batch(net, "data"), uneven=True, ways=ALL if net == "dense" else tuple(TRAINED)) for net in NETS},
+    **{f"{net}, ZeRO-{stage}": case(net, "data: 2", batch(net, "data"), **zero(stage), ways=ALL if net == "tokens" else tuple(TRAINED)) for net in NETS for stage in (1, 2, 3)},
+    **{f"{net}, hybrid sharding": case(net, "replica: 2, shard: 2", batch(net, "[replica, shard]"), **zero(3, "shard"), ways=ALL if net == "tokens" else tuple(TRAINED)) for net in NETS},
     **{f"{net} in microbatches": case(net, microbatches=2) for net in NETS}, **{f"{net}, ZeRO-2 in microbatches": case(net, "data: 2", batch(net, "data"), microbatches=2, **zero(2)) for net in NETS},
     "dense, tensor parallel": case("dense", "model: 4", [("w", "[_, model]"), ("v", "[model, _]")], ways=ALL),
     "dense, tensor parallel on five": case("dense", "model: 5", [("w", "[_, model]"), ("v", "[model, _]")], uneven=True),
     "dense, both, ZeRO-1": case("dense", "data: 2, model: 2", [*batch("dense", "data"), ("w", "[_, model]"), ("v", "[model, _]")], **zero(1), ways=ALL),
     "tokens, tensor parallel": case("tokens", "model: 2", BLOCK, ways=ALL), "tokens, vocabulary parallel": case("tokens", "model: 2", [("table", "[model, _]"), *BLOCK]),
     "tokens, tensor and sequence parallel": case("tokens", "model: 2", BLOCK + SEQUENCE, ways=ALL),
-    **{f"tokens, context parallel on {ranks}": case("tokens", f"seq: {ranks}", [("ids", "[_, seq]"), ("labels", "[_, seq, _]")], ways=ALL if ranks == 2 else ()) for ranks in (2, 4)},
+    **{f"tokens, context parallel on {ranks}": case("tokens", f"seq: {ranks}", [("ids", "[_, seq]"), ("labels", "[_, seq, _]")], ways=ALL if ranks == 2 else tuple(TRAINED)) for ranks in (2, 4)},
     "tokens, context parallel on three": case("tokens", "seq: 3", [("ids", "[_, seq]"), ("labels", "[_, seq, _]")], uneven=True),
     "tokens, data and tensor parallel, ZeRO-3": case("tokens", "data: 2, model: 2", batch("tokens", "data") + BLOCK, **zero(3), ways=ALL),
     "tokens, data and context parallel": case("tokens", "data: 2, seq: 2", [("ids", "[data, seq]"), ("labels", "[data, seq, _]")]),
@@ -123,6 +133,8 @@ CASES = {
     "experts, data and expert parallel": case("experts", "data: 2, expert: 2", [*batch("experts", "data"), ("w", "[expert, _, _]"), ("v", "[expert, _, _]")]),
     "experts over data": case("experts", "data: 4", [*batch("experts", "data"), ("w", "[data, _, _]"), ("v", "[data, _, _]")]),
     "images, rows": case("images", "rows: 2", [("x", "[_, _, rows, _]")], ways=ALL), "images, channels": case("images", "model: 2", [("k1", "[model, _, _, _]"), ("k2", "[_, model, _, _]")]),
+    "transposed, rows": case("transposed", "rows: 2", [("x", "[_, _, rows, _]"), ("labels", "[_, _, rows, _]")], ways=ALL),
+    "transposed, channels": case("transposed", "model: 2", [("k1", "[model, _, _, _]"), ("k2", "[model, _, _, _]")]),
     "images, data and rows, ZeRO-1": case("images", "data: 2, rows: 2", [("x", "[data, _, rows, _]"), ("labels", "[data, _]")], **zero(1)),
 }
 
@@ -216,18 +228,20 @@ class Bits:
         stem, net = name.replace(" ", "_").replace(",", ""), of["net"]
         plan, program = self.at(stem + ".yaml"), self.at(stem + ".cleave")
         save_plan(plan, of)
-        ways = [way for way in of["ways"] if way != "mpirun" or shutil.which("mpirun")]
+        ways = [way for way in of["ways"] if way not in TRAINED and (way != "mpirun" or shutil.which("mpirun"))]
+        train = [f"{self.build}/bin/cleave", "train", self.at(net + ".onnx"), "--plan", plan, "--data", self.at(net + ".npz"), "--quiet"]
+        found = {way: self.call(f"{stem}.{way}", [*train, *words]) for way, words in TRAINED.items() if way in of["ways"]}
         if not ways:
-            return {"threads": self.call(stem, [f"{self.build}/bin/cleave", "train", self.at(net + ".onnx"), "--plan", plan, "--data", self.at(net + ".npz"), "--quiet"])}
+            return found
         done = harness.cleave(self.build, "compile", self.at(net + ".onnx"), "--plan", plan, "--train", "-o", program, "--quiet")
         if done.returncode:
             raise RuntimeError(f"compile: exit {done.returncode}: {done.stderr[-500:]}")
         ranks = int(np.prod([int(axis.split(":")[1]) for axis in of["mesh"].split(",")]))
         before, behind = {"mpirun": [*MPIRUN, str(ranks)]}, {"processes": ["--local"]}
-        return {way: self.call(f"{stem}.{way}", [*before.get(way, []), f"{self.build}/bin/cleave-run", program, "--data", self.at(net + ".npz"), *behind.get(way, [])]) for way in ways}
+        return {**found, **{way: self.call(f"{stem}.{way}", [*before.get(way, []), f"{self.build}/bin/cleave-run", program, "--data", self.at(net + ".npz"), *behind.get(way, [])]) for way in ways}}
 
     def check_alone(self, net):
-        self.alone[net] = losses, tensors = self.train(net, case(net))["threads"]
+        self.alone[net] = losses, tensors = self.train(net, case(net, ways=("host",)))["host"]
         numbers = {name: np.frombuffer(tensors[name]).reshape(value.shape) for name, value in NETS[net]["weights"].items()}
         for name, value in numbers.items():
             if not (np.array_equal(value, np.round(value)) and np.abs(value).max() < 2**40):

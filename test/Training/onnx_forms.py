@@ -8,6 +8,7 @@ onnxruntime-training. Losses of each step, states in the end and what is exporte
 """
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -42,17 +43,37 @@ MOMENTUM = """oneI = Constant<value = int64 {1}>() Tn = Add(T, oneI)
   W1n, W2n, V1n, V2n = ai.onnx.preview.training.Momentum<alpha = 0.9, beta = 1.0, mode = "nesterov", norm_coefficient = 0.0>(rate, T, W1, W2, gW1, gW2, V1, V2)"""
 INITIALIZATION = """g () => (float[4, 8] W1o, int64 To, float[4, 8] V1o) { n = Constant<value = int64 {32}>() z = Constant<value = int64 {0}>() oneI = Constant<value = int64 {1}>() i = Range(z, n, oneI) f = Cast<to = 1>(i)
   s = Sin(f) half = Constant<value = float {0.5}>() w = Mul(s, half) shape = Constant<value = int64[2] {4, 8}>() W1o = Reshape(w, shape) To = Identity(z) V1o = ConstantOfShape(shape) }"""
+# Block coordinate descent: the first layer, then the second one with what the first has become. Both use the same names, R for two rates; what
+# the second one keeps, beside the weights, is what the model gives by then.
+OF_FIRST = "gW1 = ai.onnx.preview.training.Gradient<xs = [\"W1\"], zs = [\"x\"], y = \"loss\">(W1, x)"
+OF_SECOND = "gW2, gb = ai.onnx.preview.training.Gradient<xs = [\"W2\", \"b\"], zs = [\"x\"], y = \"loss\">(W2, b, x)"
+FIRST = """oneI = Constant<value = int64 {1}>() Tn = Add(T, oneI) mu = Constant<value = float {0.9}>() v1 = Mul(V1, mu) V1n = Add(v1, gW1) u = Mul(V1n, R) W1n = Sub(W1, u)"""
+SECOND = "u = Mul(gW2, R) W2n = Sub(W2, u) ub = Mul(gb, R) bn = Sub(b, ub)"
+THIRD = "half = Constant<value = float {0.5}>() y2 = Mul(y, y) mean = ReduceMean<keepdims = 0>(y2) r = Mul(mean, half) Zn = Add(Z, r)"
 SHAPES = {"W1": (4, 8), "W2": (8, 2), "b": (2,)}
-CASES = {  # what the algorithm computes, of which states, whether an initialization comes first, what it is fed with besides
-    "formulas": (f"{LOSS} {BACKWARD} {BY_HAND}", ["W1", "W2", "V1", "V2", "T"], False, {}),
-    "initialization": (f"{LOSS} {BACKWARD} {BY_HAND}", ["W1", "W2", "V1", "V2", "T"], True, {}),
-    "Adam": (f"{LOSS} {GRADIENT} {ADAM}", ["W1", "W2", "b", "V1", "V2", "Vb", "H1", "H2", "Hb", "T"], False, {}),
-    "Momentum": (f"{LOSS} {GRADIENT} {MOMENTUM}", ["W1", "W2", "V1", "V2", "T"], False, {"rate": np.float32(0.1)}),
+ALL_STATES = ["W1", "W2", "V1", "V2", "T"]
+CASES = {  # what each algorithm computes, of which states; whether an initialization comes first, what it is fed with besides
+    "formulas": ([(f"{LOSS} {BACKWARD} {BY_HAND}", ALL_STATES)], False, {}),
+    "initialization": ([(f"{LOSS} {BACKWARD} {BY_HAND}", ALL_STATES)], True, {}),
+    "Adam": ([(f"{LOSS} {GRADIENT} {ADAM}", ["W1", "W2", "b", "V1", "V2", "Vb", "H1", "H2", "Hb", "T"])], False, {}),
+    "Momentum": ([(f"{LOSS} {GRADIENT} {MOMENTUM}", ALL_STATES)], False, {"rate": np.float32(0.1)}),
+    "blocks": ([(f"{LOSS} {OF_FIRST} {FIRST}", ["W1", "V1", "T"]), (f"{LOSS} {OF_SECOND} {SECOND}", ["W2", "b", "S"])], False, {}),
+    "blocks by formulas": ([(f"{LOSS} {BACKWARD} {FIRST}", ["W1", "V1", "T"]), (f"{LOSS} {BACKWARD} {SECOND}", ["W2", "b"]), (THIRD, ["Z"])], True, {}),
 }
+# By algorithm: no two move at one rate.
+RATES = [0.2, 0.15, 0.1]
+# States that become an output of the model.
+BOUND = {"S": "y"}
+
+
+def has_gradients(case):
+    return any("Gradient" in algorithm for algorithm, _ in CASES[case][0])
+
 ROWS = "shard: [{tensor: x, dims: [data, _]}, {tensor: t, dims: [data, _]}]\n"
 MESHES = {"one": "", "data": "mesh: {data: 2}\n" + ROWS, "three": "mesh: {data: 3}\n" + ROWS,
           # States of the algorithm over ranks that share the batch: ZeRO, by their own names.
           "states": "mesh: {data: 2}\n" + ROWS.rstrip("]\n") + ", {tensor: \"V{1,2}\", dims: [data, _]}, {tensor: \"W{1,2}\", dims: [_, _]}]\n",
+          "microbatches": "mesh: {data: 2, one: 1}\npipeline: {axis: one, microbatches: 4}\n" + ROWS,
           "tensor": "mesh: {model: 2}\nshard: [{tensor: W1, dims: [_, model]}, {tensor: W2, dims: [model, _]}]\n"}
 
 
@@ -61,26 +82,28 @@ def parse(graph):
 
 
 def make(case):
-    algorithm, states, begins, fed = CASES[case]
+    algorithms, begins, fed = CASES[case]
     random = np.random.default_rng(11)
     values = {name: (random.standard_normal(shape) / 2).astype(np.float32) for name, shape in SHAPES.items()}
-    moments = {name: np.zeros(SHAPES[{"1": "W1", "2": "W2", "b": "b"}[name[1]]], np.float32) + (0 if name[0] == "V" else 0.001) for name in states if name[0] in "VH"}
-    own = {"R": np.float32(0.2), "T": np.int64(5 if begins else 0), **moments}
     graph = parse(MODEL)
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in values.items())
-    inputs = ", ".join(["float[48, 2] t", *(f"float {name}" for name in fed)])
-    kinds = {**{name: value for name, value in values.items()}, **own}
-    shape = lambda value: f"[{', '.join(map(str, value.shape))}]" if value.shape else ""
-    outputs = ", ".join(f"{'int64' if name == 'T' else 'float'}{shape(np.asarray(kinds[name]))} {name}n" for name in states)
-    used = {name: value for name, value in own.items() if name in algorithm or name in states}
-    step = parse(f"step ({inputs}) => (float loss, {outputs}) {{ {algorithm} }}")
-    step.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in used.items() if not (name == "R" and "rate" in fed))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.preview.training", 1)], ir_version=9)
-    info = model.training_info.add()
-    info.algorithm.CopyFrom(step)
-    for name in states:
-        info.update_binding.add(key=name, value=name + "n")
+    for number, (algorithm, states) in enumerate(algorithms):
+        moments = {name: np.zeros(SHAPES[{"1": "W1", "2": "W2", "b": "b"}[name[1]]], np.float32) + (0 if name[0] == "V" else 0.001) for name in states if name[0] in "VH"}
+        own = {"R": np.float32(RATES[number]), "T": np.int64(5 if begins else 0), "Z": np.float32(0.25), "S": np.ones((BATCH, 2), np.float32), **moments}
+        kinds = {**values, **own}
+        inputs = ", ".join(["float[48, 2] t", *(f"float {name}" for name in fed)]) if "t)" in algorithm else ""
+        shape = lambda value: f"[{', '.join(map(str, value.shape))}]" if value.shape else ""
+        outputs = [f"{'int64' if name == 'T' else 'float'}{shape(np.asarray(kinds[name]))} {name}n" for name in states if name not in BOUND]
+        step = parse(f"step ({inputs}) => ({', '.join(['float loss'] * (' loss =' in algorithm) + outputs)}) {{ {algorithm} }}")
+        used = {name: value for name, value in own.items() if name in states or name == "R" and re.search(r"\bR\b", algorithm)}
+        step.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in used.items() if not (name == "R" and "rate" in fed))
+        info = model.training_info.add()
+        info.algorithm.CopyFrom(step)
+        for name in states:
+            info.update_binding.add(key=name, value=BOUND.get(name, name + "n"))
     if begins:
+        info = model.training_info[0]
         info.initialization.CopyFrom(parse(INITIALIZATION))
         for name in ("W1", "T", "V1"):
             info.initialization_binding.add(key=name, value=name + "o")
@@ -92,42 +115,56 @@ def gradients(values, x, t):
     w1, w2, b = (values[name].astype(np.float64) for name in ("W1", "W2", "b"))
     a = np.tanh(x @ w1)
     d = 2 * (a @ w2 + b - t) / t.size
-    return [x.T @ ((d @ w2.T) * (1 - a * a)), a.T @ d, d.sum(0)]
+    return {"W1": x.T @ ((d @ w2.T) * (1 - a * a)), "W2": a.T @ d, "b": d.sum(0)}
+
+
+class Algorithm:
+    """One execution of `info`, by the comments of onnx.proto: the lists of both graphs are joined. States are inputs here, and what a node
+    `Gradient` gives, for which onnx.reference has no op: values of formulas."""
+
+    def __init__(self, model, info, states):
+        joined = onnx.GraphProto()
+        joined.CopyFrom(model.graph)
+        for field in ("input", "initializer", "output", "node"):
+            getattr(joined, field).extend(getattr(info.algorithm, field))
+        self.slopes = {}
+        for node in [node for node in joined.node if node.op_type == "Gradient"]:
+            names = next(each.strings for each in node.attribute if each.name == "xs")
+            self.slopes.update({output: name.decode() for output, name in zip(node.output, names)})
+            joined.node.remove(node)
+        own = {each.name for each in joined.initializer}
+        fixed = [each for each in joined.initializer if each.name not in states]
+        del joined.initializer[:]
+        joined.initializer.extend(fixed)
+        joined.input.extend(helper.make_tensor_value_info(name, 1, None) for name in [*self.slopes, *(own & states)])
+        whole = onnx.ModelProto()
+        whole.CopyFrom(model)
+        whole.graph.CopyFrom(joined)
+        self.session, self.inputs, self.outputs = ReferenceEvaluator(whole), {each.name for each in joined.input}, [each.name for each in joined.output]
+        self.bindings = {each.key: each.value for each in info.update_binding}
+
+    def run(self, values, x, t, fed):
+        """All outputs; changes `values`."""
+        by_hand = gradients(values, x, t)
+        given = {**values, "x": x, "t": t, **fed, **{output: by_hand[name].astype(np.float32) for output, name in self.slopes.items()}}
+        got = dict(zip(self.outputs, self.session.run(None, {name: given[name] for name in self.inputs})))
+        values.update({name: np.asarray(got[output]) for name, output in self.bindings.items()})
+        return got
 
 
 def expected(model, batches, fed):
-    """The losses of the batches and the states behind them, by the comments of onnx.proto: the lists of both graphs are joined."""
-    info = model.training_info[0]
-    joined = onnx.GraphProto()
-    joined.CopyFrom(model.graph)
-    for field in ("input", "initializer", "output", "node"):
-        getattr(joined, field).extend(getattr(info.algorithm, field))
-    values = {each.name: numpy_helper.to_array(each) for each in joined.initializer}
-    if info.initialization_binding:
-        begun = onnx.ModelProto()
-        begun.CopyFrom(model)
-        begun.graph.CopyFrom(info.initialization)
-        outputs = dict(zip((each.name for each in info.initialization.output), ReferenceEvaluator(begun).run(None, {})))
-        values.update({each.key: outputs[each.value] for each in info.initialization_binding})
-    # What onnx.reference has no op for becomes inputs: values of formulas.
-    slopes = next((node for node in joined.node if node.op_type == "Gradient"), None)
-    if slopes:
-        joined.node.remove(slopes)
-        joined.input.extend(helper.make_tensor_value_info(name, 1, None) for name in slopes.output)
-    states = {each.key: each.value for each in info.update_binding}
-    fixed = [each for each in joined.initializer if each.name not in states]
-    del joined.initializer[:]
-    joined.initializer.extend(fixed)
-    joined.input.extend(helper.make_tensor_value_info(name, 1, None) for name in states)
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
-    whole.graph.CopyFrom(joined)
-    session, names, losses = ReferenceEvaluator(whole), [each.name for each in joined.output], []
-    for x, t in batches:
-        by_hand = dict(zip(slopes.output, (each.astype(np.float32) for each in gradients(values, x, t)))) if slopes else {}
-        got = dict(zip(names, session.run(None, {"x": x, "t": t, **fed, **by_hand, **{name: values[name] for name in states}})))
-        losses.append(float(got["loss"]))
-        values.update({name: np.asarray(got[output]) for name, output in states.items()})
+    """The losses of the batches and the states behind them. Of several algorithms each sees what those before it have changed."""
+    states = {each.key for info in model.training_info for each in info.update_binding}
+    values = in_graphs(model)
+    for info in model.training_info:
+        if info.initialization_binding:
+            begun = onnx.ModelProto()
+            begun.CopyFrom(model)
+            begun.graph.CopyFrom(info.initialization)
+            outputs = dict(zip((each.name for each in info.initialization.output), ReferenceEvaluator(begun).run(None, {})))
+            values.update({each.key: outputs[each.value] for each in info.initialization_binding})
+    algorithms = [Algorithm(model, info, states) for info in model.training_info]
+    losses = [float([algorithm.run(values, x, t, fed) for algorithm in algorithms][0]["loss"]) for x, t in batches]
     return losses, {name: values[name] for name in states}
 
 
@@ -172,13 +209,13 @@ def trained(build, case, mesh):
     random = np.random.default_rng(5)
     x, t = (random.standard_normal((STEPS * BATCH, width)).astype(np.float32) for width in (4, 2))
     batches = [(x[at:at + BATCH], t[at:at + BATCH]) for at in range(0, len(x), BATCH)]
-    model, fed = make(case), CASES[case][3]
+    model, fed = make(case), CASES[case][2]
     want, states = expected(model, batches, fed)
     check(np.abs(states["W1"] - in_graphs(model)["W1"]).max() > 0.05, "the reference learns nothing")
     with Folder(build) as folder:
         onnx.save(model, folder.at("m.onnx"))
         np.savez(folder.at("d.npz"), x=x, t=t, **fed)
-        plan = folder.plan(MESHES[mesh])
+        plan = folder.plan(MESHES[mesh] if "V2" in states else MESHES[mesh].replace("V{1,2}", "V1"))
         data = ["--data", "d.npz", "--order", "given", "--log", "l.jsonl", "--quiet"]
         told = folder.call("train", "m.onnx", *plan, *data, "--steps", str(STEPS), "--save", "s.safetensors", "--export", "tuned.onnx", "--eval-data", "d.npz")
         check(is_quiet(told), f"said {told}")
@@ -197,8 +234,9 @@ def trained(build, case, mesh):
         check_near(y, np.tanh(x[:BATCH] @ w1) @ w2 + b, 1e-5, "what onnxruntime makes of the exported model")
         if mesh != "one":
             told = folder.call("run", "m.onnx", "--train", *plan, "--check")
-            check(not ("Gradient" in CASES[case][0]) or "check grad(W1): ok" in told, f"gradients are not compared: {told}")
-        if "Gradient" in CASES[case][0]:
+            wanted = ["check grad(W1): ok"] * has_gradients(case) + ["check grad(W2, algorithm1/loss): ok"] * (case == "blocks")
+            check(all(words in told for words in wanted), f"gradients are not compared: {told}")
+        if has_gradients(case):
             told = folder.call("run", "m.onnx", "--train", *plan, "--check=differences")
             check("slope W1: ok" in told, f"slopes are not compared: {told}")
 
@@ -288,7 +326,7 @@ def begun(build):
             check(np.array_equal(saved[name], known["w:" + name]), f"{name} does not begin as onnxruntime has left it")
 
 
-ALL = {"artifacts begun": (begun,), **{f"training_info {case} {mesh}": (trained, case, mesh) for case in CASES for mesh in MESHES}, "training_info compiled": (compiled, "data"), "training_info overridden": (overridden,),
+ALL = {"artifacts begun": (begun,), **{f"training_info {case} {mesh}": (trained, case, mesh) for case in CASES for mesh in MESHES if mesh != "microbatches" or len(CASES[case][0]) == 1}, "training_info compiled": (compiled, "data"), "training_info overridden": (overridden,),
        **{f"artifacts {case} {mesh}": (artifacts, case, mesh) for case in ("mlp", "cnn", "attention") for mesh in EXTRAS}}
 
 

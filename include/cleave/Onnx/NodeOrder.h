@@ -8,6 +8,12 @@
 
 namespace cleave::onnx {
 
+/// Adds the names of tensors that `node` reads: its operands, what its bodies do not define themselves, and what a gradient is of.
+void addReads(const NodeProto &node, llvm::SmallVectorImpl<llvm::StringRef> &reads);
+
+/// Adds the names that a graph defines: inputs, initializers, outputs of nodes.
+void addDefinitions(const GraphProto &graph, llvm::SmallVectorImpl<llvm::StringRef> &names);
+
 /// The nodes of a graph or of a function's body, by their numbers in the file.
 class NodeOrder {
 public:

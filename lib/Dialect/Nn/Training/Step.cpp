@@ -196,3 +196,21 @@ LogicalResult PickedNames::check(MLIRContext *context, StringRef key, StringRef 
              << spmd::suggestPatterns(written[i].text, names);
   return success();
 }
+
+/// Of several that a pattern picks, integers stay as they are, as all that is not trained does; one that says nothing else is a mistake.
+LogicalResult PickedNames::checkFloats(MLIRContext *context, StringRef key, ArrayRef<LoadOp> loads) const {
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    LoadOp integers;
+    bool hasFloats = false;
+    for (LoadOp load : loads)
+      if (!hasFloats && patterns[i].matches(load.getParam())) {
+        hasFloats = isa<FloatType>(getElementType(load));
+        integers = load;
+      }
+    if (!hasFloats)
+      return emitErrorAt(context, written[i].place)
+             << "'" << key << "' picks '" << integers.getParam() << "', which is " << integers.getType()
+             << ": integers are not trained; their scales may be";
+  }
+  return success();
+}

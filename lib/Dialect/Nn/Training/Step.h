@@ -87,6 +87,8 @@ public:
   /// An error at the first one that picks none of `names`: which no `what` is called.
   llvm::LogicalResult check(mlir::MLIRContext *context, llvm::StringRef key, llvm::StringRef what,
                             llvm::ArrayRef<llvm::StringRef> names) const;
+  /// An error at the first one that picks integers alone, which are not trained. Precondition: each picks something.
+  llvm::LogicalResult checkFloats(mlir::MLIRContext *context, llvm::StringRef key, llvm::ArrayRef<LoadOp> loads) const;
 
 private:
   llvm::ArrayRef<spmd::PlanPattern> written;

@@ -113,7 +113,9 @@ void StepDifferentiation::explain(const Differentiation &walk) {
     error.attachNote(func.getLoc()) << "'" << blocked.front() << "'"
                                     << (blocked.size() > 1 ? " and " + std::to_string(blocked.size() - 1) + " others"
                                                            : std::string())
-                                    << " need it: freeze them, or take the loss of another value";
+                                    << (blocked.size() > 1 ? " need its gradient: freeze them"
+                                                           : " needs its gradient: freeze it")
+                                    << ", or take the loss of another value";
 }
 
 /// It is called `grad(of)`, where its op makes nothing else that has a name.

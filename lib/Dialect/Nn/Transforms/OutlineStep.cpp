@@ -221,17 +221,24 @@ SmallVector<LoadOp> StepOutliner::findTrained(Value loss) {
   return trained;
 }
 
-/// Each pattern picks a parameter of the model.
+/// Each pattern picks a parameter of the model, and one of floats where it says what is trained, and how.
 LogicalResult StepOutliner::checkPatterns(ArrayRef<LoadOp> trained) {
   SmallVector<StringRef> names;
-  func.walk([&](LoadOp load) { names.push_back(load.getParam()); });
+  SmallVector<LoadOp> loads;
+  func.walk([&](LoadOp load) {
+    names.push_back(load.getParam());
+    loads.push_back(load);
+  });
   MLIRContext *context = func.getContext();
   if (failed(freeze.check(context, "freeze", "parameter", names)) ||
-      failed(only.check(context, "only", "parameter", names)))
+      failed(only.check(context, "only", "parameter", names)) || failed(only.checkFloats(context, "only", loads)))
     return failure();
-  for (const spmd::PlanGroup &group : train.groups)
-    if (failed(PickedNames(group.tensors).check(context, "groups", "parameter", names)))
+  for (const spmd::PlanGroup &group : train.groups) {
+    PickedNames picked(group.tensors);
+    if (failed(picked.check(context, "groups", "parameter", names)) ||
+        failed(picked.checkFloats(context, "groups", loads)))
       return failure();
+  }
   if (!trained.empty())
     return success();
   bool isFrozen = !train.freeze.empty();

@@ -153,7 +153,7 @@ private:
   Value getOutput(llvm::StringRef name, Scope &scope);
   /// The name and the value of what is minimized.
   std::optional<std::pair<llvm::StringRef, Value>> findLoss(llvm::ArrayRef<Value> outputs);
-  void addGradients(llvm::StringRef loss, Scope &scope, llvm::function_ref<void(Value, llvm::StringRef)> add);
+  void addGradients(llvm::StringRef loss, Scope &scope, llvm::function_ref<void(Value, const llvm::Twine &)> add);
   llvm::LogicalResult makeStepResults(Scope &scope);
 
   // Graphs.

@@ -157,14 +157,15 @@ static bool isNumber(Value value) {
   return type.getNumElements() == 1 && isa<FloatType>(type.getElementType());
 }
 
-/// Of the algorithm's outputs that no state becomes, or else of the model's: one that is called so, or the first that is one float.
+/// Of the algorithm's outputs that no state becomes, or else of the model's: one that is called so, or the first that is one float. Of several
+/// algorithms the first one: the others have a loss of weights that the step has changed, which an evaluation must not.
 std::optional<std::pair<StringRef, Value>> GraphImporter::findLoss(ArrayRef<Value> outputs) {
   const std::vector<ValueInfoProto> &declared = file.model.graph.output;
   size_t split = options.step->modelOutputs;
   auto isFree = [&](size_t number) {
     return llvm::none_of(options.step->states, [&](const auto &state) { return state.next == declared[number].name; });
   };
-  for (auto [begin, end] : {std::pair(split, declared.size()), std::pair(size_t(0), split)}) {
+  for (auto [begin, end] : {std::pair(split, options.step->firstOutputs), std::pair(size_t(0), split)}) {
     std::optional<size_t> found;
     for (size_t number = begin; number < end; ++number) {
       bool isCalledSo = declared[number].name == "loss";
@@ -180,24 +181,27 @@ std::optional<std::pair<StringRef, Value>> GraphImporter::findLoss(ArrayRef<Valu
     error("output 'loss' is not one float, which the loss of a step is");
     return std::nullopt;
   }
-  error("training_info gives no loss: no output that is bound to nothing is one float");
+  error("training_info gives no loss: no output of the first algorithm or the model that is bound to nothing is one "
+        "float");
   return std::nullopt;
 }
 
-/// Those that nodes `Gradient` of the graph make of the loss: others are not slopes of it, and nothing could be compared with them.
-void GraphImporter::addGradients(StringRef loss, Scope &scope, llvm::function_ref<void(Value, StringRef)> add) {
+/// Those that nodes `Gradient` of the graph make by weights, as `grad(W)`. Those of anything but the loss, as what a second algorithm
+/// minimizes, are no slopes of it, which `grad(W, L)` says: ranks are compared with one device by them all the same.
+void GraphImporter::addGradients(StringRef loss, Scope &scope, llvm::function_ref<void(Value, const Twine &)> add) {
   llvm::StringSet<> seen;
   for (const NodeProto &node : scope.nodes) {
     const AttributeProto *xs = node.findAttribute("xs"), *y = node.findAttribute("y");
-    if (node.opType != "Gradient" || node.domain != "ai.onnx.preview.training" || !xs || !y || y->s != loss)
+    if (node.opType != "Gradient" || node.domain != "ai.onnx.preview.training" || !xs || !y)
       continue;
     for (auto [name, operand, output] : llvm::zip(xs->strings, node.input, node.output)) {
       bool isParameter = llvm::any_of(options.step->states, [name = name](const TrainingStep::State &state) {
         return state.isOfModel && state.name == name;
       });
-      if (isParameter && name == operand && !output.empty() && seen.insert(name).second)
+      std::string shown = y->s == loss ? name.str() : (name + ", " + y->s).str();
+      if (isParameter && name == operand && !output.empty() && seen.insert(shown).second)
         if (Value gradient = getOutput(output, scope))
-          add(gradient, name);
+          add(gradient, "grad(" + shown + ")");
     }
   }
 }
@@ -232,7 +236,7 @@ LogicalResult GraphImporter::makeStepResults(Scope &scope) {
     if (bound.insert(declared[number].name).second)
       add(outputs[number], declared[number].name);
   if (options.keepsGradients)
-    addGradients(loss->first, scope, [&](Value value, StringRef name) { add(value, "grad(" + name + ")"); });
+    addGradients(loss->first, scope, [&](Value value, const Twine &name) { add(value, name); });
   for (const TrainingStep::State &state : options.step->states) {
     size_t number =
         llvm::find_if(declared, [&](const auto &output) { return output.name == state.next; }) - declared.begin();

@@ -1,6 +1,6 @@
 // RUN: cleave-opt %s --split-input-file --nn-differentiate --verify-diagnostics
 
-// expected-note @below {{'w' need it: freeze them, or take the loss of another value}}
+// expected-note @below {{'w' needs its gradient: freeze it, or take the loss of another value}}
 func.func @main(%w: tensor<4xf32> {nn.name = "w", nn.role = "parameter"}) -> (tensor<f32> {nn.name = "loss"}) {
   %i = nn.bitcast %w : (tensor<4xf32>) -> tensor<4xf32> // expected-error {{'nn.bitcast' has no gradient: it reads the bits of a number}}
   %s = nn.reduce sum %i dims [0] : (tensor<4xf32>) -> tensor<f32>
