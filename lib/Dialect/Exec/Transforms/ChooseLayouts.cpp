@@ -18,6 +18,7 @@
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
@@ -64,6 +65,7 @@ private:
   bool convert(Operation *op);
   bool isWorthIt(Operation *op) const;
   Value convertWindowed(Operation *op);
+  Value layWeight(Value weight);
   Value convertPlain(Operation *op);
   bool convertWindow(spmd::WindowOp op);
   bool convertAgain(AgainOp op);
@@ -173,6 +175,45 @@ bool LayoutChooser::isWorthIt(Operation *op) const {
   return there > 0 && there >= missing;
 }
 
+/// True for what is given, or on its way from there, through moves and between ranks: weights, which are laid out when they are loaded, or
+/// read as they are by what goes through each once.
+static bool isStored(Value value) {
+  while (Operation *maker = value.getDefiningOp()) {
+    if (maker->getNumOperands() == 0)
+      return true;
+    if (!nn::onlyMoves(maker) && !isFloatCast(maker) && !isa<spmd::CollectiveOpInterface>(maker))
+      return false;
+    value = maker->getOperand(0);
+  }
+  return true;
+}
+
+/// A weight that is made on the way, as in the gradient of a weight, is the gradient of a result: vectors of the convolution run along its first dim,
+/// which is channels of that result, and are read one number at a time where these are not side by side. So they are laid so once.
+Value LayoutChooser::layWeight(Value weight) {
+  int64_t rank = getTensorType(weight).getRank();
+  Dims order(llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+  Value made = skipTransposes(weight, order, ends);
+  if (order[0] == rank - 1 || getShape(weight)[0] < kFewChannels || isStored(made))
+    return weight;
+  OpBuilder builder(made.getContext());
+  Value laid;
+  Dims lastOrder;
+  if (order[0] == 1) {
+    laid = getLast(made, rank);
+    lastOrder = getLastOrder(rank);
+  } else {
+    builder.setInsertionPointAfterValue(made);
+    lastOrder.assign(order.begin() + 2, order.end());
+    lastOrder.append({order[1], order[0]});
+    laid = nn::TransposeOp::create(builder, made.getLoc(), made, lastOrder);
+  }
+  Dims back =
+      llvm::map_to_vector(order, [&](int64_t dim) { return int64_t(llvm::find(lastOrder, dim) - lastOrder.begin()); });
+  builder.setInsertionPointAfterValue(laid);
+  return nn::TransposeOp::create(builder, weight.getLoc(), laid, back);
+}
+
 Value LayoutChooser::convertWindowed(Operation *op) {
   Value input = op->getOperand(0);
   int64_t rank = getTensorType(input).getRank();
@@ -190,6 +231,8 @@ Value LayoutChooser::convertWindowed(Operation *op) {
   inside->setOperand(0, inFirst);
   for (OpOperand &operand : llvm::drop_begin(inside->getOpOperands()))
     operand.set(getFirst(operand.get()));
+  if (isa<nn::ConvOp>(inside))
+    inside->setOperand(1, layWeight(inside->getOperand(1)));
   Value result = nn::TransposeOp::create(builder, op->getLoc(), inside->getResult(0), getLastOrder(rank));
   ends.insert(result);
   return result;

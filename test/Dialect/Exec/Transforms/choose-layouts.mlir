@@ -114,3 +114,40 @@ func.func @upsampled(%x: tensor<1x3x8x8xf32>, %w: tensor<2x3x1x1xf32>, %v: tenso
   %3 = nn.conv_transpose %1, %u strides [2, 2] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] output_pads [0, 0] groups 1 : (tensor<1x8x8x8xf32>, tensor<8x8x2x2xf32>) -> tensor<1x8x16x16xf32>
   return %2, %3 : tensor<1x8x16x16xf32>, tensor<1x8x16x16xf32>
 }
+
+// The gradient of a weight is a convolution whose own weight is made here: its first dim, along which vectors run, is put last once.
+// CHECK-LABEL: @gradient_of_a_weight
+// CHECK: %[[D:.*]] = nn.relu %arg1
+// CHECK: %[[L:.*]] = nn.transpose %[[D]] [0, 2, 3, 1] {{.*}} -> tensor<2x8x6x9xf32>
+// CHECK-NEXT: %[[W:.*]] = nn.transpose %[[L]] [3, 0, 1, 2] {{.*}} -> tensor<9x2x8x6xf32>
+// CHECK: nn.conv %{{.*}}, %[[W]]
+func.func @gradient_of_a_weight(%x: tensor<2x3x10x8xf32>, %d: tensor<2x9x8x6xf32>) -> tensor<3x9x3x3xf32> {
+  %0 = nn.relu %d : (tensor<2x9x8x6xf32>) -> tensor<2x9x8x6xf32>
+  %1 = nn.transpose %x [1, 0, 2, 3] : (tensor<2x3x10x8xf32>) -> tensor<3x2x10x8xf32>
+  %2 = nn.transpose %0 [1, 0, 2, 3] : (tensor<2x9x8x6xf32>) -> tensor<9x2x8x6xf32>
+  %3 = nn.conv %1, %2 strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<3x2x10x8xf32>, tensor<9x2x8x6xf32>) -> tensor<3x9x3x3xf32>
+  return %3 : tensor<3x9x3x3xf32>
+}
+
+// So is one that has been cut out of what was made, in an order that no value has otherwise.
+// CHECK-LABEL: @gradient_of_a_part
+// CHECK: %[[S:.*]] = nn.slice
+// CHECK-NEXT: %[[L:.*]] = nn.transpose %[[S]] [2, 3, 1, 0] {{.*}} -> tensor<8x6x2x8xf32>
+// CHECK-NEXT: %[[W:.*]] = nn.transpose %[[L]] [3, 2, 0, 1] {{.*}} -> tensor<8x2x8x6xf32>
+// CHECK: nn.conv %{{.*}}, %[[W]]
+func.func @gradient_of_a_part(%x: tensor<3x2x10x8xf32>, %d: tensor<16x2x8x6xf32>) -> tensor<3x8x3x3xf32> {
+  %0 = nn.relu %d : (tensor<16x2x8x6xf32>) -> tensor<16x2x8x6xf32>
+  %1 = nn.slice %0 starts [8, 0, 0, 0] sizes [8, 2, 8, 6] steps [1, 1, 1, 1] : (tensor<16x2x8x6xf32>) -> tensor<8x2x8x6xf32>
+  %2 = nn.conv %x, %1 strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<3x2x10x8xf32>, tensor<8x2x8x6xf32>) -> tensor<3x8x3x3xf32>
+  return %2 : tensor<3x8x3x3xf32>
+}
+
+// A weight that is stored, or has only been moved, is read as it is.
+// CHECK-LABEL: @of_a_stored_weight
+// CHECK: %[[T:.*]] = nn.transpose %arg1 [1, 0, 2, 3]
+// CHECK: nn.conv %{{.*}}, %[[T]]
+func.func @of_a_stored_weight(%x: tensor<2x9x8x6xf32>, %w: tensor<9x9x3x3xf32>) -> tensor<2x9x8x6xf32> {
+  %0 = nn.transpose %w [1, 0, 2, 3] : (tensor<9x9x3x3xf32>) -> tensor<9x9x3x3xf32>
+  %1 = nn.conv %x, %0 strides [1, 1] pads_low [1, 1] pads_high [1, 1] dilations [1, 1] groups 1 : (tensor<2x9x8x6xf32>, tensor<9x9x3x3xf32>) -> tensor<2x9x8x6xf32>
+  return %1 : tensor<2x9x8x6xf32>
+}
