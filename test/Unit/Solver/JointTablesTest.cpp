@@ -140,6 +140,10 @@ TEST(JointTablesTest, BoundsAreBelowAndAnswersAboveTheLeast) {
     std::optional<int64_t> least = findLeast(tables->getGraph(), price);
     ASSERT_TRUE(least) << seed;
     EXPECT_LE(early.bound, *least) << seed;
+    // Whatever else a decision takes, it takes that op.
+    EXPECT_LE(tables->getLargest(), *least) << seed;
+    for (const JointEdge &edge : tables->getGraph().edges)
+      EXPECT_GE(*llvm::min_element(edge.table->cells), 0) << seed;
     EXPECT_LE(*least, answer) << seed;
     PassedMessages passed = passMessages(tables->getGraph(), price, {.reach = answer});
     EXPECT_LE(passed.bound, *least) << seed;
@@ -163,6 +167,18 @@ GraphBuilder makeLayers(std::vector<int64_t> mesh) {
   }
   graph.problem.addOutput(value);
   return graph;
+}
+
+TEST(JointTablesTest, TheLargestOpTakesWhatItTakesAtLeast) {
+  // On one device there is nothing to choose: the second product, of twice the flops, is two thirds of all.
+  GraphBuilder graph({1});
+  ValueId value = graph.einsum("ik,kj->ij", {graph.input({256, 512}), graph.parameter({512, 512})});
+  graph.problem.addOutput(graph.einsum("ik,kj->ij", {value, graph.parameter({512, 1024})}));
+  std::unique_ptr<JointTables> tables = JointTables::create(graph.problem, byTime(graph));
+  int64_t sum = 0;
+  for (const JointDomain *domain : tables->getGraph().variables)
+    sum += domain->costs.front();
+  EXPECT_NEAR(static_cast<double>(tables->getLargest()) / static_cast<double>(sum), 2.0 / 3, 0.02);
 }
 
 TEST(JointTablesTest, EqualLayersShareTables) {

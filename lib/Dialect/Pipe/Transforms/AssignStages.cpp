@@ -270,9 +270,8 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
     gradients = sumStep(graph, answer->stageOf, units.countStages());
   if (!gradients.empty())
     scaleTimes(splitter->options, placement, gradients);
-  getOperation()->setAttr(
-      PipeDialect::kBoundariesAttr,
-      describeBoundaries(&getContext(), graph, *answer, placement, rates, gradients, splitter->options));
+  getOperation()->setAttr(PipeDialect::kBoundariesAttr, describeBoundaries(&getContext(), graph, *answer, placement,
+                                                                           rates, gradients, splitter->options));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no split is faster than " << answer->boundNs << " ns";
