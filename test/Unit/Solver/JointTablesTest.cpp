@@ -170,15 +170,14 @@ GraphBuilder makeLayers(std::vector<int64_t> mesh) {
 }
 
 TEST(JointTablesTest, TheLargestOpTakesWhatItTakesAtLeast) {
-  // On one device there is nothing to choose: the second product, of twice the flops, is two thirds of all.
-  GraphBuilder graph({1});
-  ValueId value = graph.einsum("ik,kj->ij", {graph.input({256, 512}), graph.parameter({512, 512})});
-  graph.problem.addOutput(graph.einsum("ik,kj->ij", {value, graph.parameter({512, 1024})}));
-  std::unique_ptr<JointTables> tables = JointTables::create(graph.problem, byTime(graph));
-  int64_t sum = 0;
-  for (const JointDomain *domain : tables->getGraph().variables)
-    sum += domain->costs.front();
-  EXPECT_NEAR(static_cast<double>(tables->getLargest()) / static_cast<double>(sum), 2.0 / 3, 0.02);
+  // Of two products the second, of twice the flops, as if it was alone.
+  GraphBuilder both({2}), one({2});
+  ValueId value = both.einsum("ik,kj->ij", {both.input({256, 512}), both.parameter({512, 512})});
+  both.problem.addOutput(both.einsum("ik,kj->ij", {value, both.parameter({512, 1024})}));
+  one.problem.addOutput(one.einsum("ik,kj->ij", {one.input({256, 512}), one.parameter({512, 1024})}));
+  int64_t largest = JointTables::create(one.problem, byTime(one))->getLargest();
+  EXPECT_GT(largest, 0);
+  EXPECT_EQ(JointTables::create(both.problem, byTime(both))->getLargest(), largest);
 }
 
 TEST(JointTablesTest, EqualLayersShareTables) {
