@@ -285,8 +285,12 @@ std::optional<Proof> Compilation::PlanProver::certifyCells(const Plan &plan, uin
       return std::nullopt;
     CertifiedCell made;
     made.of = cell;
-    auto measure = [&](double ns) { return boundMeasure(certificate, cell.stages, problem->getProblem(), ns); };
-    double enough = proof.boundNs / measure(1);
+    double largest = static_cast<double>(tables->getLargest()) / perNs;
+    auto measure = [&](double ns) {
+      return boundMeasure(certificate, cell.stages, problem->getProblem(), ns, largest);
+    };
+    // Without the largest op a measure is a multiple of what it is of, and the least that is enough is above what would be.
+    double enough = proof.boundNs / boundMeasure(certificate, cell.stages, problem->getProblem(), 1, /*largestNs=*/0);
     bound(*tables, made, isOwn ? certificate.units : static_cast<int64_t>(std::ceil(enough * perNs)), certificate);
     certificate.cells.push_back(made);
     double ns = static_cast<double>(made.bound) / perNs, least = measure(ns);

@@ -30,7 +30,8 @@ static std::optional<double> measure(const PlanBound &bound, const Report &repor
   case PlanBound::Of::Memory:
     return static_cast<double>(report.peakBytesPerRank);
   case PlanBound::Of::Time:
-    return report.time ? std::optional<double>(report.time->getNs()) : std::nullopt;
+    // Of a pipeline idle time included: a rank that waits has not ended.
+    return report.time ? std::optional<double>(report.time->getCallNs()) : std::nullopt;
   case PlanBound::Of::Count: {
     int64_t count = 0;
     for (const CollectiveReport &one : report.collectives)
@@ -49,7 +50,7 @@ static std::string describe(const PlanBound &bound, double has) {
   case PlanBound::Of::Memory:
     return "a rank takes " + formatBytes(number);
   case PlanBound::Of::Time:
-    return "a rank is predicted to take " + formatTime(has);
+    return "a call is predicted to take " + formatTime(has);
   case PlanBound::Of::Count:
     return llvm::formatv("the program has {0} {1}{2}{3}", number, bound.kind, bound.isOfWeights ? " of weights" : "",
                          bound.axis.empty() ? "" : " over " + bound.axis);

@@ -47,7 +47,7 @@ private:
   bool prepare();
   bool checkDevices();
   void findStates();
-  void predictOneDevice();
+  bool predictOneDevice();
   llvm::Expected<std::vector<Candidate>> listCandidates(spmd::StageCell stages, bool isQuick);
   bool lookAtStages();
   std::vector<spmd::StageCell> pickBest() const;

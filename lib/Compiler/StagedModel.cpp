@@ -261,7 +261,8 @@ static void setCosts(const schedule::SplitOptions &options, llvm::ArrayRef<pipe:
   }
   if (!options.memoryLimit)
     return;
-  costs.memoryLimit.assign(table.numRanks, static_cast<double>(options.memoryLimit));
+  for (int32_t rank = 0; rank < table.numRanks; ++rank)
+    costs.memoryLimit.push_back(static_cast<double>(options.getLimit(rank)));
   for (const schedule::Replica &replica : table.replicas)
     for (auto [rank, stage] : llvm::zip_equal(replica.placement, split.stages))
       costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
@@ -287,10 +288,11 @@ llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSc
   if (!split)
     return split;
   setChannels(splitter, *split, table);
-  setCosts(splitter.options,
-           program.isStep()
-               ? pipe::sumStep(program.forward.graph, split->stageOf, split->stages.size())
-               : pipe::sumGradients(program.forward.graph, program.gradients, split->stageOf, split->stages.size()),
-           *split, table, costed.costs);
+  std::vector<pipe::StageGradients> sums =
+      program.isStep()
+          ? pipe::sumStep(program.forward.graph, split->stageOf, split->stages.size())
+          : pipe::sumGradients(program.forward.graph, program.gradients, split->stageOf, split->stages.size());
+  pipe::scaleTimes(splitter.options, table.replicas.front().placement, sums);
+  setCosts(splitter.options, sums, *split, table, costed.costs);
   return split;
 }

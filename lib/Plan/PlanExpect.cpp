@@ -23,7 +23,7 @@ SmallVector<StringRef> cleave::spmd::getPlanKinds() {
   for (auto kind = program::CollectiveKind(); program::isKnown(kind); kind = program::CollectiveKind(int(kind) + 1))
     if (program::getTraits(kind).hasTensors)
       kinds.push_back(program::getTraits(kind).word);
-  kinds.append({"permute", "window"});
+  kinds.append({"permute", "window", "send"});
   return kinds;
 }
 

@@ -48,16 +48,18 @@ int64_t cleave::schedule::scaleNs(double speed, int64_t ns) {
 
 // Ranks have speeds, stages have ranks.
 double cleave::schedule::getSpeed(const SplitOptions &options, size_t stage) {
-  return options.speeds.empty() ? 1 : options.speeds[options.placement[stage]];
+  return options.getSpeed(options.placement[stage]);
 }
 
 // Both limits count: that of a plan, and that of a device.
+int64_t SplitOptions::getLimit(int32_t rank) const {
+  int64_t own = memoryLimits.empty() ? 0 : memoryLimits[rank];
+  return memoryLimit && own ? std::min(memoryLimit, own) : std::max(memoryLimit, own);
+}
+
 int64_t cleave::schedule::getLimit(const SplitOptions &options, size_t stage) {
-  int64_t limit = std::numeric_limits<int64_t>::max();
-  int64_t own = options.memoryLimits.empty() ? 0 : options.memoryLimits[options.placement[stage]];
-  for (int64_t bytes : {options.memoryLimit, own})
-    limit = bytes ? std::min(limit, bytes) : limit;
-  return limit;
+  int64_t limit = options.getLimit(options.placement[stage]);
+  return limit ? limit : std::numeric_limits<int64_t>::max();
 }
 
 /// A stage after the producer's that uses a value, per rank the first.

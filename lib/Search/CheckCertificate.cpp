@@ -124,7 +124,8 @@ Wide Checker::sumLeast(const JointTables &tables, MemoryPrice price, const Messa
 void Checker::checkCell(size_t number, const JointTables &tables, const Problem &problem, double perNs) {
   const CertifiedCell &cell = certificate.cells[number];
   std::string name = format(cell.of);
-  double ns = static_cast<double>(cell.bound) / perNs, least = boundMeasure(certificate, cell.of.stages, problem, ns);
+  double ns = static_cast<double>(cell.bound) / perNs, largest = static_cast<double>(tables.getLargest()) / perNs;
+  double least = boundMeasure(certificate, cell.of.stages, problem, ns, largest);
   proof.boundNs = number == 0 ? least : std::min(proof.boundNs, least);
   if (number == certificate.planCell)
     proof.ownBoundNs = ns;
@@ -149,7 +150,8 @@ void Checker::checkCell(size_t number, const JointTables &tables, const Problem 
 void Checker::checkPlan(const JointTables &tables, const Problem &problem, double perNs) {
   const StageCell &stages = certificate.cells[certificate.planCell].of.stages;
   proof.ns = static_cast<double>(certificate.units) / perNs;
-  proof.measureNs = boundMeasure(certificate, stages, problem, proof.ns);
+  proof.measureNs =
+      boundMeasure(certificate, stages, problem, proof.ns, static_cast<double>(tables.getLargest()) / perNs);
   std::optional<int64_t> units = tables.costOf(certificate.options);
   if (!units)
     return note("the options of the plan are no decision on its mesh");
@@ -163,8 +165,9 @@ void Checker::checkPlan(const JointTables &tables, const Problem &problem, doubl
 }
 
 double cleave::spmd::boundMeasure(const Certificate &certificate, const StageCell &stages, const Problem &problem,
-                                  double ns) {
-  return certificate.isOfMany ? stages.boundSpan(ns) : stages.boundCall(ns, findShareBeside(problem));
+                                  double ns, double largestNs) {
+  return certificate.isOfMany ? stages.boundSpan(ns, largestNs)
+                              : stages.boundCall(ns, findShareBeside(problem), largestNs);
 }
 
 Proof cleave::spmd::checkCertificate(const Certificate &certificate, ArrayRef<SpaceCell> space,

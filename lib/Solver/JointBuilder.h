@@ -53,6 +53,7 @@ private:
   const JointEdge *merge(llvm::ArrayRef<JointEdge> edges);
   int64_t costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, EdgeTraits traits, bool isExact);
   int64_t countConstant() const;
+  int64_t findLargest() const;
   int64_t countFixed() const;
   void complete(std::vector<uint16_t> &options, llvm::ArrayRef<char> isPlaced) const;
 

@@ -327,6 +327,16 @@ int64_t JointTables::Builder::countFixed() const {
   return bytes;
 }
 
+/// Of ops alone: what costs of edges are may be between two stages.
+int64_t JointTables::Builder::findLargest() const {
+  int64_t largest = 0;
+  for (OpId op = 0; op < problem.numOps(); ++op) {
+    const JointDomain &domain = *tables.graph.variables[search.graph.nodeOfOp(op)];
+    largest = std::max(largest, *min_element(domain.costs));
+  }
+  return largest;
+}
+
 bool JointTables::Builder::run() {
   if (!search.classify())
     return false;
@@ -344,6 +354,7 @@ bool JointTables::Builder::run() {
     addTie(search.graph.inputNode(input), search.graph.nodeOfOutput(output));
   mergeParallel();
   tables.constant = countConstant();
+  tables.largest = findLargest();
   tables.fixedBytes = countFixed();
   tables.digest = tables.computeDigest();
   return true;

@@ -77,6 +77,10 @@ struct SplitOptions {
   std::vector<double> speeds;
   std::vector<int64_t> memoryLimits;
   uint32_t maxPositions = 2000;
+
+  double getSpeed(int32_t rank) const { return speeds.empty() ? 1 : speeds[rank]; }
+  /// Bytes that a rank may hold: the lower of both limits; 0: any number.
+  int64_t getLimit(int32_t rank) const;
 };
 
 /// A value that travels between ranks, once per microbatch.

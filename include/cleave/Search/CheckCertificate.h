@@ -38,8 +38,9 @@ private:
 /// `space`: the cells, of which all that have a program must be there. `makeProblem` is asked for one at a time.
 Proof checkCertificate(const Certificate &certificate, llvm::ArrayRef<SpaceCell> space, ProblemOfCell makeProblem);
 
-/// What is to be least takes at least that, where a microbatch of the cell takes `ns`.
-double boundMeasure(const Certificate &certificate, const StageCell &stages, const Problem &problem, double ns);
+/// What is to be least takes at least that, where a microbatch of the cell takes `ns`, and some op of it at least `largestNs`.
+double boundMeasure(const Certificate &certificate, const StageCell &stages, const Problem &problem, double ns,
+                    double largestNs);
 
 } // namespace cleave::spmd
 

@@ -92,6 +92,8 @@ public:
   const JointGraph &getGraph() const { return graph; }
   /// Units for what there is in any case: kernels other than those of products start however ops are split.
   int64_t getConstant() const { return constant; }
+  /// Units that the op which takes longest takes at least, however it is split.
+  int64_t getLargest() const { return largest; }
   /// Bytes that a rank stores at least of parameters whose storage is not decided.
   int64_t getFixedBytes() const { return fixedBytes; }
   /// Nodes with one option for all of their strategies, and edges that cost nothing for having too many cells.
@@ -115,7 +117,7 @@ private:
 
   std::unique_ptr<Builder> builder;
   JointGraph graph;
-  int64_t constant = 0, fixedBytes = 0;
+  int64_t constant = 0, largest = 0, fixedBytes = 0;
   unsigned numRelaxed = 0, numDropped = 0;
   uint64_t digest = 0;
 };

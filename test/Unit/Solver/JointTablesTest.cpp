@@ -140,6 +140,10 @@ TEST(JointTablesTest, BoundsAreBelowAndAnswersAboveTheLeast) {
     std::optional<int64_t> least = findLeast(tables->getGraph(), price);
     ASSERT_TRUE(least) << seed;
     EXPECT_LE(early.bound, *least) << seed;
+    // Whatever else a decision takes, it takes that op.
+    EXPECT_LE(tables->getLargest(), *least) << seed;
+    for (const JointEdge &edge : tables->getGraph().edges)
+      EXPECT_GE(*llvm::min_element(edge.table->cells), 0) << seed;
     EXPECT_LE(*least, answer) << seed;
     PassedMessages passed = passMessages(tables->getGraph(), price, {.reach = answer});
     EXPECT_LE(passed.bound, *least) << seed;
@@ -163,6 +167,17 @@ GraphBuilder makeLayers(std::vector<int64_t> mesh) {
   }
   graph.problem.addOutput(value);
   return graph;
+}
+
+TEST(JointTablesTest, TheLargestOpTakesWhatItTakesAtLeast) {
+  // Of two products the second, of twice the flops, as if it was alone.
+  GraphBuilder both({2}), one({2});
+  ValueId value = both.einsum("ik,kj->ij", {both.input({256, 512}), both.parameter({512, 512})});
+  both.problem.addOutput(both.einsum("ik,kj->ij", {value, both.parameter({512, 1024})}));
+  one.problem.addOutput(one.einsum("ik,kj->ij", {one.input({256, 512}), one.parameter({512, 1024})}));
+  int64_t largest = JointTables::create(one.problem, byTime(one))->getLargest();
+  EXPECT_GT(largest, 0);
+  EXPECT_EQ(JointTables::create(both.problem, byTime(both))->getLargest(), largest);
 }
 
 TEST(JointTablesTest, EqualLayersShareTables) {

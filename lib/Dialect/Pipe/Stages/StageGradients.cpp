@@ -263,3 +263,10 @@ std::vector<StageGradients> cleave::pipe::sumStep(const StageGraph &graph, Array
   findLiveBytes(graph, stageOf, stages);
   return stages;
 }
+
+void cleave::pipe::scaleTimes(const schedule::SplitOptions &options, llvm::ArrayRef<int32_t> placement,
+                              std::vector<StageGradients> &sums) {
+  for (auto [rank, sum] : llvm::zip_equal(placement, sums))
+    for (double *ns : {&sum.forwardNs, &sum.inputGradNs, &sum.weightGradNs})
+      *ns /= options.getSpeed(rank);
+}

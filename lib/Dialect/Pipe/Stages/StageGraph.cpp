@@ -174,10 +174,10 @@ uint32_t GraphMaker::addParameter(Attribute key, StringRef name, int64_t bytes) 
   return found->second;
 }
 
-/// Another argument is neither: every rank is given it.
+/// Another argument is neither: every rank is given it. A stage has its parameters all the time, so that they are nothing that an op takes
+/// for as long as it runs.
 void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
   for (Value operand : op.getOperands()) {
-    made.temporaryBytes += countBytes(operand, rates);
     Operation *producer = operand.getDefiningOp();
     if (auto load = dyn_cast_or_null<nn::LoadOp>(producer)) {
       Builder builder(op.getContext());
@@ -190,8 +190,10 @@ void GraphMaker::addOperands(Operation &op, schedule::SplitOp &made) {
       auto entry = op.getParentOfType<func::FuncOp>();
       made.parameters.push_back(addParameter(Builder(op.getContext()).getI64IntegerAttr(index),
                                              spmd::getArgumentName(entry, index), own->second));
-    } else if (auto value = valueNumbers.find(operand); value != valueNumbers.end()) {
-      graph.problem.values[value->second].users.push_back(numbers[&op]);
+    } else {
+      made.temporaryBytes += countBytes(operand, rates);
+      if (auto value = valueNumbers.find(operand); value != valueNumbers.end())
+        graph.problem.values[value->second].users.push_back(numbers[&op]);
     }
   }
 }

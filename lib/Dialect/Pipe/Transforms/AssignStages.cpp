@@ -191,7 +191,7 @@ static std::string describe(const schedule::StageSummary &stage, bool isLast) {
 static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph &graph,
                                          const schedule::StageSplit &split, ArrayRef<int32_t> placement,
                                          const DeviceRates &rates, ArrayRef<StageGradients> gradients,
-                                         int64_t memoryLimit) {
+                                         const schedule::SplitOptions &options) {
   Builder builder(context);
   auto number = [&](StringRef name, int64_t value) {
     return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
@@ -207,6 +207,8 @@ static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph 
     NamedAttrList entry({number("rank", rank), number("nodes", stage.numOps), number("ns", stage.ns),
                          number("parameters_bytes", stage.parameterBytes),
                          builder.getNamedAttr("sends", builder.getArrayAttr(sends))});
+    if (!options.memoryLimits.empty())
+      entry.push_back(number("memory_limit", options.getLimit(rank)));
     if (!gradients.empty()) {
       entry.push_back(number("input_grad_ns", std::llround(gradients[index].inputGradNs)));
       entry.push_back(number("weight_grad_ns", std::llround(gradients[index].weightGradNs)));
@@ -218,8 +220,8 @@ static DictionaryAttr describeBoundaries(MLIRContext *context, const StageGraph 
   NamedAttrList all({builder.getNamedAttr("stages", builder.getArrayAttr(stages)),
                      number("bottleneck_ns", split.bottleneckNs), number("bound_ns", split.boundNs),
                      real("message_ns", rates.getMessageNs()), real("link_bytes_per_ns", rates.link.bytesPerNs)});
-  if (memoryLimit != 0)
-    all.push_back(number("memory_limit", memoryLimit));
+  if (options.memoryLimit != 0)
+    all.push_back(number("memory_limit", options.memoryLimit));
   return all.getDictionary(context);
 }
 
@@ -263,11 +265,13 @@ LogicalResult AssignStages::assign(func::FuncOp func, ArrayRef<int32_t> placemen
   }
   numOps += graph.ops.size();
   numAssigned += answer->stages.size();
-  getOperation()->setAttr(PipeDialect::kBoundariesAttr,
-                          describeBoundaries(&getContext(), graph, *answer, placement, rates,
-                                             units.hasGradients() ? sumStep(graph, answer->stageOf, units.countStages())
-                                                                  : std::vector<StageGradients>(),
-                                             splitter->options.memoryLimit));
+  std::vector<StageGradients> gradients;
+  if (units.hasGradients())
+    gradients = sumStep(graph, answer->stageOf, units.countStages());
+  if (!gradients.empty())
+    scaleTimes(splitter->options, placement, gradients);
+  getOperation()->setAttr(PipeDialect::kBoundariesAttr, describeBoundaries(&getContext(), graph, *answer, placement,
+                                                                           rates, gradients, splitter->options));
   InFlightDiagnostic remark = mlir::emitRemark(func.getLoc());
   remark << answer->stages.size() << " stages: the slowest takes " << answer->bottleneckNs
          << " ns, no split is faster than " << answer->boundNs << " ns";

@@ -54,13 +54,18 @@ static int64_t readNumber(DictionaryAttr from, StringRef key) {
   return number ? number.getInt() : 0;
 }
 
-/// A limit is one of a device: what its stages' parameters leave of it.
+/// A limit is one of a device, that of the plan or, where a stage says it, a lower one of its own: what its stages' parameters leave of it.
 static void setLimits(DictionaryAttr boundaries, ArrayAttr stages, const schedule::Schedule &table,
                       schedule::Costs &costs) {
   int64_t limit = readNumber(boundaries, "memory_limit");
   if (limit == 0 || table.isForwardOnly)
     return;
   costs.memoryLimit.assign(table.numRanks, static_cast<double>(limit));
+  // Stages of one rank say the same; ways through the ranks share them.
+  const std::vector<int32_t> &placement = table.replicas.front().placement;
+  for (auto [rank, entry] : llvm::zip_equal(placement, stages.getAsRange<DictionaryAttr>()))
+    if (int64_t own = readNumber(entry, "memory_limit"))
+      costs.memoryLimit[rank] = static_cast<double>(own);
   for (const schedule::Replica &replica : table.replicas)
     for (auto [rank, entry] : llvm::zip_equal(replica.placement, stages.getAsRange<DictionaryAttr>()))
       costs.memoryLimit[rank] -= static_cast<double>(readNumber(entry, "parameters_bytes"));

@@ -166,8 +166,13 @@ LogicalResult StageMaker::countBlocks() {
   }
   if (!shards && (!samples || samples.getInt() % (blocks * deal.count) == 0))
     return success();
-  return func.emitError() << samples.getInt() << " samples do not divide into " << deal.count << " microbatches of "
-                          << blocks << " shards (P4)";
+  int64_t least = blocks * deal.count, below = samples ? samples.getInt() / least * least : 0;
+  InFlightDiagnostic error = func.emitError();
+  error << (samples ? samples.getInt() : 0) << " samples do not divide into " << deal.count << " microbatches of "
+        << blocks << " shards (P4): ";
+  if (below > 0)
+    error << below << " or ";
+  return error << below + least << " samples would do, or one microbatch";
 }
 
 /// Of a whole batch what is of one microbatch.

@@ -48,6 +48,10 @@ std::vector<StageGradients> sumGradients(const StageGraph &graph, llvm::ArrayRef
 /// W what it reads of I. Precondition: `graph.backwardNs` is not empty.
 std::vector<StageGradients> sumStep(const StageGraph &graph, llvm::ArrayRef<int32_t> stageOf, size_t numStages);
 
+/// What stages take on ranks that differ: the stage on rank `placement[s]` takes its times divided by the speed of that rank. Bytes stay.
+void scaleTimes(const schedule::SplitOptions &options, llvm::ArrayRef<int32_t> placement,
+                std::vector<StageGradients> &sums);
+
 } // namespace cleave::pipe
 
 #endif // CLEAVE_DIALECT_PIPE_STAGES_STAGEGRADIENTS_H
