@@ -1,11 +1,17 @@
 """A step of training of three networks, in turn with onnxruntime-training and jax.
 
-    training.py BUILD_DIR --onnxruntime PYTHON --jax PYTHON [NET..] [--threads 1 2] [--steps N] [--agree] [--memory]
+    training.py BUILD_DIR --onnxruntime PYTHON --jax PYTHON [NET..] [--threads 1 2] [--zero STAGE] [--steps N]
+    training.py BUILD_DIR [NET..] --parts | --parallel [--threads 1 2] [--zero STAGE..] [--cluster NAME] | --agree | --memory
 
 PYTHON of --onnxruntime has onnxruntime-training-cpu 1.19.2 (training_peer.py), that of --jax has jax and onnx (training_jax.py); a peer that
 is not given is left out. The networks are those of training_nets.py, AdamW on all weights. Each has a process of its own, which waits while
 another one takes a step. One thread is timed by the processor time of the process, more by the clock: two threads of ours are two ranks that
-share the batch. The forward is the program for inference, of which the backward and the update are multiples.
+share the batch, and with `--zero 1` and `3` (the default) also states, or states and parameters. The forward is the program for inference.
+
+--parts tells the three parts of a step on one thread: the forward is the program for inference; the backward, what a step of plain SGD takes
+beyond it, which keeps no states, and computes w - r g where the gradient is made; the update, what AdamW takes beyond that of SGD.
+--parallel holds ranks that are threads against one rank, for each way to share: by the clock, and by the processor time of all ranks
+together, which other jobs on the machine disturb less: p ranks that take q times that of one are p / q times as fast where nothing else runs.
 
 --agree compares gradients of the first step with jax's in f64, weight by weight, by their lengths; and losses of 20 steps, in f64 and f32.
 Where a loss depends much on rounding, as f32 of jax itself beside its f64 shows, f32 of two compilers cannot be closer than that. --memory compares what a rank's program has in buffers with jax's
@@ -25,16 +31,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, HERE)
 sys.path.insert(1, os.path.join(HERE, os.pardir, "examples"))
 from runtime import Program  # noqa: E402
-from training_nets import NETS, widen  # noqa: E402
+from training_nets import ADAMW, NETS, widen  # noqa: E402
 
 
 class Ours:
-    """A program of so many ranks, which share the batch."""
+    """A program of so many ranks, which share the batch, and with `zero` more than it; `words` are more options of the compiler."""
 
-    def __init__(self, build, net, threads, folder, train=True):
-        path = os.path.join(folder, f"{os.path.basename(net.model)}.{threads}.{'step' if train else 'forward'}.cleave")
+    def __init__(self, build, net, threads, folder, train=True, zero=0, optimizer=ADAMW, words=()):
+        path = os.path.join(tempfile.mkdtemp(dir=folder), "program.cleave")
         self.batch = dict(np.load(net.batch))
-        words = [f"--train={net.get_train()}"] if train else []
+        words = [*words, *([f"--train={net.get_train(zero if threads > 1 else 0, optimizer)}"] if train else [])]
         if not train:
             self.batch.pop("labels")
         if threads > 1:
@@ -95,19 +101,44 @@ def measure(all_, steps, pause):
 
 
 def bench(options, net, threads, folder):
-    all_ = {"step": Ours(options.build, net, threads, folder), "forward": Ours(options.build, net, threads, folder, train=False)}
+    all_ = {"step": Ours(options.build, net, threads, folder, zero=options.zero[-1]), "forward": Ours(options.build, net, threads, folder, train=False)}
     if options.onnxruntime:
         all_["onnxruntime"] = start_onnxruntime(options.onnxruntime, net, threads)
     if options.jax:
         all_["jax"] = start_jax(options.jax, net, threads)
-    told = measure(all_, options.steps + 2, 0.1 * (threads > 1))
-    for one in all_.values():
-        one.close()
-    key = "processor" if threads == 1 else "ms"
-    median = {name: float(np.median([step[key] for step in steps[2:]])) for name, steps in told.items()}
+    median = {name: told[threads == 1] for name, told in take_medians(all_, options, 0.1 * (threads > 1)).items()}
     ratio = lambda name: f"{median[name]:.1f} | {median['step'] / median[name]:.2f}" if name in median else " | "
     print(f"| {net.name} | {threads} | {median['step']:.1f} | {ratio('onnxruntime')} | {ratio('jax')} | {median['forward']:.1f} | "
           f"{(median['step'] - median['forward']) / median['forward']:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def take_medians(all_, options, pause):
+    """Of each, medians of what its steps take by the clock and of processors, in ms."""
+    told = measure(all_, options.steps + 2, pause)
+    for one in all_.values():
+        one.close()
+    return {name: tuple(float(np.median([step[key] for step in steps[2:]])) for key in ("ms", "processor")) for name, steps in told.items()}
+
+
+def split_step(options, net, folder):
+    """Forward, backward and update of a step on one thread, by processor time."""
+    median = take_medians({"step": Ours(options.build, net, 1, folder), "plain": Ours(options.build, net, 1, folder, optimizer="sgd"),
+                           "forward": Ours(options.build, net, 1, folder, train=False)}, options, 0)
+    step, plain, forward = (median[name][1] for name in ("step", "plain", "forward"))
+    print(f"| {net.name} | {step:.1f} | {forward:.1f} | {plain - forward:.1f} | {(plain - forward) / forward:.2f} | {step - plain:.1f} | "
+          f"{(step - plain) / forward:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+def compare_ranks(options, net, folder):
+    """Several ranks beside one, in turn."""
+    many, words = options.threads[-1], ["--cluster", options.cluster, "--optimize=time"] if options.cluster else []
+    ways = {("batch and states" if zero == 1 else "batch, states and parameters") if zero else "batch": zero for zero in options.zero}
+    median = take_medians({"one": Ours(options.build, net, 1, folder),
+                           **{way: Ours(options.build, net, many, folder, zero=zero, words=words) for way, zero in ways.items()}}, options, 0.1)
+    for way in ways:
+        (clock, worked), (clock1, worked1) = median[way], median["one"]
+        print(f"| {net.name} | {way} | {clock1:.1f} | {clock:.1f} | {clock1 / clock:.2f} | {worked / worked1:.2f} | {many * worked1 / worked:.2f} | "
+              f"{os.getloadavg()[0]:.1f} |", flush=True)
 
 
 def compare_gradients(options, net, folder):
@@ -172,9 +203,14 @@ def main():
     parser.add_argument("--jax")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--steps", type=int, default=21)
+    parser.add_argument("--zero", type=int, nargs="+", choices=[0, 1, 3], help="what ranks share, next to the batch (without it 0 1 3; of one way 3)")
+    parser.add_argument("--cluster", help="of which --parallel decides by time")
+    parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--parallel", action="store_true")
     parser.add_argument("--agree", action="store_true")
     parser.add_argument("--memory", action="store_true")
     options = parser.parse_args()
+    options.zero = options.zero or [0, 1, 3]
     with tempfile.TemporaryDirectory() as folder:
         if options.agree:
             print("| net | weights | gradients, f64 | first loss | loss of step 20 | losses, f64 | losses, f32 | our f32 beside jax's f64 | jax's f32 beside its f64 |\n|" + "---|" * 9)
@@ -182,6 +218,12 @@ def main():
         if options.memory:
             print("| net | planned MB | jax MB | ours of it |\n|" + "---|" * 4)
             return [compare_memory(options, NETS[name](folder), folder) for name in options.nets]
+        if options.parts:
+            print("| net | a step ms | forward ms | backward ms | of the forward | update ms | of the forward | load |\n|" + "---|" * 8)
+            return [split_step(options, NETS[name](folder), folder) for name in options.nets]
+        if options.parallel:
+            print("| net | ranks share | one rank ms | ranks ms | times as fast | processor time of one's | as fast by that | load |\n|" + "---|" * 8)
+            return [compare_ranks(options, NETS[name](folder), folder) for name in options.nets]
     print("| net | threads | a step ms | onnxruntime-training ms | ours of it | jax ms | ours of it | forward ms | backward and update of it | load |\n|" + "---|" * 10)
     with tempfile.TemporaryDirectory() as folder:
         for name in options.nets:

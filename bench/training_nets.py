@@ -20,6 +20,7 @@ sys.path.insert(1, os.path.join(HERE, os.pardir, "examples"))
 from make_gpt import Gpt, GraphWriter, fill  # noqa: E402
 
 SEED = 1
+ADAMW = "{kind: adamw, epsilon: 1e-6, decay: 0}"  # as onnxruntime-training has it, which all peers take
 
 
 @dataclass
@@ -31,9 +32,10 @@ class Net:
     loss: str  # as plans call it
     dims: str = ""  # of `--dim`, where the model leaves some open
 
-    def get_train(self):
-        """The section `train` of a plan: AdamW as onnxruntime-training has it, which all peers take."""
-        return f"{{loss: {{kind: {self.loss}, of: \"{self.output}\"}}, optimizer: {{kind: adamw, epsilon: 1e-6, decay: 0}}, rate: 1e-4}}"
+    def get_train(self, zero=0, optimizer=ADAMW):
+        """The section `train` of a plan, with ZeRO of that stage over `data`."""
+        shared = f"zero: {{axis: data, stage: {zero}}}, " if zero else ""
+        return f"{{loss: {{kind: {self.loss}, of: \"{self.output}\"}}, {shared}optimizer: {optimizer}, rate: 1e-4}}"
 
 
 def save(path, graph, opset=17):

@@ -120,7 +120,9 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
     do not overlap becomes a contraction in it.
 
     Other ops that read such a value get a transpose before them, as do a convolution's arguments. A convolution to fewer than 8 channels
-    stays as it is. `exec-pack-weights` does the same for weights.
+    stays as it is. `exec-pack-weights` does the same for weights that are loaded. Those that are made on the way, as gradients are where
+    they make the gradient of a weight, and those that are given, where there are many windows, are transposed once in each call, so that
+    channels of the result are last in them, too (not with `for-devices`: each transpose is a launch there).
 
     ```mlir
     %c = nn.conv %x, %f ... : (tensor<1x8x32x32xf32>, ...) -> tensor<1x16x32x32xf32>        // before
@@ -135,6 +137,7 @@ def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {
     %s = nn.reduce mean %r dims [1, 2] ...
     ```
   }];
+  let options = [Option<"forDevices", "for-devices", "bool", "false", "the program is one of devices">];
 }
 
 def PackCollectives : Exec_Pass<"exec-pack-collectives"> {

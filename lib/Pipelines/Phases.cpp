@@ -304,7 +304,9 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
   exec::RecognizeAttentionOptions recognizing;
   recognizing.forDevices = options.isForDevices;
   manager.addPass(exec::createRecognizeAttention(recognizing));
-  manager.addPass(exec::createChooseLayouts());
+  exec::ChooseLayoutsOptions ordering;
+  ordering.forDevices = options.isForDevices;
+  manager.addPass(exec::createChooseLayouts(ordering));
   if (options.isForDevices)
     manager.addPass(exec::createPackCollectives());
   exec::FuseKernelsOptions forming;

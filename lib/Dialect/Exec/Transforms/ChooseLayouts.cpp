@@ -36,6 +36,9 @@ using Dims = SmallVector<int64_t>;
 /// Fewer are not worth a vector of their own.
 static constexpr int64_t kFewChannels = 8;
 
+/// Windows of a convolution that make up for laying out its weight.
+static constexpr int64_t kManyWindows = 256;
+
 /// Which dim stands where when channels are last: 0, 2, 3, .., 1.
 static Dims getLastOrder(int64_t rank) {
   Dims order{0};
@@ -58,14 +61,14 @@ static Dims reorder(ArrayRef<int64_t> values) {
 namespace {
 class LayoutChooser {
 public:
-  explicit LayoutChooser(Block &block) : block(block) {}
+  LayoutChooser(Block &block, bool laysWeights) : block(block), laysWeights(laysWeights) {}
   void run();
 
 private:
   bool convert(Operation *op);
   bool isWorthIt(Operation *op) const;
   Value convertWindowed(Operation *op);
-  Value layWeight(Value weight);
+  Value layWeight(nn::ConvOp op);
   Value convertPlain(Operation *op);
   bool convertWindow(spmd::WindowOp op);
   bool convertAgain(AgainOp op);
@@ -77,6 +80,7 @@ private:
   void readTransposed(nn::TransposeOp op);
 
   Block &block;
+  bool laysWeights;
   /// Values with channels last, and, where the walk has been, what the values themselves are now.
   llvm::DenseMap<Value, Value> last, first;
   /// Transposes that are the ends of kernels.
@@ -175,43 +179,46 @@ bool LayoutChooser::isWorthIt(Operation *op) const {
   return there > 0 && there >= missing;
 }
 
-/// True for what is given, or on its way from there, through moves and between ranks: weights, which are laid out when they are loaded, or
-/// read as they are by what goes through each once.
-static bool isStored(Value value) {
+/// The value that `value` is moved from, and sent between ranks on its way.
+static Value findSource(Value value) {
   while (Operation *maker = value.getDefiningOp()) {
-    if (maker->getNumOperands() == 0)
-      return true;
-    if (!nn::onlyMoves(maker) && !isFloatCast(maker) && !isa<spmd::CollectiveOpInterface>(maker))
-      return false;
+    bool onlyMoves = nn::onlyMoves(maker) || isFloatCast(maker) || isa<spmd::CollectiveOpInterface>(maker);
+    if (!onlyMoves || maker->getNumOperands() == 0)
+      break;
     value = maker->getOperand(0);
   }
-  return true;
+  return value;
 }
 
-/// A weight that is made on the way, as in the gradient of a weight, is the gradient of a result: vectors of the convolution run along its first dim,
-/// which is channels of that result, and are read one number at a time where these are not side by side. So they are laid so once.
-Value LayoutChooser::layWeight(Value weight) {
-  int64_t rank = getTensorType(weight).getRank();
+/// True for a weight that is laid out in each call. One that is loaded is laid out then; one that is given, as states are, takes a walk over all
+/// of it, for which many windows make up. What a result's gradient is a weight of is read number by number otherwise.
+static bool isLaidHere(nn::ConvOp op) {
+  Value source = findSource(op.getWeight());
+  bool isLoaded = source.getDefiningOp() && source.getDefiningOp()->getNumOperands() == 0;
+  int64_t channels = getShape(op.getWeight())[0];
+  int64_t windows = getTensorType(op.getResult()).getNumElements() / std::max<int64_t>(channels, 1);
+  return op.getGroups() == 1 && channels >= kFewChannels && !isLoaded &&
+         (source.getDefiningOp() || windows >= kManyWindows);
+}
+
+/// The weight of a convolution with its first dim last, along which vectors run: once in that order, and from there as the convolution wants it,
+/// by a transpose of its own, so that the kernel reads through it whoever else reads the weight.
+Value LayoutChooser::layWeight(nn::ConvOp op) {
+  int64_t rank = getTensorType(op.getWeight()).getRank();
   Dims order(llvm::to_vector(llvm::seq<int64_t>(0, rank)));
-  Value made = skipTransposes(weight, order, ends);
-  if (order[0] == rank - 1 || getShape(weight)[0] < kFewChannels || isStored(made))
-    return weight;
-  OpBuilder builder(made.getContext());
-  Value laid;
-  Dims lastOrder;
-  if (order[0] == 1) {
-    laid = getLast(made, rank);
-    lastOrder = getLastOrder(rank);
-  } else {
-    builder.setInsertionPointAfterValue(made);
-    lastOrder.assign(order.begin() + 2, order.end());
+  Value laid = skipTransposes(op.getWeight(), order, ends);
+  OpBuilder builder(op);
+  if (order[0] == 1 && findSource(laid).getDefiningOp()) {
+    // A gradient is read with channels last by others, too; a weight that is given stays in its order for all others.
+    laid = getLast(laid, rank);
+    order = llvm::map_to_vector(order, [&](int64_t dim) { return nn::findInOrder(getLastOrder(rank), dim); });
+  } else if (order[0] != rank - 1) {
+    Dims lastOrder(ArrayRef<int64_t>(order).drop_front(2));
     lastOrder.append({order[1], order[0]});
-    laid = nn::TransposeOp::create(builder, made.getLoc(), made, lastOrder);
+    laid = nn::TransposeOp::create(builder, op.getLoc(), laid, lastOrder);
+    order = llvm::map_to_vector(order, [&](int64_t dim) { return nn::findInOrder(lastOrder, dim); });
   }
-  Dims back =
-      llvm::map_to_vector(order, [&](int64_t dim) { return int64_t(llvm::find(lastOrder, dim) - lastOrder.begin()); });
-  builder.setInsertionPointAfterValue(laid);
-  return nn::TransposeOp::create(builder, weight.getLoc(), laid, back);
+  return nn::TransposeOp::create(builder, op.getLoc(), laid, order);
 }
 
 Value LayoutChooser::convertWindowed(Operation *op) {
@@ -231,8 +238,8 @@ Value LayoutChooser::convertWindowed(Operation *op) {
   inside->setOperand(0, inFirst);
   for (OpOperand &operand : llvm::drop_begin(inside->getOpOperands()))
     operand.set(getFirst(operand.get()));
-  if (isa<nn::ConvOp>(inside))
-    inside->setOperand(1, layWeight(inside->getOperand(1)));
+  if (auto conv = dyn_cast<nn::ConvOp>(inside); conv && laysWeights && isLaidHere(conv))
+    conv.setOperand(1, layWeight(conv));
   Value result = nn::TransposeOp::create(builder, op->getLoc(), inside->getResult(0), getLastOrder(rank));
   ends.insert(result);
   return result;
@@ -346,7 +353,7 @@ struct ChooseLayouts : cleave::exec::impl::ChooseLayoutsBase<ChooseLayouts> {
       spmd::restoreNodes(func);
       for (Block &block : func.getBody())
         if (llvm::any_of(block, [](Operation &op) { return isConvolution(&op); }))
-          LayoutChooser(block).run();
+          LayoutChooser(block, !forDevices).run();
     }
   }
 };
