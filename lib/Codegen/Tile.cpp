@@ -107,6 +107,47 @@ Values cleave::codegen::sumTile(Emitter &e, TileShape shape, ArrayRef<int64_t> d
   });
 }
 
+/// Steps of a part: enough that adding its sums, and keeping others meanwhile, costs next to nothing.
+static constexpr int64_t kStepsOfPart = 256;
+
+/// Parts are along the axis at which the depth, counted from the innermost one, becomes deep; outer axes are walked around them. Sums of parts
+/// that are done wait in memory, where registers do not suffice, which is what the register allocator makes of them.
+Values cleave::codegen::sumDeepTile(Emitter &e, TileShape shape, ArrayRef<int64_t> depth, const Values &none,
+                                    function_ref<Value(int64_t, ArrayRef<Value>)> scalar,
+                                    function_ref<Value(int64_t, ArrayRef<Value>)> vector) {
+  size_t axis = depth.size();
+  int64_t inside = 1;
+  while (axis > 0 && inside * depth[axis - 1] < kStepsOfPart)
+    inside *= depth[--axis];
+  if (axis == 0 || inside * depth[axis - 1] * countElements(depth.take_front(axis - 1)) < 2 * kStepsOfPart)
+    return sumTile(e, shape, depth, none, scalar, vector);
+  --axis;
+  int64_t size = std::min<int64_t>(depth[axis], llvm::divideCeil(kStepsOfPart, inside));
+  int64_t whole = depth[axis] / size * size;
+  auto addPart = [&](ArrayRef<Value> outer, Value first, int64_t count, Values sums) {
+    SmallVector<int64_t> extents(depth.drop_front(axis));
+    extents.front() = count;
+    auto locate = [&](ArrayRef<Value> inner) {
+      SmallVector<Value> k(outer);
+      k.push_back(e.places.add(first, inner.front()));
+      llvm::append_range(k, inner.drop_front());
+      return k;
+    };
+    Values made = sumTile(
+        e, shape, extents, none, [&](int64_t row, ArrayRef<Value> k) { return scalar(row, locate(k)); },
+        [&](int64_t v, ArrayRef<Value> k) { return vector(v, locate(k)); });
+    for (auto [sum, part] : llvm::zip_equal(sums, made))
+      sum = e.elements.add(sum, part);
+    return sums;
+  };
+  return e.walk(depth.take_front(axis), none, [&](ArrayRef<Value> outer, Values sums) {
+    sums = e.loop(e.places.number(0), e.places.number(whole), size, sums,
+                  [&](Value first, Values carried) { return addPart(outer, first, size, carried); });
+    int64_t rest = depth[axis] - whole;
+    return rest > 0 ? addPart(outer, e.places.number(whole), rest, sums) : sums;
+  });
+}
+
 /// By way of a vector of two dims, which CompileObject.cpp turns into shuffles.
 Values cleave::codegen::transposeBlock(Emitter &e, ValueRange vectors) {
   int64_t size = vectors.size();

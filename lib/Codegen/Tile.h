@@ -64,6 +64,12 @@ Values sumTile(Emitter &e, TileShape shape, llvm::ArrayRef<int64_t> depth, Value
                llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> scalar,
                llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> vector);
 
+/// The same of `none`, zeros, in parts of a few hundred steps, whose sums are added up: a sum of n terms one by one is off by as much as
+/// n roundings, in parts by as much as those of one part and of as many as there are (Higham 1993).
+Values sumDeepTile(Emitter &e, TileShape shape, llvm::ArrayRef<int64_t> depth, const Values &none,
+                   llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> scalar,
+                   llvm::function_ref<mlir::Value(int64_t, llvm::ArrayRef<mlir::Value>)> vector);
+
 /// As many vectors as they have lanes, turned.
 Values transposeBlock(Emitter &e, mlir::ValueRange vectors);
 

@@ -189,10 +189,11 @@ bool Compilation::startTraining() {
   // where its op is, which no node of the graph says.
   if (const spmd::MeshAxis *axis = isOwn && plan && plan->pipeline ? plan->findAxis(plan->pipeline->axis) : nullptr;
       axis && axis->size * plan->pipeline->chunks > 1)
-    return fail(makeError("{0}: the step of training_info runs in microbatches, and not in stages, of which there would "
-                          "be {1}; the plan's 'train' makes a step that does",
-                          model, axis->size * plan->pipeline->chunks),
-                Blame::Options);
+    return fail(
+        makeError("{0}: the step of training_info runs in microbatches, and not in stages, of which there would "
+                  "be {1}; the plan's 'train' makes a step that does",
+                  model, axis->size * plan->pipeline->chunks),
+        Blame::Options);
   if (getPhase() > Phase::Canonical)
     return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);
   if (!isOwn && plan->train->microbatches > 1)

@@ -218,7 +218,7 @@ void ConvolutionTile::tileChannels(Value group, Value member, Value row, Value c
   };
   e.withLanes(lanes, lanes, [&] {
     Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
-    Values made = sumTile(e, own, taps, none, scalar, vector);
+    Values made = sumDeepTile(e, own, taps, none, scalar, vector);
     Value to = p.add(p.mul(p.add(p.mul(row, columns.windows), column), deep), member);
     for (auto [i, sum] : llvm::enumerate(made)) {
       int64_t r = int64_t(i) / own.vectors, v = int64_t(i) % own.vectors;
@@ -307,7 +307,7 @@ void ConvolutionTile::tile(Value group, Value member, Value window, TileShape ow
   };
   e.withLanes(lanes, lanes, [&] {
     Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
-    Values made = sumTile(e, own, taps, none, scalar, vector);
+    Values made = sumDeepTile(e, own, taps, none, scalar, vector);
     Value to = p.add(p.mul(member, pitch), window);
     for (auto [i, sum] : llvm::enumerate(made)) {
       int64_t r = int64_t(i) / own.vectors, v = int64_t(i) % own.vectors;

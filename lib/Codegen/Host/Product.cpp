@@ -508,7 +508,7 @@ Values ProductLoops::sum(Value placeA, Value placeB, Value inBlock, Value column
     return loadVector(placeB, column, v, k);
   };
   Values none(own.rows * own.vectors, e.elements.number(e.withLanes(compute), 0));
-  return sumTile(e, own, depth, none, scalar, vector);
+  return sumDeepTile(e, own, depth, none, scalar, vector);
 }
 
 /// Of pairs all sums go by way of memory. There are places for rows in front of the block.
