@@ -229,8 +229,9 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
   }
   if (state.training) {
     addRecompute(manager, options, state);
-    // Of several stages each rank has its own, whose order its row says (addClustered).
-    if (!hasStages(state))
+    // Of stages or microbatches each rank has its own, whose order its row says (addClustered): a body that is called for each microbatch
+    // reduces as often, and what two calls reduce is no bucket.
+    if (!state.isPipelined)
       addBuckets(manager, options);
   }
   if (!state.isPipelined)
@@ -291,7 +292,7 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   if (state.isPipelined)
     manager.addPass(pipe::createInline());
-  if (state.training && hasStages(state))
+  if (state.training && state.isPipelined)
     addBuckets(manager, options);
   if (options.chunks) {
     exec::ChunkCollectivesOptions chunking;
