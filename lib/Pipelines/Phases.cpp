@@ -186,14 +186,19 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   if (!memory.limit && options.cluster)
     memory.limit = options.cluster->device.memoryBytes;
   auto judge = [options, state](ModuleOp module) { return measureMemory(module, options, state); };
-  if (!hasStages(state))
+  ArrayRef<spmd::PlanPolicy> policies;
+  if (state.pipeline)
+    policies = state.pipeline->pipeline->recomputeOfStages;
+  if (policies.size() == 1)
+    memory.policy = policies.front();
+  if (!hasStages(state) && policies.size() < 2)
     return manager.addPass(exec::createRecompute(memory, judge));
   // What a pipeline asks for is said of whole microbatches, whose backward begins with their forward.
   spmd::PlanRecompute ofStages = state.pipeline->pipeline->recompute;
-  if (ofStages != spmd::PlanRecompute::Never && memory.policy == spmd::PlanMemory::Policy::None)
+  if ((ofStages == spmd::PlanRecompute::Always || ofStages == spmd::PlanRecompute::ExceptLast) && memory.policy == spmd::PlanMemory::Policy::None)
     memory.policy = spmd::PlanMemory::Policy::Blocks;
   auto find = [state](func::FuncOp func) { return findStages(func, state); };
-  manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast));
+  manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast, policies));
 }
 
 static void addBuckets(OpPassManager &manager, const ShardOptions &options) {
@@ -265,6 +270,7 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
     options.placement = pipeline.placement;
     options.ofStep = state.pipeline->train.has_value();
     options.steps = getSteps(state);
+    options.updatesEarly = pipeline.updatesEarly;
     llvm::append_range(options.ranks, pipe::getPlacementRequest(pipeline).ranks);
   }
   manager.addPass(pipe::createScheduleStages(options));

@@ -47,6 +47,7 @@ public:
 private:
   LogicalResult readBatch(yaml::Node *node);
   LogicalResult readStage(yaml::Node *node);
+  LogicalResult readRecompute(yaml::Node *node);
   LogicalResult readCount(yaml::Node *node, std::optional<int64_t> &count);
   /// The position of a word among those that are legal.
   LogicalResult readWord(yaml::Node *node, ArrayRef<StringRef> words, size_t &position);
@@ -108,6 +109,25 @@ LogicalResult SectionReader::readStage(yaml::Node *node) {
   return success();
 }
 
+/// A word for all stages, or a list of policies, one for each. How many stages there are may be the schedule's to say.
+LogicalResult SectionReader::readRecompute(yaml::Node *node) {
+  size_t word = 0;
+  pipeline.recomputePlace = reader.placeOf(node);
+  if (!isa_and_present<yaml::SequenceNode>(node)) {
+    LogicalResult isRead = readWord(node, {"never", "always", "except_last"}, word);
+    pipeline.recompute = static_cast<PlanRecompute>(word);
+    return isRead;
+  }
+  // What `auto` finds is for all stages at once.
+  static constexpr StringRef policies[] = {kRecomputeWords[0], kRecomputeWords[1], kRecomputeWords[2]};
+  pipeline.recompute = PlanRecompute::ByStage;
+  return reader.readSequence(node, "a list of policies", [&](yaml::Node *policy) {
+    LogicalResult isRead = readWord(policy, policies, word);
+    pipeline.recomputeOfStages.push_back(static_cast<PlanPolicy>(word));
+    return isRead;
+  });
+}
+
 /// A key and what it fills; those behind the last `if` are known to be `send`.
 LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
   yaml::Node *value = entry.getValue();
@@ -148,9 +168,11 @@ LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry)
     pipeline.balance = static_cast<PlanBalance>(word);
     return isRead;
   }
-  if (key == "recompute") {
-    LogicalResult isRead = readWord(value, {"never", "always", "except_last"}, word);
-    pipeline.recompute = static_cast<PlanRecompute>(word);
+  if (key == "recompute")
+    return readRecompute(value);
+  if (key == "update") {
+    LogicalResult isRead = readWord(value, {"early", "end"}, word);
+    pipeline.updatesEarly = word == 0;
     return isRead;
   }
   LogicalResult isRead = readWord(value, {"direct", "relay"}, word);
@@ -176,7 +198,8 @@ LogicalResult cleave::spmd::readPipeline(YamlReader &reader, yaml::Node *node, s
   if (failed(
           reader.readMapping(node, "a pipeline, such as {axis: stage, microbatches: 8}",
                              {"axis", "microbatches", "microbatch_size", "chunks", "batch", "stages", "together",
-                              "schedule", "placement", "memory_limit", "balance", "send", "uneven", "recompute"},
+                              "schedule", "placement", "memory_limit", "balance", "send", "uneven", "recompute",
+                              "update"},
                              [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
   return section.check(node);
