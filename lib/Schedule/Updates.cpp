@@ -1,7 +1,8 @@
 //===- Updates.cpp - updates that fill the bubble -------------------------===//
 //
-// A wait ends where an action starts later than what stands before it has ended. An update goes in front of the RECV that the rank would wait
-// in, but behind what it sends: nobody waits longer for a message.
+// A wait ends where an action starts later than what stands before it has ended. Times are a model's: an update goes into the longest wait, which
+// is there even where the model is off by some. It goes in front of the RECV that the rank would wait in, but behind what it sends: nobody
+// waits longer for a message.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Schedule/Updates.h"
@@ -83,10 +84,11 @@ llvm::Expected<int64_t> cleave::schedule::placeUpdates(Schedule &schedule, const
     std::multimap<size_t, Action> placed;
     for (const Ready &ready : findReady(program, times, costs, mayBeEarly)) {
       double ns = costs.update.empty() ? 0 : costs.update[ready.stage];
-      auto wait = llvm::find_if(waits, [&](const Wait &wait) {
-        return wait.position > ready.position && std::max(wait.start, ready.time) + ns <= wait.end;
-      });
-      if (wait == waits.end())
+      auto getRoom = [&](const Wait &wait) {
+        return wait.position > ready.position ? wait.end - std::max(wait.start, ready.time) : -1;
+      };
+      auto wait = llvm::max_element(waits, [&](const Wait &a, const Wait &b) { return getRoom(a) < getRoom(b); });
+      if (wait == waits.end() || getRoom(*wait) < ns)
         continue;
       wait->start = std::max(wait->start, ready.time) + ns;
       placed.insert({wait->position, {ActionKind::Update, false, ready.stage, -1, -1}});

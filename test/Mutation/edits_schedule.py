@@ -110,7 +110,7 @@ EDITS = [
          "all stages make again what the first one's policy says", ["lit:Driver/train-stages"]),
     Edit("updates-without-others", "lib/Dialect/Pipe/Stages/Staged.cpp", "getResultStage(operand) != stage", "false",
          "a stage is updated before the length to clip by is there", ["lit:Driver/train-stages-bad"]),
-    Edit("updates-delay-others", "lib/Schedule/Updates.cpp", "std::max(wait.start, ready.time) + ns <= wait.end", "wait.start <= wait.end",
+    Edit("updates-delay-others", "lib/Schedule/Updates.cpp", "getRoom(*wait) < ns", "getRoom(*wait) < 0",
          "an update goes into a wait that has no room for it", [SCHEDULE]),
     Edit("updates-before-reductions", "lib/Schedule/Updates.cpp", "costs.reduction.empty() ? 0 : costs.reduction[stage]", "0.0",
          "an update waits for the reduction of its gradients, and others for it", [SCHEDULE]),

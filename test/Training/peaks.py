@@ -82,11 +82,12 @@ class Peaks:
     def problem(self, case):
         schedule, ranks, microbatches, chunks, *again = case
         table, planned, peaks, measured = self.look(case)
-        # Gradients of the weights of a rank are with what comes and goes.
+        # Gradients of the weights of a rank are with what comes and goes, and so is what a stage makes again of the microbatch that it is at.
         layers = -(-LAYERS // ranks) * (2 if schedule in TWO_WAYS else 1)
+        working = layers * (2 if again else 1)
         for rank in range(ranks):
             kept, own = table[rank], planned[rank]
-            if not kept - MORE * VALUE <= own <= PACKED * (kept + (layers + MORE) * VALUE + 2 * layers * WEIGHTS):
+            if not kept - MORE * VALUE <= own <= PACKED * (kept + (working + MORE) * VALUE + 2 * layers * WEIGHTS):
                 return f"rank {rank}: the table keeps {kept / VALUE:.2f} values, {own / VALUE:.2f} are planned"
             if own >= peaks[rank]:
                 return f"rank {rank}: of {peaks[rank]} B planned {own} B come and go"

@@ -18,7 +18,7 @@ namespace cleave::schedule {
 /// Whether the table says of a stage when it is updated.
 bool hasUpdates(const Schedule &schedule);
 
-/// Puts an UPDATE of each stage of `mayBeEarly` into the first wait of its rank, by predicted times, that has room for all of it behind the
+/// Puts an UPDATE of each stage of `mayBeEarly` into the longest wait of its rank, by predicted times, that has room for all of it behind the
 /// last W of the stage and the reduction of its gradients (`costs.update`, `costs.reduction`). So no other action is later than without it.
 /// Returns how many there are. What has no such wait is updated at the end of the row, for which a table has no action.
 /// Error: the table does not run to its end. Precondition: a table of one step with one replica.
