@@ -195,7 +195,8 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
     return manager.addPass(exec::createRecompute(memory, judge));
   // What a pipeline asks for is said of whole microbatches, whose backward begins with their forward.
   spmd::PlanRecompute ofStages = state.pipeline->pipeline->recompute;
-  if ((ofStages == spmd::PlanRecompute::Always || ofStages == spmd::PlanRecompute::ExceptLast) && memory.policy == spmd::PlanMemory::Policy::None)
+  if ((ofStages == spmd::PlanRecompute::Always || ofStages == spmd::PlanRecompute::ExceptLast) &&
+      memory.policy == spmd::PlanMemory::Policy::None)
     memory.policy = spmd::PlanMemory::Policy::Blocks;
   auto find = [state](func::FuncOp func) { return findStages(func, state); };
   manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast, policies));

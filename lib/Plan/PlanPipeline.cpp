@@ -195,12 +195,11 @@ LogicalResult cleave::spmd::readPipeline(YamlReader &reader, yaml::Node *node, s
   pipeline.emplace();
   pipeline->place = reader.placeOf(node);
   SectionReader section(reader, *pipeline);
-  if (failed(
-          reader.readMapping(node, "a pipeline, such as {axis: stage, microbatches: 8}",
-                             {"axis", "microbatches", "microbatch_size", "chunks", "batch", "stages", "together",
-                              "schedule", "placement", "memory_limit", "balance", "send", "uneven", "recompute",
-                              "update"},
-                             [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
+  if (failed(reader.readMapping(
+          node, "a pipeline, such as {axis: stage, microbatches: 8}",
+          {"axis", "microbatches", "microbatch_size", "chunks", "batch", "stages", "together", "schedule", "placement",
+           "memory_limit", "balance", "send", "uneven", "recompute", "update"},
+          [&](StringRef key, yaml::KeyValueNode &entry) { return section.readEntry(key, entry); })))
     return failure();
   return section.check(node);
 }

@@ -119,8 +119,8 @@ std::string cleave::runtime::formatPipelineTimes(const PipelineTimes &times) {
   std::snprintf(spans, sizeof(spans),
                 "\"makespan_seconds\": %.9f, \"span_seconds\": %.9f, \"bubble\": {\"makespan\": %.6f, \"span\": %.6f}",
                 times.spans.makespan, times.spans.span, times.spans.bubbleMakespan, times.spans.bubbleSpan);
-  return program::concat("{", spans, ", \"busy_seconds\": ", list(times.busy), ", \"start_seconds\": ", list(times.start),
-                         ", \"end_seconds\": ", list(times.end), "}");
+  return program::concat("{", spans, ", \"busy_seconds\": ", list(times.busy),
+                         ", \"start_seconds\": ", list(times.start), ", \"end_seconds\": ", list(times.end), "}");
 }
 
 std::string cleave::runtime::formatRoleTimes(const std::vector<RoleTime> &roles) {
@@ -210,10 +210,11 @@ static void appendPipeline(std::string &text, const std::optional<PipelineTimes>
   if (!times)
     return;
   char line[160];
-  std::snprintf(line, sizeof(line),
-                "%12.4f milliseconds of microbatches, of which ranks have nothing to do %.1f%% (%.1f%% of the span %.4f)\n",
-                times->spans.makespan * 1e3, times->spans.bubbleMakespan * 100, times->spans.bubbleSpan * 100,
-                times->spans.span * 1e3);
+  std::snprintf(
+      line, sizeof(line),
+      "%12.4f milliseconds of microbatches, of which ranks have nothing to do %.1f%% (%.1f%% of the span %.4f)\n",
+      times->spans.makespan * 1e3, times->spans.bubbleMakespan * 100, times->spans.bubbleSpan * 100,
+      times->spans.span * 1e3);
   text += line;
 }
 

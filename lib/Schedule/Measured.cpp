@@ -40,8 +40,8 @@ static bool isWork(llvm::StringRef name) {
 }
 
 /// By rank of the pipeline.
-static llvm::Expected<std::map<int32_t, std::vector<program::UnitCommand>>> readCommands(const llvm::json::Array &events,
-                                                                            const Schedule &schedule) {
+static llvm::Expected<std::map<int32_t, std::vector<program::UnitCommand>>>
+readCommands(const llvm::json::Array &events, const Schedule &schedule) {
   std::map<int32_t, std::vector<program::UnitCommand>> found;
   std::map<int32_t, int64_t> deviceOf;
   for (const llvm::json::Value &value : events) {
@@ -68,8 +68,9 @@ static llvm::Expected<std::map<int32_t, std::vector<program::UnitCommand>>> read
 /// The parts that an action of a table runs as, as commands name them; none of a message.
 static llvm::SmallVector<std::string, 2> getParts(Action action) {
   if (action.kind != ActionKind::B)
-    return isCompute(action.kind) || action.kind == ActionKind::Update ? llvm::SmallVector<std::string, 2>{getText(action)}
-                                                                       : llvm::SmallVector<std::string, 2>();
+    return isCompute(action.kind) || action.kind == ActionKind::Update
+               ? llvm::SmallVector<std::string, 2>{getText(action)}
+               : llvm::SmallVector<std::string, 2>();
   llvm::SmallVector<std::string, 2> parts;
   for (ActionKind kind : {ActionKind::I, ActionKind::W}) {
     action.kind = kind;
@@ -114,8 +115,7 @@ llvm::Expected<Simulation> cleave::schedule::readMeasured(llvm::StringRef text, 
         auto it = work.find(part);
         if (it == work.end())
           continue;
-        double begin = std::max(now, (it->second.start - first) * scale),
-               end = (it->second.end - first) * scale;
+        double begin = std::max(now, (it->second.start - first) * scale), end = (it->second.end - first) * scale;
         time = time ? Interval{std::min(time->start, begin), std::max(time->end, end)}
                     : Interval{begin, std::max(begin, end)};
         measured.busy[rank] += it->second.busy * scale;

@@ -11,9 +11,8 @@
 
 using namespace cleave::schedule;
 
-static constexpr llvm::StringLiteral kActionWords[] = {"F",      "B",      "I",       "W",       "SEND_F",     "RECV_F",
-                                                       "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD",
-                                                       "UPDATE"};
+static constexpr llvm::StringLiteral kActionWords[] = {
+    "F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "UPDATE"};
 static constexpr llvm::StringLiteral kPlacements[] = {"linear", "loop", "v", "wave"};
 
 /// The enumerator whose word stands at its position.

@@ -119,7 +119,7 @@ void Bucketer::findTurns() {
   for (Operation &op : llvm::reverse(block))
     for (OpOperand &use : op.getUses()) {
       auto found = addends.find(use.getOwner());
-      int64_t turn = found == addends.end()         ? turns.lookup(use.getOwner())
+      int64_t turn = found == addends.end()        ? turns.lookup(use.getOwner())
                      : use.getOperandNumber() == 0 ? 0
                                                    : found->second;
       if (turn > 0)
@@ -210,7 +210,8 @@ void Bucketer::run(int64_t &next) {
     for (Operation *user : op.getUsers())
       firstUse = std::min(firstUse, made[user].first);
     int64_t between = maker ? messagesBefore[maker] : 0;
-    lists[{getKey(op), between, turns.lookup(&op)}].push_back({cast<spmd::CollectiveOpInterface>(op), ready, firstUse, readyNs});
+    lists[{getKey(op), between, turns.lookup(&op)}].push_back(
+        {cast<spmd::CollectiveOpInterface>(op), ready, firstUse, readyNs});
     ++numReductions;
   }
   for (auto &[key, list] : lists) {

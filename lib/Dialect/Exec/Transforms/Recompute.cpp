@@ -568,6 +568,6 @@ std::unique_ptr<Pass> cleave::exec::createRecompute(const spmd::PlanMemory &plan
   for (auto [patterns, texts] : {std::pair(&plan.keep, &options.keep), {&plan.again, &options.again}})
     for (const spmd::PlanPattern &pattern : *patterns)
       texts->push_back(pattern.text);
-  return std::make_unique<Recompute>(std::move(options), plan.place, std::move(judge), std::move(findStages),
-                                     keepsLast, ofStages);
+  return std::make_unique<Recompute>(std::move(options), plan.place, std::move(judge), std::move(findStages), keepsLast,
+                                     ofStages);
 }
