@@ -73,7 +73,7 @@ static std::vector<Ready> findReady(llvm::ArrayRef<Action> program, llvm::ArrayR
 
 llvm::Expected<int64_t> cleave::schedule::placeUpdates(Schedule &schedule, const Costs &costs,
                                                        const llvm::BitVector &mayBeEarly) {
-  assert(schedule.replicas.size() == 1 && "gradients of several ways meet behind the table");
+  assert(schedule.replicas.size() == 1 && "gradients of several ways meet after the table");
   llvm::Expected<Simulation> simulation = simulate(schedule, costs);
   if (!simulation)
     return simulation.takeError();

@@ -187,7 +187,7 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
 LogicalResult RankMaker::update(int32_t stage) {
   if (steps > 1 || !staged.mayUpdateEarly(stage))
     return staged.func.emitError() << "the table updates stage " << stage << " in the midst of its row, and "
-                                   << (steps > 1 ? "a schedule without a flush updates each behind its last W"
+                                   << (steps > 1 ? "a schedule without a flush updates each after its last W"
                                                  : "its update needs what other stages make: a length to clip by, a "
                                                    "scale, or a weight of several stages")
                                    << " (P10)";
