@@ -156,7 +156,9 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
   let description = [{
     The pass adds the table of a named schedule, or one from a file, with a message for each pair of stages on different ranks
     between which the loop has values. `ranks` asks for the placement of stages: `circular` can have any placement, all other
-    schedules can only renumber their ranks. The pass writes no table that the checker of schedules (P6 to P12) rejects.
+    schedules can only renumber their ranks. The pass writes no table that the checker of schedules (P6 to P12) rejects. Of a step,
+    a stage whose update needs the gradients of no other stage gets an UPDATE in the longest wait of its rank, if that has room for it, by
+    the times of `pipe.boundaries`; all others are updated behind the row.
 
     Errors: a schedule with gradients, one of another shape than the model, a file that is not a schedule, ranks that the
     schedule cannot have.
@@ -176,6 +178,8 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
            "a name, or a .csv or .json file; by default forward, or circular with several stages per rank; of a step 1f1b, or interleaved">,
     Option<"placement", "placement", "std::string", "\"\"", "how circular places its stages: linear, loop, v, wave; by default loop">,
     ListOption<"ranks", "ranks", "int64_t", "the rank of each stage, -1: any">,
+    Option<"updatesEarly", "updates-early", "bool", "true",
+           "a stage of a step is updated while its rank waits for other stages, where there is room for it">,
   ];
 }
 

@@ -186,14 +186,20 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   if (!memory.limit && options.cluster)
     memory.limit = options.cluster->device.memoryBytes;
   auto judge = [options, state](ModuleOp module) { return measureMemory(module, options, state); };
-  if (!hasStages(state))
+  ArrayRef<spmd::PlanPolicy> policies;
+  if (state.pipeline)
+    policies = state.pipeline->pipeline->recomputeOfStages;
+  if (policies.size() == 1)
+    memory.policy = policies.front();
+  if (!hasStages(state) && policies.size() < 2)
     return manager.addPass(exec::createRecompute(memory, judge));
   // What a pipeline asks for is said of whole microbatches, whose backward begins with their forward.
   spmd::PlanRecompute ofStages = state.pipeline->pipeline->recompute;
-  if (ofStages != spmd::PlanRecompute::Never && memory.policy == spmd::PlanMemory::Policy::None)
+  if ((ofStages == spmd::PlanRecompute::Always || ofStages == spmd::PlanRecompute::ExceptLast) &&
+      memory.policy == spmd::PlanMemory::Policy::None)
     memory.policy = spmd::PlanMemory::Policy::Blocks;
   auto find = [state](func::FuncOp func) { return findStages(func, state); };
-  manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast));
+  manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast, policies));
 }
 
 static void addBuckets(OpPassManager &manager, const ShardOptions &options) {
@@ -229,8 +235,9 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
   }
   if (state.training) {
     addRecompute(manager, options, state);
-    // Of several stages each rank has its own, whose order its row says (addClustered).
-    if (!hasStages(state))
+    // Of stages or microbatches each rank has its own, whose order its row says (addClustered): a body that is called for each microbatch
+    // reduces as often, and what two calls reduce is no bucket.
+    if (!state.isPipelined)
       addBuckets(manager, options);
   }
   if (!state.isPipelined)
@@ -264,6 +271,7 @@ static void addScheduled(OpPassManager &manager, const ShardOptions &, ShardStat
     options.placement = pipeline.placement;
     options.ofStep = state.pipeline->train.has_value();
     options.steps = getSteps(state);
+    options.updatesEarly = pipeline.updatesEarly;
     llvm::append_range(options.ranks, pipe::getPlacementRequest(pipeline).ranks);
   }
   manager.addPass(pipe::createScheduleStages(options));
@@ -291,7 +299,7 @@ static void addLoweringGate(OpPassManager &manager, Phase phase) {
 static void addClustered(OpPassManager &manager, const ShardOptions &options, ShardState &state) {
   if (state.isPipelined)
     manager.addPass(pipe::createInline());
-  if (state.training && hasStages(state))
+  if (state.training && state.isPipelined)
     addBuckets(manager, options);
   if (options.chunks) {
     exec::ChunkCollectivesOptions chunking;

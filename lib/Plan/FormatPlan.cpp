@@ -85,6 +85,15 @@ std::string cleave::spmd::formatPipeline(const PlanPipeline &pipeline, int64_t m
     add("send", "relay");
   if (pipeline.uneven)
     add("uneven", "true");
+  static constexpr const char *recomputes[] = {"never", "always", "except_last"};
+  if (pipeline.recompute == PlanRecompute::ByStage)
+    add("recompute", formatList(pipeline.recomputeOfStages, [](PlanPolicy policy) {
+          return std::string(kRecomputeWords[static_cast<int>(policy)]);
+        }));
+  else if (pipeline.recompute != PlanRecompute::Never)
+    add("recompute", recomputes[static_cast<int>(pipeline.recompute)]);
+  if (!pipeline.updatesEarly)
+    add("update", "end");
   return "{axis: " + pipeline.axis + ", microbatches: " + std::to_string(microbatches) + text + "}";
 }
 

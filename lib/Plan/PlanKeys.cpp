@@ -111,8 +111,11 @@ static std::vector<PlanKey> makePipeline() {
       {"send", Value::Words, Section::Pipeline,
        "Values for later stages go there at once, or through every rank between.", list(kSendWords)},
       {"uneven", Value::Words, Section::Pipeline, "Microbatches may differ by one sample of each device.", listFlags()},
-      {"recompute", Value::Words, Section::Pipeline, "Which stages of a step make activations again.",
+      {"recompute", Value::Words, Section::Pipeline,
+       "Which stages of a step make activations again; or a list, a policy of `train` for each stage.",
        list(kStageRecomputeWords)},
+      {"update", Value::Words, Section::Pipeline,
+       "Stages are updated as soon as their gradients are there, or all at the end.", list(kUpdateWords)},
   };
 }
 

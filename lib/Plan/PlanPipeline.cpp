@@ -48,6 +48,7 @@ public:
 private:
   LogicalResult readBatch(yaml::Node *node);
   LogicalResult readStage(yaml::Node *node);
+  LogicalResult readRecompute(yaml::Node *node);
   LogicalResult readCount(yaml::Node *node, std::optional<int64_t> &count);
   /// The position of a word among those that are legal.
   LogicalResult readWord(yaml::Node *node, ArrayRef<StringRef> words, size_t &position);
@@ -109,6 +110,25 @@ LogicalResult SectionReader::readStage(yaml::Node *node) {
   return success();
 }
 
+/// A word for all stages, or a list of policies, one for each. How many stages there are may be the schedule's to say.
+LogicalResult SectionReader::readRecompute(yaml::Node *node) {
+  size_t word = 0;
+  pipeline.recomputePlace = reader.placeOf(node);
+  if (!isa_and_present<yaml::SequenceNode>(node)) {
+    LogicalResult isRead = readWord(node, kStageRecomputeWords, word);
+    pipeline.recompute = static_cast<PlanRecompute>(word);
+    return isRead;
+  }
+  // What `auto` finds is for all stages at once.
+  static constexpr StringRef policies[] = {kRecomputeWords[0], kRecomputeWords[1], kRecomputeWords[2]};
+  pipeline.recompute = PlanRecompute::ByStage;
+  return reader.readSequence(node, "a list of policies", [&](yaml::Node *policy) {
+    LogicalResult isRead = readWord(policy, policies, word);
+    pipeline.recomputeOfStages.push_back(static_cast<PlanPolicy>(word));
+    return isRead;
+  });
+}
+
 /// A key and what it fills; those behind the last `if` are known to be `send`.
 LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
   yaml::Node *value = entry.getValue();
@@ -148,9 +168,11 @@ LogicalResult SectionReader::readEntry(StringRef key, yaml::KeyValueNode &entry)
     pipeline.balance = static_cast<PlanBalance>(word);
     return isRead;
   }
-  if (key == "recompute") {
-    LogicalResult isRead = readWord(value, kStageRecomputeWords, word);
-    pipeline.recompute = static_cast<PlanRecompute>(word);
+  if (key == "recompute")
+    return readRecompute(value);
+  if (key == "update") {
+    LogicalResult isRead = readWord(value, kUpdateWords, word);
+    pipeline.updatesEarly = word == 0;
     return isRead;
   }
   LogicalResult isRead = readWord(value, kSendWords, word);

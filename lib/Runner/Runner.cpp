@@ -274,6 +274,9 @@ std::string Run::formatReport() const {
     text += ", \"device_runs\": " + formatSeconds(deviceSeconds);
   if (options.profile && executor->getProgram().roles.size() > 1)
     text += ", \"roles\": " + formatRoleTimes(getRoleTimes(*executor));
+  if (options.profile)
+    if (std::optional<PipelineTimes> times = getPipelineTimes(*executor))
+      text += ", \"pipeline\": " + formatPipelineTimes(*times);
   return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(),
                        formatLibraries(executor->getLibraries()), formatWindows(executor->getWindows()), "}\n");
 }

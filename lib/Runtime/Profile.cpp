@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -70,6 +71,58 @@ std::vector<RoleTime> cleave::runtime::getRoleTimes(const Executor &executor) {
   return roles;
 }
 
+/// A role of a pipeline's program is what its ranks of one place do. What waits for others is no work.
+std::optional<PipelineTimes> cleave::runtime::getPipelineTimes(const Executor &executor) {
+  const program::Program &program = executor.getProgram();
+  const std::vector<uint32_t> roleOf = program::getRoles(program);
+  std::map<uint32_t, std::vector<program::UnitCommand>> commands;
+  std::map<uint32_t, uint32_t> deviceOf;
+  double first = std::numeric_limits<double>::infinity();
+  for (const Event &event : executor.getEvents()) {
+    const program::Command &command = getCommand(executor, event);
+    uint32_t role = roleOf[event.rank];
+    if (command.unit < 0 || deviceOf.try_emplace(role, event.rank).first->second != event.rank)
+      continue;
+    bool isWork = event.part == Part::Whole && !std::holds_alternative<program::Wait>(command.action);
+    commands[role].push_back({program.units[command.unit], event.begin, event.end - event.begin, isWork});
+    first = std::min(first, event.begin);
+  }
+  if (commands.empty())
+    return std::nullopt;
+  PipelineTimes times;
+  for (auto &[role, own] : commands) {
+    double busy = 0, start = std::numeric_limits<double>::infinity(), end = 0;
+    for (const auto &[unit, time] : program::gatherUnits(std::move(own))) {
+      busy += time.busy;
+      start = std::min(start, time.start - first);
+      end = std::max(end, time.end - first);
+    }
+    times.busy.push_back(busy);
+    times.start.push_back(start);
+    times.end.push_back(end);
+  }
+  times.spans = program::computeSpans(times.busy, times.start, times.end);
+  return times;
+}
+
+std::string cleave::runtime::formatPipelineTimes(const PipelineTimes &times) {
+  auto list = [](const std::vector<double> &seconds) {
+    std::string text;
+    for (double each : seconds) {
+      char number[32];
+      std::snprintf(number, sizeof(number), "%s%.9f", text.empty() ? "" : ", ", each);
+      text += number;
+    }
+    return "[" + text + "]";
+  };
+  char spans[192];
+  std::snprintf(spans, sizeof(spans),
+                "\"makespan_seconds\": %.9f, \"span_seconds\": %.9f, \"bubble\": {\"makespan\": %.6f, \"span\": %.6f}",
+                times.spans.makespan, times.spans.span, times.spans.bubbleMakespan, times.spans.bubbleSpan);
+  return program::concat("{", spans, ", \"busy_seconds\": ", list(times.busy),
+                         ", \"start_seconds\": ", list(times.start), ", \"end_seconds\": ", list(times.end), "}");
+}
+
 std::string cleave::runtime::formatRoleTimes(const std::vector<RoleTime> &roles) {
   std::string text;
   for (const RoleTime &role : roles) {
@@ -100,6 +153,7 @@ Profile cleave::runtime::makeProfile(const Executor &executor) {
   profile.ranks = uint32_t(std::count(ranks.begin(), ranks.end(), true));
   profile.seconds = executor.getRunSeconds() * profile.ranks;
   profile.roles = getRoleTimes(executor);
+  profile.pipeline = getPipelineTimes(executor);
   return profile;
 }
 
@@ -151,12 +205,26 @@ static void appendExposed(std::string &text, const std::vector<RoleTime> &roles)
   text += line;
 }
 
+/// Of a pipeline, what its schedule leaves ranks without work, as `cleave schedule` predicts it.
+static void appendPipeline(std::string &text, const std::optional<PipelineTimes> &times) {
+  if (!times)
+    return;
+  char line[160];
+  std::snprintf(
+      line, sizeof(line),
+      "%12.4f milliseconds of microbatches, of which ranks have nothing to do %.1f%% (%.1f%% of the span %.4f)\n",
+      times->spans.makespan * 1e3, times->spans.bubbleMakespan * 100, times->spans.bubbleSpan * 100,
+      times->spans.span * 1e3);
+  text += line;
+}
+
 std::string cleave::runtime::formatProfile(const Profile &profile, size_t most) {
   std::string text;
   appendRows(text, "kind of command", profile.kinds, profile, most);
   appendRows(text, "node", profile.nodes, profile, most);
   appendRoles(text, profile.roles);
   appendExposed(text, profile.roles);
+  appendPipeline(text, profile.pipeline);
   char line[120];
   std::snprintf(line, sizeof(line), "%12.4f milliseconds in all, of %u rank%s together\n", profile.seconds * 1e3,
                 profile.ranks, profile.ranks == 1 ? "" : "s");

@@ -1,6 +1,6 @@
 //===- Bars.cpp - what pictures of schedules show -------------------------===//
 //
-// A bar is a computation, or two that run as one; messages and reductions have none. Memory changes at the ends of bars:
+// A bar is a computation, or two that run as one, or an update that takes time; messages and reductions have none. Memory changes at the ends of bars:
 // what a bar takes it has from its start, what it releases is gone at its end, as in the simulation.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,8 @@ void cleave::schedule::visitBars(const Schedule &schedule, const Simulation &sim
                                  llvm::function_ref<void(const Bar &)> visit) {
   llvm::ArrayRef<Action> program = schedule.programs[rank];
   for (size_t i = 0; i < program.size(); ++i) {
-    if (!isCompute(program[i].kind))
+    const Interval &time = simulation.times[rank][i];
+    if (!isCompute(program[i].kind) && (program[i].kind != ActionKind::Update || time.end <= time.start))
       continue;
     size_t count = program[i].isJoined ? 2 : 1;
     visit({program.slice(i, count), simulation.times[rank][i]});

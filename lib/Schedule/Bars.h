@@ -7,13 +7,14 @@
 
 namespace cleave::schedule {
 
-/// A computation, or two that run as one.
+/// A computation, or two that run as one; or the update of a stage.
 struct Bar {
   llvm::ArrayRef<Action> actions;
   Interval time;
 
   /// `0F1`, `0F1;3B0`.
   std::string getText() const;
+  bool isUpdate() const { return actions.front().kind == ActionKind::Update; }
 };
 
 /// Calls `visit` for each bar of a rank, in its order.

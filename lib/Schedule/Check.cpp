@@ -144,6 +144,8 @@ private:
     if (action.isJoined && !isPair(rank, position))
       report("P6", "{0} is joined with what is not an F, B or I", place(rank, position));
     bool isPlaced = isCompute(action.kind) || isMessage(action.kind);
+    if (action.kind == ActionKind::Update)
+      return checkUpdate(rank, position, action);
     if (isPlaced && schedule.getRank(action.stage, action.microbatch) != rank)
       report("P6", "{0} belongs on rank {1}", place(rank, position), schedule.getRank(action.stage, action.microbatch));
     else if (isCompute(action.kind))
@@ -157,6 +159,16 @@ private:
     llvm::ArrayRef<Action> unit = llvm::ArrayRef(schedule.programs[rank]).drop_front(position).take_front(2);
     return unit.size() == 2 && !unit[1].isJoined &&
            llvm::all_of(unit, [](const Action &part) { return part.kind < ActionKind::W; });
+  }
+
+  /// P6: where the stage is, once. Gradients of two ways meet behind the table, so that no action of it has them all.
+  void checkUpdate(int32_t rank, size_t position, const Action &action) {
+    if (schedule.isForwardOnly)
+      return report("P6", "{0} is in a schedule without gradients", place(rank, position));
+    if (schedule.replicas.size() > 1)
+      return report("P10", "{0} comes before the gradients of both ways are together", place(rank, position));
+    if (int32_t home = schedule.replicas.front().placement[action.stage]; home != rank)
+      report("P6", "{0} belongs on rank {1}", place(rank, position), home);
   }
 
   uint8_t &seen(const Action &action) { return computed[operands->getForward(action.stage, action.microbatch)]; }
@@ -298,22 +310,35 @@ private:
     // Only stages that are gathered somewhere have to be gathered before they are used.
     llvm::DenseMap<int32_t, bool> isFull;
     llvm::DenseSet<std::pair<int32_t, int32_t>> reduced;
-    llvm::DenseSet<int32_t> closed;
+    llvm::DenseSet<int32_t> closed, updated;
+    llvm::DenseMap<int32_t, int32_t> missing;
     llvm::ArrayRef<Action> program = schedule.programs[rank];
     for (const Action &action : program)
       if (action.kind == ActionKind::Unshard || action.kind == ActionKind::Reshard)
         isFull[action.stage] = false;
+      else if (action.kind == ActionKind::W || action.kind == ActionKind::B)
+        ++missing[action.stage];
     for (auto [position, action] : llvm::enumerate(program)) {
       if (action.kind == ActionKind::ReduceGrad) {
         if (!reduced.insert({action.other < 0 ? action.stage : -1, action.other}).second)
           report("P10", "{0} reduces gradients that are reduced already", place(rank, position));
+        if (updated.contains(action.stage))
+          report("P10", "{0} reduces gradients that have been used for an update", place(rank, position));
         if (action.other >= 0 && !llvm::is_contained(schedule.reductions[action.other].ranks, rank))
           report("P10", "{0} is not in the group of '{1}'", place(rank, position),
                  schedule.reductions[action.other].name);
         if (action.other >= 0)
           order.push_back(action.other);
         closed.insert(action.stage);
+      } else if (action.kind == ActionKind::Update) {
+        // Of all microbatches: what comes later would be lost, or would read new weights.
+        if (!updated.insert(action.stage).second)
+          report("P10", "{0} updates a stage that is updated already", place(rank, position));
+        else if (int32_t count = missing.lookup(action.stage))
+          report("P10", "{0} comes before {1} gradients of its stage", place(rank, position), count);
       } else if (isCompute(action.kind)) {
+        if (action.kind == ActionKind::W || action.kind == ActionKind::B)
+          --missing[action.stage];
         if (action.kind != ActionKind::F && action.kind != ActionKind::I && !closed.empty() &&
             closed.contains(action.stage))
           report("P10", "{0} adds to gradients that have been reduced", place(rank, position));

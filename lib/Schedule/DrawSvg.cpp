@@ -27,6 +27,8 @@ static constexpr int kLeft = 70, kWidth = 1120, kTop = 34, kBar = 24, kCurve = 1
 /// Softer than a terminal's: names are written over them.
 static llvm::StringRef getFill(const Bar &bar) {
   constexpr llvm::StringLiteral colors[] = {"#7aa6e8", "#7fc98f", "#6fcfcf", "#f0c75e"};
+  if (bar.isUpdate())
+    return "#c9c9c9";
   return bar.actions.size() > 1 ? "#c79be0" : llvm::StringRef(colors[static_cast<size_t>(bar.actions[0].kind)]);
 }
 
@@ -167,7 +169,8 @@ body { font-family: sans-serif; margin: 16px; }
 </style></head><body>
 <p class="key"><span style="background:#7aa6e8">F forward</span><span style="background:#7fc98f">B backward</span><span
  style="background:#6fcfcf">I gradient of inputs</span><span style="background:#f0c75e">W gradient of weights</span><span
- style="background:#c79be0">F and B as one</span><span style="background:#e8d5d5">memory</span></p>
+ style="background:#c79be0">F and B as one</span><span
+ style="background:#c9c9c9">update</span><span style="background:#e8d5d5">memory</span></p>
 <div id="tip"></div>
 )";
 

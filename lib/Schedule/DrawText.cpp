@@ -16,9 +16,11 @@
 
 using namespace cleave::schedule;
 
-/// `F0`, `F1&B0`.
+/// `F0`, `F1&B0`; of an update, which is of no microbatch, its stage: `U2`.
 static std::string getName(const Bar &bar) {
   std::string name;
+  if (bar.isUpdate())
+    return "U" + std::to_string(bar.actions[0].stage);
   for (const Action &action : bar.actions)
     name += (name.empty() ? "" : "&") + getWord(action.kind).str() + std::to_string(action.microbatch);
   return name;
@@ -27,6 +29,8 @@ static std::string getName(const Bar &bar) {
 /// Black on the color of a kind.
 static llvm::StringRef getEscape(const Bar &bar) {
   constexpr llvm::StringLiteral colors[] = {"\033[30;44m", "\033[30;42m", "\033[30;46m", "\033[30;43m"};
+  if (bar.isUpdate())
+    return "\033[30;47m";
   return bar.actions.size() > 1 ? "\033[30;45m" : llvm::StringRef(colors[static_cast<size_t>(bar.actions[0].kind)]);
 }
 

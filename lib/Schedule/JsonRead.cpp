@@ -184,7 +184,8 @@ static Error readCostFields(const Object &object, Schedule &schedule, Costs &cos
       return error;
   if (const Object *times = object.getObject("costs")) {
     for (auto [field, values] :
-         {std::pair("F", &costs.forward), std::pair("I", &costs.inputGrad), std::pair("W", &costs.weightGrad)})
+         {std::pair("F", &costs.forward), std::pair("I", &costs.inputGrad), std::pair("W", &costs.weightGrad),
+          std::pair("update", &costs.update), std::pair("reduction", &costs.reduction)})
       if (Error error = readNumbers(*times, field, "costs", stages, /*isSigned=*/false, *values))
         return error;
     if (Error error = readNumber(*times, "overlap", "costs", costs.overlap))

@@ -79,6 +79,9 @@ private:
     list("F", costs.forward);
     list("I", costs.inputGrad);
     list("W", costs.weightGrad);
+    for (auto [name, values] : {std::pair("update", &costs.update), std::pair("reduction", &costs.reduction)})
+      if (!values->empty())
+        list(name, *values);
     json.attributeArray("comm", [&] {
       for (const Channel &channel : schedule.channels)
         if (channel.to == channel.from + 1)
@@ -200,7 +203,7 @@ private:
       for (auto [program, times] : llvm::zip_equal(schedule.programs, measured.times))
         json.array([&, &program = program, &times = times] {
           for (auto [action, time] : llvm::zip_equal(program, times))
-            if (isCompute(action.kind))
+            if (isCompute(action.kind) || action.kind == ActionKind::Update)
               json.object([&, &action = action, &time = time] {
                 writeAction(action);
                 json.attribute("start", time.start);

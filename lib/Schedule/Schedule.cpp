@@ -1,6 +1,6 @@
 //===- Schedule.cpp - words and places of schedules -----------------------===//
 //
-// The words are those of torch.distributed.pipelining's tables, which other tools read; places follow from the number of
+// The words are those of torch.distributed.pipelining's tables, which other tools read, and UPDATE, which it has no word for; places follow from the number of
 // a stage alone.
 //
 //===----------------------------------------------------------------------===//
@@ -11,8 +11,8 @@
 
 using namespace cleave::schedule;
 
-static constexpr llvm::StringLiteral kActionWords[] = {"F",      "B",      "I",       "W",       "SEND_F",     "RECV_F",
-                                                       "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+static constexpr llvm::StringLiteral kActionWords[] = {
+    "F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "UPDATE"};
 static constexpr llvm::StringLiteral kPlacements[] = {"linear", "loop", "v", "wave"};
 
 /// The enumerator whose word stands at its position.

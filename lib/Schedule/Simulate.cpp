@@ -9,6 +9,7 @@
 #include "cleave/Schedule/Simulate.h"
 
 #include "Operands.h"
+#include "Spans.h"
 #include "cleave/Schedule/Messages.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
@@ -71,7 +72,7 @@ public:
   Simulator(const Schedule &schedule, const Costs &costs, MessageMode mode)
       : schedule(schedule), costs(costs), meets(mode == MessageMode::Rendezvous),
         hasMessages(!schedule.isComputeOnly()), operands(schedule), made(operands.getNumFacts(), NAN),
-        waiters(operands.getNumFacts(), schedule.numRanks), ranks(schedule.numRanks),
+        waiters(operands.getNumFacts(), schedule.numRanks), gradients(schedule.numStages), ranks(schedule.numRanks),
         arrived(schedule.reductions.size()) {
     result.times.resize(schedule.numRanks);
     for (auto [times, program] : llvm::zip_equal(result.times, schedule.programs))
@@ -125,6 +126,8 @@ private:
       return exchange(rank, action);
     if (meets && action.kind == ActionKind::ReduceGrad && action.other >= 0)
       return reduce(rank, action.other);
+    if (action.kind == ActionKind::Update)
+      return update(rank, action.stage);
     // What takes no time; messages that do not block are counted by those who wait for them.
     receive(rank, action);
     pass(rank, ranks[rank].free, ranks[rank].free);
@@ -144,6 +147,15 @@ private:
     ranks[rank].awaited = fact;
     waiters.add(fact, rank);
     return false;
+  }
+
+  /// Once a step. It waits for no other rank but where gradients are reduced over other axes; that it comes behind them is checked elsewhere.
+  bool update(int32_t rank, int32_t stage) {
+    auto get = [&](const std::vector<double> &values) { return values.empty() ? 0 : values[stage]; };
+    double start = std::max(ranks[rank].free, gradients[stage] + get(costs.reduction));
+    result.busy[rank] += get(costs.update);
+    pass(rank, start, start + get(costs.update));
+    return true;
   }
 
   /// Runs one action, or both of a joined pair.
@@ -173,6 +185,8 @@ private:
     for (const Action &action : unit) {
       pass(rank, start, end);
       announce(operands.getResult(action), end);
+      if (action.kind == ActionKind::W || action.kind == ActionKind::B)
+        gradients[action.stage] = std::max(gradients[action.stage], end);
     }
     return true;
   }
@@ -325,18 +339,11 @@ private:
   }
 
   void summarize() {
-    double busy = 0;
-    for (int32_t rank = 0; rank < schedule.numRanks; ++rank) {
+    for (int32_t rank = 0; rank < schedule.numRanks; ++rank)
       for (auto [action, time] : llvm::zip_equal(schedule.programs[rank], result.times[rank]))
         if (isCompute(action.kind))
           result.end[rank] = time.end;
-      result.makespan = std::max(result.makespan, result.end[rank]);
-      result.span = std::max(result.span, result.end[rank] - result.start[rank]);
-      busy += result.busy[rank];
-    }
-    auto getBubble = [&](double time) { return time > 0 ? 1 - busy / (schedule.numRanks * time) : 0; };
-    result.bubbleMakespan = getBubble(result.makespan);
-    result.bubbleSpan = getBubble(result.span);
+    setSpans(result);
   }
 
   const Schedule &schedule;
@@ -346,6 +353,8 @@ private:
   /// Fact -> when it was made, NaN before.
   std::vector<double> made;
   Waiters waiters;
+  /// Stage -> when its last gradients so far were made.
+  std::vector<double> gradients;
   std::vector<Rank> ranks;
   /// Reduction -> how many ranks stand there.
   std::vector<size_t> arrived;

@@ -32,7 +32,15 @@ CASES = {f"{name}, {ranks} ranks, {microbatches} microbatches": (name, ranks, mi
          for name, ranks, microbatches, chunks in (
              ("gpipe", 1, 4, 1), ("gpipe", 2, 4, 1), ("1f1b", 2, 8, 1), ("1f1b", 3, 8, 1), ("1f1b", 4, 8, 1), ("1f1b", 8, 8, 1), ("eager-1f1b", 4, 8, 1),
              ("zb-h1", 2, 8, 1), ("zb-h1", 4, 8, 1), ("zb-h2", 4, 8, 1), ("interleaved", 2, 8, 2), ("interleaved", 4, 8, 2), ("bfs", 2, 4, 2),
-             ("zb-v", 2, 8, 2), ("zb-v", 4, 8, 2), ("v-half", 4, 8, 2), ("v-min", 4, 8, 2), ("hanayo", 4, 4, 2))}
+             ("zb-v", 2, 8, 2), ("zb-v", 4, 8, 2), ("v-half", 4, 8, 2), ("v-min", 4, 8, 2), ("hanayo", 4, 4, 2),
+             # Two ways: a stage is on two ranks, each of which keeps what its own microbatches leave.
+             ("chimera", 2, 4, 1), ("chimera", 4, 8, 1), ("dualpipe", 2, 4, 1), ("dualpipe", 4, 8, 1), ("dualpipe-v", 4, 8, 2))}
+# Stages that make again what they do not keep, all of them or by a policy for each.
+CASES |= {f"{name}, {ranks} ranks, {microbatches} microbatches, {more}": (name, ranks, microbatches, chunks, more)
+          for name, ranks, microbatches, chunks, more in (
+              ("gpipe", 2, 4, 1, "recompute: always"), ("1f1b", 4, 8, 1, "recompute: always"), ("zb-h1", 4, 8, 1, "recompute: always"),
+              ("1f1b", 4, 8, 1, "recompute: [blocks, blocks, none, none]"), ("interleaved", 2, 8, 2, "recompute: [blocks, none, none, blocks]"))}
+TWO_WAYS = ("chimera", "dualpipe")
 
 
 class Peaks:
@@ -53,10 +61,10 @@ class Peaks:
 
     def look(self, case):
         """(the table's peaks, planned bytes of what comes and goes, the report's peaks, what a run took); of each rank but the last one."""
-        schedule, ranks, microbatches, chunks = case
-        model, stem = self.save_model(microbatches), os.path.join(self.folder, "-".join(map(str, case)))
+        schedule, ranks, microbatches, chunks, *more = case
+        model, stem = self.save_model(microbatches), os.path.join(self.folder, re.sub(r"\W+", "-", "-".join(map(str, case))))
         with open(stem + ".yaml", "w") as file:
-            file.write(f"mesh: {{stage: {ranks}}}\npipeline: {{axis: stage, microbatches: {microbatches}, schedule: {schedule}, chunks: {chunks}}}\n"
+            file.write(f"mesh: {{stage: {ranks}}}\npipeline: {{axis: stage, microbatches: {microbatches}, schedule: {schedule}, chunks: {chunks}{''.join(f', {text}' for text in more)}}}\n"
                        f"train: {{loss: {{kind: mse, of: t{LAYERS - 1}}}, optimizer: sgd}}\n")
         told = {}
         for command, words in (("schedule", ()), ("shard", ("--emit", "planned", "-o", stem + ".mlir")), ("bench", ("--repeat", "1"))):
@@ -72,13 +80,14 @@ class Peaks:
         return told["schedule"]["peak"]["memory"], planned, told["shard"]["pipeline"]["peak_bytes_of_ranks"], told["bench"]["peak_bytes_per_rank"]
 
     def problem(self, case):
-        schedule, ranks, microbatches, chunks = case
+        schedule, ranks, microbatches, chunks, *again = case
         table, planned, peaks, measured = self.look(case)
-        # Gradients of the weights of a rank are with what comes and goes.
-        layers = -(-LAYERS // ranks)
+        # Gradients of the weights of a rank are with what comes and goes, and so is what a stage makes again of the microbatch that it is at.
+        layers = -(-LAYERS // ranks) * (2 if schedule in TWO_WAYS else 1)
+        working = layers * (2 if again else 1)
         for rank in range(ranks):
             kept, own = table[rank], planned[rank]
-            if not kept - MORE * VALUE <= own <= PACKED * (kept + (layers + MORE) * VALUE + 2 * layers * WEIGHTS):
+            if not kept - MORE * VALUE <= own <= PACKED * (kept + (working + MORE) * VALUE + 2 * layers * WEIGHTS):
                 return f"rank {rank}: the table keeps {kept / VALUE:.2f} values, {own / VALUE:.2f} are planned"
             if own >= peaks[rank]:
                 return f"rank {rank}: of {peaks[rank]} B planned {own} B come and go"
@@ -86,7 +95,7 @@ class Peaks:
             return f"planned are {peaks} B, a run takes {measured} B"
         if schedule != "gpipe" or ranks == 1:
             return ""
-        more = self.look((schedule, ranks, 2 * microbatches, chunks))
+        more = self.look((schedule, ranks, 2 * microbatches, chunks, *again))
         for rank in range(ranks):
             if more[1][rank] - planned[rank] != more[0][rank] - table[rank]:
                 return f"rank {rank}: {microbatches} microbatches more keep {more[0][rank] - table[rank]} B by the table, {more[1][rank] - planned[rank]} B as planned"

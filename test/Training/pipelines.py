@@ -4,9 +4,11 @@
 
 A step of momentum leaves the gradients, as they were added up, in the states of the optimizer. In the evaluator those of a schedule are
 those of one rank that takes the same microbatches in order, bit by bit, whatever order the table has; in programs, whose kernels are formed
-across calls, and where microbatches go two ways, within rounding. One rank is held against numpy.
+across calls, and where microbatches go two ways, within rounding. One rank is held against numpy. Where ranks have several stages, some are
+updated while their rank waits for others: programs have the bits of one that updates all at the end.
 """
 import itertools
+import json
 import os
 import sys
 import tempfile
@@ -30,6 +32,8 @@ SCHEDULES = {
 }
 # Half of the microbatches go the other way, and have sums of their own.
 TWO_WAYS = ("dualpipe", "chimera")
+# All F before all B, and the second half of the stages first: of more than three ranks some wait when that half has all of its gradients.
+UPDATES_EARLY = ("bfs",)
 RANKS = (1, 2, 3, 4, 8)
 
 
@@ -116,8 +120,21 @@ class Steps:
         for name, value in want.items() if schedule not in TWO_WAYS else ():
             if value.tobytes() != given[name].tobytes():
                 return f"evaluator: {name} has other bits, by {np.abs(value - given[name]).max():.1e}"
-        given, text = self.run(lines, "--executor", "program")
-        return text or self.compare(given, want)
+        report = os.path.join(self.folder, f"{'-'.join(map(str, case))}.json")
+        given, text = self.run(lines, "--executor", "program", "--report", report)
+        return text or self.compare(given, want) or self.check_updates(lines, given, report, schedule)
+
+    def check_updates(self, lines, given, report, schedule):
+        """A step that is updated early has the bits of one that is not; and there is one."""
+        with open(report) as file:
+            told = json.load(file)["pipeline"]["schedule"]
+        if not told.get("updated_early"):
+            return "no stage is updated early" if schedule in UPDATES_EARLY and told["ranks"] > 3 else ""
+        if told["updated_with_others"]:
+            return f"updates need gradients of other stages: {told['updated_with_others']}"
+        late, text = self.run([lines[0], lines[1].replace("}", ", update: end}"), *lines[2:]], "--executor", "program")
+        other = [name for name, value in given.items() if not text and value.tobytes() != late[name].tobytes()]
+        return text or (f"{other[0]} has other bits where all are updated at the end" if other else "")
 
 
 def list_cases():

@@ -62,7 +62,11 @@ struct StageNames {
 inline constexpr const char *kStageWords[] = {"nodes", "first", "module"};
 
 enum class PlanBalance { Throughput, Latency };
-enum class PlanRecompute { Never, Always, ExceptLast };
+enum class PlanRecompute { Never, Always, ExceptLast, ByStage };
+
+/// Which values of the forward are computed again behind the loss, instead of being kept until then.
+enum class PlanPolicy { None, Cheap, Blocks, Auto };
+inline constexpr const char *kRecomputeWords[] = {"none", "cheap", "blocks", "auto"};
 
 struct PlanPipeline {
   /// Every microbatch sees all of the input.
@@ -88,6 +92,11 @@ struct PlanPipeline {
   int64_t memoryLimit = 0;
   PlanBalance balance = PlanBalance::Throughput;
   PlanRecompute recompute = PlanRecompute::Never;
+  /// Of `ByStage`: a policy for each stage, none of them `Auto`.
+  std::vector<PlanPolicy> recomputeOfStages;
+  PlanPlace recomputePlace;
+  /// A stage may be updated as soon as its gradients are there, while its rank still waits for other stages.
+  bool updatesEarly = true;
   /// Values for later stages pass every rank between.
   bool relays = false;
   /// Microbatches may differ by one sample.

@@ -86,6 +86,7 @@ const PlanKey *findPlanKey(PlanSection section, llvm::StringRef name);
 inline constexpr llvm::StringRef kPlacementWords[] = {"linear", "loop", "v", "wave"};
 inline constexpr llvm::StringRef kBalanceWords[] = {"throughput", "latency"};
 inline constexpr llvm::StringRef kStageRecomputeWords[] = {"never", "always", "except_last"};
+inline constexpr llvm::StringRef kUpdateWords[] = {"early", "end"};
 inline constexpr llvm::StringRef kSendWords[] = {"direct", "relay"};
 
 } // namespace cleave::spmd

@@ -106,7 +106,7 @@ inline constexpr const char *kAccumulateWords[] = {"auto", "partial", "split"};
 
 /// What of the forward is computed again behind the loss, instead of being kept until then.
 struct PlanMemory {
-  enum class Policy { None, Cheap, Blocks, Auto };
+  using Policy = PlanPolicy;
   Policy policy = Policy::None;
   /// Bytes that a rank may take; 0: those of its device, where they are known.
   int64_t limit = 0;
@@ -117,7 +117,6 @@ struct PlanMemory {
   std::optional<Gather> gather;
   PlanPlace place;
 };
-inline constexpr const char *kRecomputeWords[] = {"none", "cheap", "blocks", "auto"};
 inline constexpr const char *kGatherWords[] = {"once", "twice"};
 
 /// Weights that stay as they are, beside which products of two thin ones are trained (LoRA, Hu et al. 2022).

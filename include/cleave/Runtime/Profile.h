@@ -6,7 +6,10 @@
 #ifndef CLEAVE_RUNTIME_PROFILE_H
 #define CLEAVE_RUNTIME_PROFILE_H
 
+#include "cleave/Program/UnitTimes.h"
 #include "cleave/Runtime/Executor.h"
+
+#include <optional>
 
 namespace cleave::runtime {
 
@@ -30,11 +33,19 @@ struct RoleTime {
   double getExposed() const { return busy > 0 ? meeting / busy : 0; }
 };
 
+/// Of a pipeline: by its ranks, when they worked on microbatches, in seconds from the first of any of them on. Of several devices that do the
+/// same, the first counts.
+struct PipelineTimes {
+  std::vector<double> busy, start, end;
+  program::PipelineSpans spans;
+};
+
 struct Profile {
   /// Longest first. A node that is not told is called "".
   std::vector<ProfileRow> kinds, nodes;
   /// In the program's order, those with ranks here.
   std::vector<RoleTime> roles;
+  std::optional<PipelineTimes> pipeline;
   /// Of all ranks together, and how many there are: what is not in rows is inputs, outputs, and waiting for each other.
   double seconds = 0;
   uint32_t ranks = 0;
@@ -44,6 +55,11 @@ struct Profile {
 Profile makeProfile(const Executor &executor);
 /// Its roles alone.
 std::vector<RoleTime> getRoleTimes(const Executor &executor);
+/// Of the last run; nothing where no command is a part of a schedule's action.
+std::optional<PipelineTimes> getPipelineTimes(const Executor &executor);
+/// As an object of JSON (docs/report.md).
+std::string formatPipelineTimes(const PipelineTimes &times);
+
 /// As an array of JSON (docs/report.md).
 std::string formatRoleTimes(const std::vector<RoleTime> &roles);
 /// As a table, with at most `most` nodes.

@@ -25,7 +25,7 @@
 namespace cleave::schedule {
 
 /// In the order of their words: F B I W SEND_F RECV_F SEND_B RECV_B UNSHARD RESHARD REDUCE_GRAD.
-enum class ActionKind : uint8_t { F, B, I, W, SendF, RecvF, SendB, RecvB, Unshard, Reshard, ReduceGrad };
+enum class ActionKind : uint8_t { F, B, I, W, SendF, RecvF, SendB, RecvB, Unshard, Reshard, ReduceGrad, Update };
 
 /// `SEND_F`: the word of tables and reports.
 llvm::StringRef getWord(ActionKind kind);
@@ -43,7 +43,7 @@ struct Action {
   bool isJoined = false;
   /// The stage that computes; of a SEND the sender's, of a RECV the receiver's.
   int32_t stage = 0;
-  /// -1 for UNSHARD, RESHARD and REDUCE_GRAD.
+  /// -1 for UNSHARD, RESHARD, REDUCE_GRAD and UPDATE.
   int32_t microbatch = -1;
   /// Of a message: the stage at the other end. Of REDUCE_GRAD: position in `Schedule::reductions`, or -1. Otherwise -1.
   int32_t other = -1;

@@ -25,6 +25,9 @@ namespace cleave::schedule {
 struct Costs {
   /// Per stage, for one microbatch.
   std::vector<double> forward, inputGrad, weightGrad;
+  /// Per stage, once a step: the update of its weights, and the reduction of its gradients over other axes, which the rank does not wait for
+  /// but to update. Empty: none.
+  std::vector<double> update, reduction;
   /// Time of a joined pair of F and B of one microbatch each; the sum of its parts if negative.
   double overlap = -1;
   /// Bytes per unit of time of a hop; 0: bytes take no time.

@@ -39,7 +39,8 @@ TEST(Pipeline, ReadsEveryKey) {
                     "  balance: latency\n"
                     "  send: relay\n"
                     "  uneven: true\n"
-                    "  recompute: except_last\n");
+                    "  recompute: except_last\n"
+                    "  update: end\n");
   ASSERT_TRUE(plan.pipeline);
   const PlanPipeline &pipeline = *plan.pipeline;
   EXPECT_EQ(pipeline.axis, "stage");
@@ -63,6 +64,7 @@ TEST(Pipeline, ReadsEveryKey) {
   EXPECT_TRUE(pipeline.relays);
   EXPECT_TRUE(pipeline.uneven);
   EXPECT_EQ(pipeline.recompute, PlanRecompute::ExceptLast);
+  EXPECT_FALSE(pipeline.updatesEarly);
 }
 
 TEST(Pipeline, IsShortWhereDefaultsDo) {

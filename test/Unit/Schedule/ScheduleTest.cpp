@@ -14,7 +14,7 @@ TEST(ScheduleTest, PlacesStagesAsTheirWordsSay) {
 }
 
 TEST(ScheduleTest, ReadsTheWordsThatItWrites) {
-  for (int kind = 0; kind <= static_cast<int>(ActionKind::ReduceGrad); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(ActionKind::Update); ++kind)
     EXPECT_EQ(parseActionKind(getWord(static_cast<ActionKind>(kind))), static_cast<ActionKind>(kind));
   EXPECT_EQ(getWord(ActionKind::SendF), "SEND_F");
   EXPECT_EQ(parseActionKind("SEND"), std::nullopt);

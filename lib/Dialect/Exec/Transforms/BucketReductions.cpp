@@ -9,8 +9,9 @@
 // Which ones is the solver's (Solver/Buckets.h): what it has to know is when a gradient is there, all before it computed, and what a
 // collective takes on the machine's links. Where no machine is known, as many as fit.
 //
-// Of a rank of a pipeline, no bucket goes on over a message: between two messages are the gradients of one stage and microbatch, or, behind
-// the last W of a stage, those that are summed up, which are reduced while other ranks and stages are still at work.
+// Of a rank of a pipeline, no bucket goes on over a message, nor over microbatches: what each of these reduces (ZeRO-2) is added up before the
+// next one's is there, and would else be kept in full. Behind the last W of a stage are those that are summed up, which are reduced while other
+// ranks and stages are still at work.
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Cost/OpCosts.h"
@@ -20,6 +21,7 @@
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
 #include "cleave/Solver/Buckets.h"
 
@@ -67,6 +69,7 @@ public:
 
 private:
   void findLate();
+  void findTurns();
   bool isLateReduction(Operation &op) const;
   bool isLateMessage(Operation &op) const;
   std::vector<size_t> choose(ArrayRef<Reduction> list) const;
@@ -78,6 +81,8 @@ private:
   double firstBytes, mostBytes;
   /// Ops that lead to nothing but what the step gives back, by no product.
   DenseSet<Operation *> late;
+  /// By op: the position of the addend it leads to in a sum over microbatches; 0 for the first one, and where nothing is added up.
+  DenseMap<Operation *, int64_t> turns;
 };
 
 } // namespace
@@ -101,6 +106,25 @@ void Bucketer::findLate() {
     if (isRead)
       late.insert(&op);
   }
+}
+
+/// Addends come in the order of microbatches: `sum` is what there was before, `addend` a microbatch's own.
+void Bucketer::findTurns() {
+  DenseMap<Operation *, int64_t> addends;
+  for (Operation &op : block)
+    if (op.hasAttr(spmd::kCombinesAttr))
+      addends[&op] = addends.lookup(op.getOperand(0).getDefiningOp()) + 1;
+  if (addends.empty())
+    return;
+  for (Operation &op : llvm::reverse(block))
+    for (OpOperand &use : op.getUses()) {
+      auto found = addends.find(use.getOwner());
+      int64_t turn = found == addends.end()        ? turns.lookup(use.getOwner())
+                     : use.getOperandNumber() == 0 ? 0
+                                                   : found->second;
+      if (turn > 0)
+        turns[&op] = std::max(turns.lookup(&op), turn);
+    }
 }
 
 bool Bucketer::isLateReduction(Operation &op) const {
@@ -164,6 +188,7 @@ void Bucketer::join(MutableArrayRef<Reduction> bucket, int64_t number) {
 /// memory that the gradient would not take.
 void Bucketer::run(int64_t &next) {
   findLate();
+  findTurns();
   // What is reduced for updates travels while others are computed; all else is waited for.
   DenseMap<Operation *, std::pair<int64_t, double>> made;
   DenseMap<Operation *, int64_t> messagesBefore;
@@ -175,7 +200,7 @@ void Bucketer::run(int64_t &next) {
     made[&op] = {count++, nowNs};
     messagesBefore[&op] = messages += isMessage(op);
   }
-  llvm::MapVector<std::pair<Attribute, int64_t>, SmallVector<Reduction>> lists;
+  llvm::MapVector<std::tuple<Attribute, int64_t, int64_t>, SmallVector<Reduction>> lists;
   for (Operation &op : block) {
     if (!isLateReduction(op))
       continue;
@@ -185,7 +210,8 @@ void Bucketer::run(int64_t &next) {
     for (Operation *user : op.getUsers())
       firstUse = std::min(firstUse, made[user].first);
     int64_t between = maker ? messagesBefore[maker] : 0;
-    lists[{getKey(op), between}].push_back({cast<spmd::CollectiveOpInterface>(op), ready, firstUse, readyNs});
+    lists[{getKey(op), between, turns.lookup(&op)}].push_back(
+        {cast<spmd::CollectiveOpInterface>(op), ready, firstUse, readyNs});
     ++numReductions;
   }
   for (auto &[key, list] : lists) {

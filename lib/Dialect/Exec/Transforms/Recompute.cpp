@@ -337,9 +337,10 @@ void Repeater::run() {
 namespace {
 struct Recompute : cleave::exec::impl::RecomputeBase<Recompute> {
   using Base::Base;
-  Recompute(RecomputeOptions options, spmd::PlanPlace place, MemoryJudge judge, StageFinder findStages, bool keepsLast)
+  Recompute(RecomputeOptions options, spmd::PlanPlace place, MemoryJudge judge, StageFinder findStages, bool keepsLast,
+            ArrayRef<spmd::PlanPolicy> ofStages)
       : Base(std::move(options)), place(std::move(place)), judge(std::move(judge)), findStages(std::move(findStages)),
-        keepsLast(keepsLast) {}
+        keepsLast(keepsLast), ofStages(ofStages.begin(), ofStages.end()) {}
 
   void runOnOperation() override;
 
@@ -361,6 +362,7 @@ private:
   MemoryJudge judge;
   StageFinder findStages;
   bool keepsLast = false;
+  SmallVector<spmd::PlanPolicy> ofStages;
 };
 } // namespace
 
@@ -490,7 +492,18 @@ LogicalResult Recompute::choose(func::FuncOp func, const RecomputeWish &wish, co
   return take(func, front, std::move(taken), wish.limit, least, choices.front().costs.givenBytes);
 }
 
-/// All policies but `auto` are one optimum, of time that is worth next to nothing.
+/// Ops that run again by a policy but `auto`: one optimum, of time that is worth next to nothing. None of a function that is no step.
+static std::optional<RepeatedOps> findRepeated(func::FuncOp func, RecomputeWish wish, Policy policy,
+                                               cost::OpCosts &costs) {
+  wish.policy = policy;
+  std::optional<RecomputeProblem> problem = StepReader(func, wish, costs).read();
+  if (!problem)
+    return std::nullopt;
+  return policy == Policy::Blocks ? findBlocks(*problem).repeated : findOptimum(*problem, /*price=*/1e-9).repeated;
+}
+
+/// What stages have by themselves: one policy for each, of which most are alike, so that each policy is decided once. What is in no stage is
+/// made again where that is asked for by name alone.
 LogicalResult Recompute::run(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times) {
   SymbolTable symbols(getOperation());
   cost::OpCosts costs(&times, &symbols);
@@ -498,17 +511,30 @@ LogicalResult Recompute::run(func::FuncOp func, const RecomputeWish &wish, const
   if (!problem)
     return success();
   StagesOfOps stages;
-  if (findStages && (keepsLast || wish.policy == Policy::Auto))
+  if (findStages && (keepsLast || !ofStages.empty() || wish.policy == Policy::Auto))
     stages = findStages(func);
   bool areSeveral = stages.rankOf.size() > 1 && stages.stageOf.size() == problem->ops.size();
   if (wish.policy == Policy::Auto)
     return areSeveral ? chooseByStage(func, wish, times, *problem, stages) : choose(func, wish, times, *problem);
-  RepeatedOps repeated =
-      wish.policy == Policy::Blocks ? findBlocks(*problem).repeated : findOptimum(*problem, /*price=*/1e-9).repeated;
-  auto last = static_cast<int64_t>(stages.rankOf.size()) - 1;
-  for (unsigned op = 0; keepsLast && areSeveral && op < problem->ops.size(); ++op)
-    if (stages.stageOf[op] == last && !problem->ops[op].mustRepeat)
-      repeated.reset(op);
+  SmallVector<Policy> own;
+  for (spmd::PlanPolicy policy : ofStages)
+    own.push_back(static_cast<Policy>(policy));
+  if (keepsLast) {
+    own.assign(stages.rankOf.size(), wish.policy);
+    if (areSeveral)
+      own.back() = Policy::None;
+  }
+  std::map<Policy, RepeatedOps> byPolicy;
+  auto find = [&](Policy policy) -> const RepeatedOps & {
+    auto [entry, isNew] = byPolicy.try_emplace(policy);
+    if (isNew)
+      entry->second = *findRepeated(func, wish, policy, costs);
+    return entry->second;
+  };
+  RepeatedOps repeated = find(ofStages.empty() ? wish.policy : Policy::None);
+  for (unsigned op = 0; areSeveral && own.size() == stages.rankOf.size() && op < problem->ops.size(); ++op)
+    if (int64_t stage = stages.stageOf[op]; stage >= 0)
+      repeated[op] = find(own[stage])[op];
   if (repeated.any())
     Repeater(func, *problem, repeated).run();
   LDBG() << "@" << func.getName() << " runs " << repeated.count() << " ops again";
@@ -532,7 +558,8 @@ void Recompute::runOnOperation() {
 }
 
 std::unique_ptr<Pass> cleave::exec::createRecompute(const spmd::PlanMemory &plan, MemoryJudge judge,
-                                                    StageFinder findStages, bool keepsLast) {
+                                                    StageFinder findStages, bool keepsLast,
+                                                    ArrayRef<spmd::PlanPolicy> ofStages) {
   RecomputeOptions options;
   options.policy = spmd::kRecomputeWords[int(plan.policy)];
   options.limit = plan.limit;
@@ -541,6 +568,6 @@ std::unique_ptr<Pass> cleave::exec::createRecompute(const spmd::PlanMemory &plan
   for (auto [patterns, texts] : {std::pair(&plan.keep, &options.keep), {&plan.again, &options.again}})
     for (const spmd::PlanPattern &pattern : *patterns)
       texts->push_back(pattern.text);
-  return std::make_unique<Recompute>(std::move(options), plan.place, std::move(judge), std::move(findStages),
-                                     keepsLast);
+  return std::make_unique<Recompute>(std::move(options), plan.place, std::move(judge), std::move(findStages), keepsLast,
+                                     ofStages);
 }

@@ -175,9 +175,30 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
   case ActionKind::Reshard:
   case ActionKind::ReduceGrad:
     return success();
+  case ActionKind::Update:
+    return update(action.stage);
   default:
     return pass(action);
   }
+}
+
+/// What stands behind the loop runs here, for one stage. That it needs nothing of other stages was seen before (`Staged::mayUpdateEarly`); that
+/// its gradients are there, by the checker of tables.
+LogicalResult RankMaker::update(int32_t stage) {
+  if (steps > 1 || !staged.mayUpdateEarly(stage))
+    return staged.func.emitError() << "the table updates stage " << stage << " in the midst of its row, and "
+                                   << (steps > 1 ? "a schedule without a flush updates each after its last W"
+                                                 : "its update needs what other stages make: a length to clip by, a "
+                                                   "scale, or a weight of several stages")
+                                   << " (P10)";
+  joinResults(stage);
+  auto action = builder.getStringAttr(schedule::getText({schedule::ActionKind::Update, false, stage, -1, -1}));
+  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
+    if (staged.stageOf.lookup(op) == stage)
+      for (Value result : op->getResults())
+        if (Operation *made = getOuter(result).getDefiningOp())
+          made->setLoc(FusedLoc::get({op->getLoc()}, action, builder.getContext()));
+  return success();
 }
 
 /// Two stages may wait for each other without a value between them that is not there already: then nothing is sent.
@@ -323,14 +344,16 @@ void RankMaker::gatherWays() {
   }
 }
 
-/// Results of the loop whose home is here. Of one rank that has several ways of a stage, sums are added in the order of these.
-void RankMaker::joinResults() {
-  gatherWays();
+/// Results of the loop whose home is here, or those of one stage alone. Of one rank that has several ways of a stage, sums are added in the
+/// order of these.
+void RankMaker::joinResults(std::optional<int32_t> only) {
+  if (!only)
+    gatherWays();
   for (OpResult result : staged.loop->getResults()) {
     unsigned index = result.getResultNumber();
     auto give = cast<PieceAttr>(staged.loop.getGives()[index]);
     int32_t stage = staged.getResultStage(result);
-    if (staged.getRank(stage) != rank)
+    if (staged.getRank(stage) != rank || stage != only.value_or(stage) || getOuters().contains(result))
       continue;
     if (std::optional<spmd::ReductionKind> kind = give.getKind()) {
       Value &sum = sums[{index, 0}].value;

@@ -45,7 +45,8 @@ private:
   mlir::FailureOr<mlir::Value> getInner(mlir::Value value, int32_t microbatch);
   mlir::Value getOuter(mlir::Value value);
   mlir::Value getPart(unsigned input, int32_t microbatch);
-  void joinResults();
+  llvm::LogicalResult update(int32_t stage);
+  void joinResults(std::optional<int32_t> only = std::nullopt);
   void exchange(int32_t sender, int32_t receiver, int64_t channel, llvm::ArrayRef<mlir::Value> values);
   void gatherWays();
   void shareStates();

@@ -54,6 +54,18 @@ std::optional<int32_t> Staged::getOwner(BlockArgument argument) const {
   return found == owners.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// Of two ways, gradients are together when both have ended.
+bool Staged::mayUpdateEarly(int32_t stage) {
+  if (table.replicas.size() > 1)
+    return false;
+  for (Operation *op = loop->getNextNode(); op && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
+    for (Value operand : stageOf.lookup(op) == stage ? op->getOperands() : ValueRange())
+      if (Operation *maker = operand.getDefiningOp();
+          maker && (maker == loop || loop->isBeforeInBlock(maker)) && getResultStage(operand) != stage)
+        return false;
+  return true;
+}
+
 /// Channels have the numbers of stages, also for what goes between ranks as such.
 int32_t Staged::getStageOf(int32_t rank) const {
   for (int32_t stage = 0; stage < table.numStages; ++stage)

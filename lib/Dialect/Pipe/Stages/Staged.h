@@ -44,6 +44,9 @@ struct Staged {
   int32_t getResultStage(mlir::Value returned);
   /// The rank that has an argument which is kept as it is, or the next value of which it makes; nothing of all others.
   std::optional<int32_t> getOwner(mlir::BlockArgument argument) const;
+  /// Whether all that is made of a stage's gradients behind the loop needs those of no other stage, so that the stage may be updated while its
+  /// rank still waits for others.
+  bool mayUpdateEarly(int32_t stage);
   /// The first stage of a rank.
   int32_t getStageOf(int32_t rank) const;
   /// What stage `from` hands to stage `to` for each microbatch: what that reads, and its rank has not got by an earlier message. To a later

@@ -152,6 +152,16 @@ FailureOr<std::vector<int32_t>> AssignStages::followPlan() {
   bool isAsked = pipeline.recompute != spmd::PlanRecompute::Never;
   if (isAsked && !given->train)
     return mlir::emitError(loc) << "'recompute' is about gradients, and there are none";
+  auto place = FileLineColLoc::get(&getContext(), pipeline.recomputePlace.file, pipeline.recomputePlace.line,
+                                   pipeline.recomputePlace.column);
+  size_t numPolicies = pipeline.recomputeOfStages.size();
+  if (pipeline.recompute == spmd::PlanRecompute::ByStage && numPolicies != static_cast<size_t>(table->numStages))
+    return mlir::emitError(place) << "'recompute' has a policy for each of " << table->numStages << " stages, got "
+                                  << numPolicies;
+  if (pipeline.recompute == spmd::PlanRecompute::ByStage &&
+      given->train->memory.policy != spmd::PlanMemory::Policy::None)
+    return mlir::emitError(place) << "'recompute' says for each stage what it makes again, and so does 'recompute' of "
+                                     "'train' for all: one of them is enough";
   if (isAsked && given->train->memory.policy == spmd::PlanMemory::Policy::Auto)
     return mlir::emitError(loc) << "'recompute: auto' of 'train' finds out for each stage what it makes again: "
                                    "'recompute' of 'pipeline' says it, too";

@@ -12,7 +12,6 @@
 //   forward     a b ⇄ c d ⇄ e         backward    p ⇄ q r ⇄ s         both    a b ⇄ p ⇄ c d ⇄ q r ⇄ e s
 //
 //===----------------------------------------------------------------------===//
-#include "cleave/Dialect/Exec/IR/Bucket.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/Transforms/InlineCalls.h"
 #include "cleave/Dialect/Pipe/IR/NodeOrder.h"
@@ -166,31 +165,6 @@ static void interleavePairs(ModuleOp module) {
   }
 }
 
-/// How many collectives of the functions that are called have each number of a bucket.
-static DenseMap<int64_t, int64_t> countBuckets(ModuleOp module) {
-  DenseMap<int64_t, int64_t> members;
-  module.walk([&](Operation *op) {
-    if (IntegerAttr bucket = exec::getBucket(op))
-      ++members[bucket.getInt()];
-  });
-  return members;
-}
-
-/// A body that is called for each microbatch has its reductions as often, and those of two calls are no bucket: the first ones may be read
-/// before the last ones are there. Copies stand one behind the other, so members of one come in a row.
-static void renumberBuckets(func::FuncOp func, const DenseMap<int64_t, int64_t> &members) {
-  int64_t count = 0;
-  for (auto [number, size] : members)
-    count = std::max(count, number + 1);
-  DenseMap<int64_t, int64_t> seen;
-  Builder builder(func.getContext());
-  for (Operation &op : func.getBody().front())
-    if (IntegerAttr bucket = exec::getBucket(&op)) {
-      int64_t number = bucket.getInt(), copy = seen[number]++ / members.at(number);
-      op.setAttr(exec::kBucketAttr, builder.getI64IntegerAttr(number + copy * count));
-    }
-}
-
 void Inline::runOnOperation() {
   ModuleOp module = getOperation();
   // What only the loop needs is of no use any more.
@@ -200,7 +174,6 @@ void Inline::runOnOperation() {
   for (auto table : llvm::make_early_inc_range(module.getOps<ScheduleOp>()))
     table.erase();
   interleavePairs(module);
-  DenseMap<int64_t, int64_t> members = countBuckets(module);
   if (failed(nn::inlineCalls(module)))
     return signalPassFailure();
   module.walk([](Operation *op) {
@@ -215,8 +188,6 @@ void Inline::runOnOperation() {
     op->getResult(0).replaceAllUsesWith(made);
     op->erase();
   });
-  for (auto func : module.getOps<func::FuncOp>()) {
-    renumberBuckets(func, members);
+  for (auto func : module.getOps<func::FuncOp>())
     mergeEqual(func);
-  }
 }

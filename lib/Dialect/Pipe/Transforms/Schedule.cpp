@@ -4,8 +4,9 @@
 // global order, and the checker of schedules has the last word, however the table was made.
 //
 //===----------------------------------------------------------------------===//
-#include "../Stages/Table.h"
+#include "../Stages/Staged.h"
 
+#include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
@@ -15,6 +16,7 @@
 #include "cleave/Schedule/Check.h"
 #include "cleave/Schedule/Messages.h"
 #include "cleave/Schedule/Search.h"
+#include "cleave/Schedule/Updates.h"
 #include "llvm/ADT/Statistic.h"
 
 namespace cleave::pipe {
@@ -30,6 +32,7 @@ using namespace cleave::pipe;
 
 ALWAYS_ENABLED_STATISTIC(numActions, "actions of all ranks");
 ALWAYS_ENABLED_STATISTIC(numMessages, "those that send or receive");
+ALWAYS_ENABLED_STATISTIC(numEarly, "stages that are updated while their rank waits for others");
 
 namespace {
 struct ScheduleStages : pipe::impl::ScheduleStagesBase<ScheduleStages> {
@@ -39,6 +42,7 @@ struct ScheduleStages : pipe::impl::ScheduleStagesBase<ScheduleStages> {
 
 private:
   LogicalResult addTable(func::FuncOp func, MicrobatchesOp loop);
+  LogicalResult placeUpdates(func::FuncOp func, MicrobatchesOp loop, schedule::Schedule &table);
 };
 } // namespace
 
@@ -105,14 +109,71 @@ static schedule::Costs readCosts(ModuleOp module, ArrayAttr stages, schedule::Sc
   return costs;
 }
 
+/// By stage, what stands behind the loop takes: what it reads and writes goes through memory once, as in the kernel that it becomes, and what
+/// it sends is counted by itself.
+static LogicalResult addUpdateCosts(Staged &staged, schedule::Costs &costs) {
+  auto module = staged.func->getParentOfType<ModuleOp>();
+  FailureOr<cost::OpTimes> times = cost::OpTimes::get(module);
+  if (failed(times))
+    return failure();
+  const SymbolTable symbols(module);
+  cost::OpCosts ops(&*times, &symbols);
+  const spmd::ClusterDevice &device = times->getCluster().device;
+  costs.update.assign(staged.table.numStages, 0);
+  costs.reduction.assign(staged.table.numStages, 0);
+  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
+    int32_t stage = staged.stageOf.lookup(op);
+    double bytes = 0;
+    for (auto values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+      for (Value value : values)
+        bytes += static_cast<double>(cost::countBytes(value));
+    costs.update[stage] += device.getNs(0, bytes, "f32") + device.launchNs * op->getNumResults();
+    auto call = dyn_cast<func::CallOp>(op);
+    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+    if (callee && !callee.isExternal())
+      for (Operation &own : callee.getBody().front().without_terminator())
+        costs.reduction[stage] += ops.get(own).communicationNs;
+  }
+  return success();
+}
+
+/// A table that says itself when stages are updated has it so. Else updates of stages that need nothing of others fill the waits of their
+/// ranks. What is early, and why all are late, is told with the stages.
+LogicalResult ScheduleStages::placeUpdates(func::FuncOp func, MicrobatchesOp loop, schedule::Schedule &table) {
+  ModuleOp module = getOperation();
+  ArrayAttr stages = findStages(module, table);
+  bool isOfStep = !table.isForwardOnly && table.numMicrobatches == static_cast<int32_t>(loop.getCount());
+  if (!stages || !updatesEarly || !isOfStep || schedule::hasUpdates(table))
+    return success();
+  Staged staged(func, loop, table);
+  schedule::Schedule timed = table;
+  schedule::Costs costs = readCosts(module, stages, timed);
+  if (failed(addUpdateCosts(staged, costs)))
+    return failure();
+  // Of a stage whose weights are all frozen there is nothing to update.
+  llvm::BitVector mayBeEarly(table.numStages);
+  for (int32_t stage = 0; stage < table.numStages; ++stage)
+    mayBeEarly[stage] = costs.update[stage] > 0 && staged.mayUpdateEarly(stage);
+  llvm::Expected<int64_t> count = schedule::placeUpdates(timed, costs, mayBeEarly);
+  if (!count)
+    return mlir::emitError(func.getLoc()) << llvm::toString(count.takeError());
+  table.programs = std::move(timed.programs);
+  numEarly += *count;
+  return success();
+}
+
 /// What the schedule takes with the times of stages that `pipe.boundaries` has, and what no order of them is below, for reports: added to
 /// these.
-static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
+static LogicalResult predict(func::FuncOp func, MicrobatchesOp loop, const schedule::Schedule &table) {
+  auto module = func->getParentOfType<ModuleOp>();
   ArrayAttr stages = findStages(module, table);
   if (!stages)
     return success();
   schedule::Schedule timed = table;
   schedule::Costs costs = readCosts(module, stages, timed);
+  Staged staged(func, loop, table);
+  if (!table.isForwardOnly && failed(addUpdateCosts(staged, costs)))
+    return failure();
   llvm::Expected<schedule::Simulation> simulation = schedule::simulate(timed, costs);
   if (!simulation)
     return mlir::emitError(module.getLoc()) << llvm::toString(simulation.takeError());
@@ -123,6 +184,19 @@ static LogicalResult predict(ModuleOp module, const schedule::Schedule &table) {
   summary.set("makespan_ns", builder.getF64FloatAttr(simulation->makespan));
   summary.set("bound_ns", builder.getF64FloatAttr(schedule::computeLowerBound(timed, costs).makespan));
   summary.set("bubble", builder.getF64FloatAttr(simulation->bubbleMakespan));
+  // Where gradients of all stages are needed at once is known by the program alone.
+  if (!table.isForwardOnly) {
+    SmallVector<int64_t> early, needy;
+    for (ArrayRef<schedule::Action> program : table.programs)
+      for (const schedule::Action &action : program)
+        if (action.kind == schedule::ActionKind::Update)
+          early.push_back(action.stage);
+    for (int32_t stage = 0; stage < table.numStages; ++stage)
+      if (!staged.mayUpdateEarly(stage))
+        needy.push_back(stage);
+    summary.set("updated_early", builder.getI64ArrayAttr(early));
+    summary.set("updated_with_others", builder.getI64ArrayAttr(needy));
+  }
   all.set("schedule", summary.getDictionary(module.getContext()));
   module->setAttr(PipeDialect::kBoundariesAttr, all.getDictionary(module.getContext()));
   return success();
@@ -186,7 +260,7 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
     mlir::emitError(func.getLoc()) << violation.message << " (" << violation.constraint << ")";
   if (!checked.violations.empty())
     return failure();
-  if (failed(predict(module, *table)))
+  if (failed(placeUpdates(func, loop, *table)) || failed(predict(func, loop, *table)))
     return failure();
   for (ArrayRef<schedule::Action> program : table->programs) {
     numActions += program.size();

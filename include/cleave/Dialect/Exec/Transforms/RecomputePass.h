@@ -30,8 +30,11 @@ using StageFinder = std::function<StagesOfOps(mlir::func::FuncOp func)>;
 
 /// As a plan asks for it. Null `judge`: by the lifetimes of values. With `findStages` (null: there is one stage), `auto` decides for each stage
 /// by itself what its rank has no room for. \param keepsLast the last stage makes nothing again: it reads at once what it makes.
+/// \param ofStages where there are several, the policy of each, instead of `plan`'s; none where stages are of another number, which is told
+/// where that is known.
 std::unique_ptr<mlir::Pass> createRecompute(const spmd::PlanMemory &plan, MemoryJudge judge,
-                                            StageFinder findStages = nullptr, bool keepsLast = false);
+                                            StageFinder findStages = nullptr, bool keepsLast = false,
+                                            llvm::ArrayRef<spmd::PlanPolicy> ofStages = {});
 
 } // namespace cleave::exec
 

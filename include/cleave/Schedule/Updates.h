@@ -1,0 +1,29 @@
+//===- Updates.h - updates that fill the bubble -----------------*- C++ -*-===//
+//
+// An optimizer may update a stage when all of its gradients are there. Where the rank has other stages, which it still waits for, an UPDATE
+// action in the table says that the update runs in such a wait, and not at the end of the row:
+//
+//   rank 0, stages 0 and 2    .. 2W3 ─── waits ─── 0RECV_B3 0I3 0W3 | update 2, update 0
+//   becomes                   .. 2W3 2UPDATE ───── 0RECV_B3 0I3 0W3 | update 0
+//
+//===----------------------------------------------------------------------===//
+#ifndef CLEAVE_SCHEDULE_UPDATES_H
+#define CLEAVE_SCHEDULE_UPDATES_H
+
+#include "cleave/Schedule/Simulate.h"
+#include "llvm/ADT/BitVector.h"
+
+namespace cleave::schedule {
+
+/// Whether the table says of a stage when it is updated.
+bool hasUpdates(const Schedule &schedule);
+
+/// Puts an UPDATE of each stage of `mayBeEarly` into the longest wait of its rank, by predicted times, that has room for all of it behind the
+/// last W of the stage and the reduction of its gradients (`costs.update`, `costs.reduction`). So no other action is later than without it.
+/// Returns how many there are. What has no such wait is updated at the end of the row, for which a table has no action.
+/// Error: the table does not run to its end. Precondition: a table of one step with one replica.
+llvm::Expected<int64_t> placeUpdates(Schedule &schedule, const Costs &costs, const llvm::BitVector &mayBeEarly);
+
+} // namespace cleave::schedule
+
+#endif // CLEAVE_SCHEDULE_UPDATES_H
