@@ -227,7 +227,7 @@ def suites(build):
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
     yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 9)
     hasCpack = bool(shutil.which("dpkg-shlibdeps") and os.path.exists(f"{build}/share/doc/cleave/sbom.json"))
-    yield Suite("editor", [python, "test/Editor/check.py", build], count_closing, 170, merge="drawn")
+    yield Suite("editor", [python, "test/Editor/check.py", build], count_closing, 200, merge="drawn")
     yield Suite("packages", [python, "test/Tools/packages.py", build], count_closing, 4 if hasCpack else 0, merge="drawn")
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 72)
     yield Suite("bad-input", [python, "test/BadInput/check.py", build], count_closing, 248, quick=("", 248))

@@ -71,6 +71,37 @@ def place(text, line, character):
     return len(content.encode("utf-16-le")[:2 * character].decode("utf-16-le").encode()) + 1
 
 
+# Plans and their models; of those without a file an error or a warning is expected.
+ON_MODELS = {
+    "bert.yaml": "bert_ts17", "bert-3d.yaml": "bert_ts17", "parallel/gpt2-ring.yaml": "gpt2_dyn18", "parallel/t5-megatron.yaml": "t5_like_dyn18",
+    "parallel/moe-expert.yaml": "moe_dyn18", "parallel/resnet-spatial.yaml": "resnet_ts17", "parallel/unet-fsdp.yaml": "unet_dyn18", "parallel/gpt2-megatron.yaml": "gpt2_ts17",
+    "mesh: {data: 2, rows: 2}\ndims: {batch: 4, seq: 16}\nshard: [{tensor: input_ids, dims: [data, _]}]\n": "gpt2_ts17",
+    "mesh: {model: 2}\ndims: {batch: 4, seq: 16}\nlike: megatron\n": "gpt2_ts17",
+    "mesh: {model: 5}\ndims: {batch: 4, seq: 16}\nlike: megatron\n": "gpt2_ts17",
+    "mesh: {stage: 2, data: 2}\ndims: {batch: 4, seq: 16}\npipeline: {axis: stage, microbatches: 2}\nshard: [{tensor: input_ids, dims: [data, _]}]\n": "gpt2_ts17",
+    "mesh: {stage: 2}\ndims: {batch: 4, seq: 16}\npipeline: {axis: stage, microbatches: 2}\nshard: [{tensor: input_ids, dims: [stage, _]}]\n": "gpt2_ts17",
+    "mesh: {data: 2}\ndims: {batch: 4, sequence: 16}\n": "gpt2_ts17",
+    "mesh: {data: 2}\ndims: {batch: 3, seq: 16}\nshard: [{tensor: input_ids, dims: [data, _]}, {tensor: no_such, dims: [data]}]\n": "gpt2_ts17",
+}
+
+
+def on_model(build, client, text, name):
+    """All that `cleave shard` says of a plan and its model is there, with its place; and nothing else is, where the plan is right."""
+    model = f"{ROOT}/test/Models/{name}.onnx"
+    if text.endswith(".yaml"):
+        with open(f"{ROOT}/examples/{text}", encoding="utf-8") as file:
+            text = file.read()
+    with harness.Folder(build, "cleave-editor-") as folder:
+        with open(folder.at("p.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"# model: {model}\n{text}")
+        wanted = {(kind, line, message) for kind, line, _, message in shard(build, folder.path, "p.yaml", model)}
+    said = Plan(client, f"# model: {model}\n{text}").look()
+    lines = {(SEVERITIES[severity], line + 1, message.split("\n")[0]) for severity, line, _, message in said if severity < 3}
+    # What is about the model has its name in front, and the line of the comment.
+    lines = {(kind, 0 if f"{model}: " in message else line, message.removeprefix(f"{model}: ")) for kind, line, message in lines}
+    return expect(sorted(lines) if not any(kind == "error" for kind, *_ in wanted) else sorted(lines & wanted), sorted(wanted), "said")
+
+
 def several_errors(client):
     plan = Plan(client, MESH + "shard:\n  - {tensor: a, dims: [dat, _]}\n  - {tensor: b, dims: [data, _]}\n  - tensor: c\n    dims: [data]\n    color: red\n"
                 "  - {tensor: d, dims: [model, model]}\n")
@@ -248,6 +279,8 @@ def main():
         cases[f"keys of {name}"] = shared(lambda client, section: completion.keys(build, client, section), section)
     for name, case in completion.WORDS.items():
         cases[f"words, {name}"] = shared(completion.words, case)
+    for number, (text, name) in enumerate(ON_MODELS.items()):
+        cases[f"on its model, {text if text.endswith('.yaml') else number}"] = shared(lambda client, text, name: on_model(build, client, text, name), text, name)
     cases["documented"] = shared(lambda client: documented(build, client))
     for path in sorted(glob.glob(f"{ROOT}/examples/**/*.yaml", recursive=True)):
         cases[f"truncated {os.path.relpath(path, ROOT + '/examples')}"] = shared(texts.truncated, path)
