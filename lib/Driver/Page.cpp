@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Driver/Session.h"
 
+#include "Measured.h"
 #include "cleave/Compiler/ComparePlans.h"
 #include "cleave/Pictures/Page.h"
 #include "cleave/Plan/Plan.h"
@@ -34,6 +35,24 @@ static std::optional<llvm::json::Object> describePlan(Compilation &compilation) 
   return compilation.describeForPage(namePlan(compilation.getGivenOptions()));
 }
 
+/// The page shows the first plan's schedule next to a run of it.
+static llvm::Error addMeasured(llvm::json::Object &plan, const CompileOptions &given, const std::string &path) {
+  if (path.empty())
+    return llvm::Error::success();
+  std::optional<ScheduleResult> made;
+  if (plan.getObject("schedule")) {
+    Compilation anew(given, [](const Diagnostic &) {});
+    made = scheduleModel(anew, {});
+  }
+  if (!made)
+    return makeError("'--measured' is laid next to the schedule of a pipeline, and the plan has none");
+  llvm::Expected<std::optional<schedule::Simulation>> measured = readMeasured(path, *made);
+  if (!measured)
+    return measured.takeError();
+  plan["schedule"] = describeSchedule(*made, &**measured);
+  return llvm::Error::success();
+}
+
 /// The model by another plan, on the mesh of that one.
 static CompileOptions takePlan(CompileOptions options, const std::string &plan) {
   options.sharding.plan = plan;
@@ -53,6 +72,8 @@ ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, c
     return session.getExitCode();
   std::string size = llvm::formatv("{0} layers, {1} of them drawn", first->getArray("layers")->size(),
                                    first->getArray("kinds")->size());
+  if (llvm::Error error = addMeasured(*first, compilation.getGivenOptions(), options.schedule.measured))
+    return session.fail(std::move(error));
   plans.push_back(std::move(*first));
   auto handler = [&](const Diagnostic &diagnostic) { session.report(diagnostic); };
   if (!other.empty()) {

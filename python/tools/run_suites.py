@@ -225,7 +225,7 @@ def suites(build):
     hasClocks = shutil.which("unshare") and subprocess.run(["unshare", "--time", "--fork", "true"], capture_output=True).returncode == 0
     yield Suite("traces", [python, "test/Runtime/traces.py", build], count_closing, 8 + 3 * bool(shutil.which("mpirun")) + 3 * bool(hasClocks))
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
-    yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 9)
+    yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 10)
     hasCpack = bool(shutil.which("dpkg-shlibdeps") and os.path.exists(f"{build}/share/doc/cleave/sbom.json"))
     yield Suite("packages", [python, "test/Tools/packages.py", build], count_closing, 4 if hasCpack else 0, merge="drawn")
     yield Suite("docs", [python, "test/Docs/check.py", build], count_closing, 72)
