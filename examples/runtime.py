@@ -4,6 +4,9 @@
     outputs = program.run({"x": x})                     # {name: array}; states stay in the ranks
     outputs = program.run({"x": x}, ["y", "present_0"]) # these, states among them
     program.reset()                                     # states are zeros again
+
+The package `cleave_runtime` (docs/python.md) is what to install and use. This shows how little a binding of another language needs, in one file
+that runs from a build folder as it is, where that package has no library next to it.
 """
 import ctypes
 import os

@@ -111,6 +111,11 @@ CLEAVE_API void cleave_close(cleave_program *program) CLEAVE_NOEXCEPT;
  * read; the rest is filled in, and stays until the next run. Under MPI rank 0 gets outputs, others get null data. */
 CLEAVE_API cleave_status cleave_run(cleave_program *program, const cleave_tensor *inputs, size_t input_count,
                                     cleave_tensor *outputs, size_t output_count) CLEAVE_NOEXCEPT;
+/* The same of one function of several by its name, such as `eval` of a step of training, which runs on the same states. NULL, or an empty name:
+ * the first, which cleave_run runs. */
+CLEAVE_API cleave_status cleave_run_entry(cleave_program *program, const char *entry, const cleave_tensor *inputs,
+                                          size_t input_count, cleave_tensor *outputs,
+                                          size_t output_count) CLEAVE_NOEXCEPT;
 /* From any thread: fails all ranks, so that a thread that runs the program comes back, with CLEAVE_ERROR_RANKS. The program only repeats
  * that failure from then on; `why` (may be null) is in its message. A program that is closed is nothing. */
 CLEAVE_API void cleave_stop(cleave_program *program, const char *why) CLEAVE_NOEXCEPT;

@@ -84,7 +84,11 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   manager.enableVerifier(false);
   handed.memory = memory;
   step.addPasses(manager, options.sharding, handed);
+  const bool hadFailed = worst.has_value();
   Telling telling(onProgress, "phase " + toString(phase).str());
+  // Who hears of the phase may end the compilation with an error of its own.
+  if (worst && !hadFailed)
+    return false;
   auto start = std::chrono::steady_clock::now();
   bool isDone = succeeded(manager.run(*module));
   isDone = isDone && (!isVerified || verifyModule());

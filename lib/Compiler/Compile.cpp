@@ -122,7 +122,10 @@ bool Compilation::State::addTo(Assembler &assembler, StringRef entry) {
   std::vector<program::Dim> dims;
   for (const auto &[name, size] : options.dims)
     dims.push_back({name, size});
+  const bool hadFailed = worst.has_value();
   Telling telling(onProgress, "kernels");
+  if (worst && !hadFailed)
+    return false;
   auto from = std::chrono::steady_clock::now();
   bool isAdded = assembler.add(functions, dims, entry);
   addSeconds("assemble", std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count());
@@ -182,7 +185,9 @@ std::unique_ptr<Assembly> Compilation::makeProgram(StringRef folder, bool digest
       report(diagnostic);
     });
     variant.tellProgress(getProgress());
-    if (!isFull || !variant.load())
+    // Who hears of progress may have ended all of it meanwhile.
+    bool isEnded = getBlame() && *getBlame() != Blame::Expectation;
+    if (!isFull || isEnded || !variant.load())
       return nullptr;
     if (!variant.hasMesh())
       variant.useOneDevice();

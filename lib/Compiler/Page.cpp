@@ -203,32 +203,48 @@ static Array describeAxes(const Report &report, const spmd::Cluster &cluster) {
   return axes;
 }
 
-/// `["F", stage, microbatch, begin, end]` for all that takes time, by rank.
-static Object describeSchedule(const ScheduleResult &made) {
+/// `["F", stage, microbatch, begin, end]` for all of `programs`, a schedule's as JSON, that takes time; in `times`, where there are some: what is
+/// not in a trace has none.
+static Array describeBars(const Array &programs, const std::vector<std::vector<schedule::Interval>> *times) {
+  Array ranks;
+  for (auto [rank, program] : llvm::enumerate(programs)) {
+    Array bars;
+    for (auto [number, value] : llvm::enumerate(*program.getAsArray())) {
+      const Object &action = *value.getAsObject();
+      if (!action.get("start"))
+        continue;
+      schedule::Interval time = {*action.getNumber("start"), *action.getNumber("end")};
+      if (times)
+        time = (*times)[rank][number];
+      if (!times || time.end > time.start)
+        bars.push_back(Array{*action.get("do"), action.getInteger("stage").value_or(0),
+                             action.getInteger("microbatch").value_or(0), time.start, time.end});
+    }
+    ranks.push_back(std::move(bars));
+  }
+  return ranks;
+}
+
+Object cleave::describeSchedule(const ScheduleResult &made, const schedule::Simulation *measured) {
   std::string text;
   llvm::raw_string_ostream os(text);
   schedule::writeJson(os, made.table, made.costs, made.simulation, {});
   Object whole = std::move(*llvm::cantFail(llvm::json::parse(text)).getAsObject());
-  Array ranks;
-  for (const llvm::json::Value &program : *whole.getArray("programs")) {
-    Array bars;
-    for (const llvm::json::Value &value : *program.getAsArray()) {
-      const Object &action = *value.getAsObject();
-      if (action.get("start"))
-        bars.push_back(Array{*action.get("do"), action.getInteger("stage").value_or(0),
-                             action.getInteger("microbatch").value_or(0), *action.get("start"), *action.get("end")});
-    }
-    ranks.push_back(std::move(bars));
-  }
-  return Object{{"name", made.table.name},
-                {"unit", made.costs.unit},
-                {"stages", made.table.numStages},
-                {"microbatches", made.table.numMicrobatches},
-                {"makespan", made.simulation.makespan},
-                {"bubble", made.simulation.bubbleMakespan},
-                {"bound", made.bound.makespan},
-                {"memory", made.simulation.peak.memory},
-                {"ranks", std::move(ranks)}};
+  const Array &programs = *whole.getArray("programs");
+  Object entry{{"name", made.table.name},
+               {"unit", made.costs.unit},
+               {"stages", made.table.numStages},
+               {"microbatches", made.table.numMicrobatches},
+               {"makespan", made.simulation.makespan},
+               {"bubble", made.simulation.bubbleMakespan},
+               {"bound", made.bound.makespan},
+               {"memory", made.simulation.peak.memory},
+               {"ranks", describeBars(programs, nullptr)}};
+  if (measured)
+    entry["measured"] = Object{{"makespan", measured->makespan},
+                               {"bubble", measured->bubbleMakespan},
+                               {"ranks", describeBars(programs, &measured->times)}};
+  return entry;
 }
 
 /// As the report of other commands, without what the graph says itself.

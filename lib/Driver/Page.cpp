@@ -4,8 +4,10 @@
 // it is. A second plan is taken as the first.
 //
 //===----------------------------------------------------------------------===//
+#include "cleave/Driver/Page.h"
 #include "cleave/Driver/Session.h"
 
+#include "Measured.h"
 #include "cleave/Compiler/ComparePlans.h"
 #include "cleave/Pictures/Page.h"
 #include "cleave/Plan/Plan.h"
@@ -34,6 +36,24 @@ static std::optional<llvm::json::Object> describePlan(Compilation &compilation) 
   return compilation.describeForPage(namePlan(compilation.getGivenOptions()));
 }
 
+/// The page shows the first plan's schedule next to a run of it.
+static llvm::Error addMeasured(llvm::json::Object &plan, const CompileOptions &given, const std::string &path) {
+  if (path.empty())
+    return llvm::Error::success();
+  std::optional<ScheduleResult> made;
+  if (plan.getObject("schedule")) {
+    Compilation anew(given, [](const Diagnostic &) {});
+    made = scheduleModel(anew, {});
+  }
+  if (!made)
+    return makeError("'--measured' is laid next to the schedule of a pipeline, and the plan has none");
+  llvm::Expected<std::optional<schedule::Simulation>> measured = readMeasured(path, *made);
+  if (!measured)
+    return measured.takeError();
+  plan["schedule"] = describeSchedule(*made, &**measured);
+  return llvm::Error::success();
+}
+
 /// The model by another plan, on the mesh of that one.
 static CompileOptions takePlan(CompileOptions options, const std::string &plan) {
   options.sharding.plan = plan;
@@ -43,34 +63,50 @@ static CompileOptions takePlan(CompileOptions options, const std::string &plan) 
   return options;
 }
 
-ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, const std::string &path) {
-  const Options &options = session.getOptions();
-  const std::string &other = options.command == "page" ? options.schedule.compare : "";
+std::optional<llvm::json::Object> cleave::driver::makePage(Compilation &compilation, const std::string &compare,
+                                                           const std::string &measured) {
   llvm::json::Array plans;
   std::vector<std::string> differences;
   std::optional<llvm::json::Object> first = describePlan(compilation);
   if (!first)
-    return session.getExitCode();
-  std::string size = llvm::formatv("{0} layers, {1} of them drawn", first->getArray("layers")->size(),
-                                   first->getArray("kinds")->size());
+    return std::nullopt;
+  const CompileOptions &given = compilation.getGivenOptions();
+  if (llvm::Error error = addMeasured(*first, given, measured)) {
+    compilation.fail(std::move(error));
+    return std::nullopt;
+  }
   plans.push_back(std::move(*first));
-  auto handler = [&](const Diagnostic &diagnostic) { session.report(diagnostic); };
-  if (!other.empty()) {
-    const CompileOptions &given = compilation.getGivenOptions();
-    Compilation second(takePlan(given, other), handler);
+  if (!compare.empty()) {
+    auto handler = [&](const Diagnostic &diagnostic) { compilation.report(diagnostic); };
+    Compilation second(takePlan(given, compare), handler);
     std::optional<llvm::json::Object> plan = describePlan(second);
     if (!plan)
-      return session.getExitCode();
+      return std::nullopt;
     plans.push_back(std::move(*plan));
-    std::optional<PlanDifference> difference = comparePlans(given, given.sharding.plan, other, handler);
+    std::optional<PlanDifference> difference = comparePlans(given, given.sharding.plan, compare, handler);
     if (!difference)
-      return session.getExitCode();
+      return std::nullopt;
     differences = std::move(difference->places);
   }
-  std::string model = llvm::sys::path::filename(compilation.getGivenOptions().model).str();
+  return pictures::makePage(llvm::sys::path::filename(given.model), std::move(plans), differences);
+}
+
+void cleave::driver::writePage(llvm::raw_ostream &os, llvm::json::Object page) {
   std::string note = llvm::formatv("Cleave {0}. Times are predicted, those of one rank.", CLEAVE_VERSION);
+  pictures::writePage(os, std::move(page), note);
+}
+
+ExitCode cleave::driver::writePage(Session &session, Compilation &compilation, const std::string &path) {
+  const Options &options = session.getOptions();
+  std::optional<llvm::json::Object> page =
+      makePage(compilation, options.command == "page" ? options.schedule.compare : "", options.schedule.measured);
+  if (!page)
+    return session.getExitCode();
+  const llvm::json::Object &first = *page->getArray("plans")->front().getAsObject();
+  std::string size =
+      llvm::formatv("{0} layers, {1} of them drawn", first.getArray("layers")->size(), first.getArray("kinds")->size());
   llvm::Error error = writeFileAtomically(path, [&](llvm::raw_ostream &os) {
-    pictures::writePage(os, pictures::makePage(model, std::move(plans), differences), note);
+    writePage(os, std::move(*page));
     return llvm::Error::success();
   });
   if (error)

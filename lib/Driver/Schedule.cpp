@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Compiler/Schedule.h"
 
+#include "Measured.h"
 #include "cleave/Driver/Session.h"
 #include "cleave/Schedule/Draw.h"
 #include "cleave/Schedule/Generate.h"
@@ -104,8 +105,8 @@ static llvm::Error drawPicture(StringRef path, const ScheduleResult &made, const
   });
 }
 
-/// What a run of this schedule took; nothing where no trace is given.
-static llvm::Expected<std::optional<Simulation>> readMeasured(const std::string &path, const ScheduleResult &made) {
+llvm::Expected<std::optional<Simulation>> cleave::driver::readMeasured(const std::string &path,
+                                                                       const ScheduleResult &made) {
   if (path.empty())
     return std::nullopt;
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);

@@ -228,6 +228,11 @@ static void hand(const std::vector<Value> &values, size_t index, cleave_tensor &
 
 cleave_status cleave_run(cleave_program *opened, const cleave_tensor *inputs, size_t inputCount, cleave_tensor *outputs,
                          size_t outputCount) noexcept {
+  return cleave_run_entry(opened, nullptr, inputs, inputCount, outputs, outputCount);
+}
+
+cleave_status cleave_run_entry(cleave_program *opened, const char *entry, const cleave_tensor *inputs,
+                               size_t inputCount, cleave_tensor *outputs, size_t outputCount) noexcept {
   if (!opened || (inputCount && !inputs) || (outputCount && !outputs))
     return failForNull(opened ? "a list of tensors" : "program");
   return use(opened, [&](cleave_program &program) {
@@ -241,7 +246,7 @@ cleave_status cleave_run(cleave_program *opened, const cleave_tensor *inputs, si
         return failForNull("the name of an output");
       wanted.push_back(outputs[i].name);
     }
-    if (cleave_status status = finish(program.executor->run(arguments, program.outputs, wanted)))
+    if (cleave_status status = finish(program.executor->run(arguments, program.outputs, wanted, entry ? entry : "")))
       return status;
     for (size_t i = 0; i < outputCount; ++i)
       hand(program.outputs, i, outputs[i]);

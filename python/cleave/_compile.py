@@ -1,11 +1,13 @@
 """The calls of the package: what `cleave` does, as functions that give values."""
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
+import threading
 import weakref
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from cleave_runtime._program import Caller
 
 from ._json import make
 from ._options import ModelOptions, Options, Path, call
-from ._reports import Check, Explanation, FoundPlan, Outline, ProgramOutline, Report, Schedule, Training
+from ._reports import Bench, Check, Explanation, FoundPlan, Outline, Page, ProgramOutline, Report, Schedule, Training
 
 try:
     from typing import Unpack
@@ -28,8 +30,9 @@ class Program(cleave_runtime.Program):
     """A program that this process has compiled, open on all of its ranks: `run`, `inputs`, `outputs`, `states`, as of any other, `report`, and
     `save`."""
 
-    def __init__(self, path: Path, report: Report, folder: Optional[str] = None, **options: Any):
+    def __init__(self, path: Path, report: Report, folder: Optional[str] = None, asked: Optional[tuple[Path, Any]] = None, **options: Any):
         self.report = report
+        self._asked = asked
         self._finalizer = weakref.finalize(self, shutil.rmtree, folder, True) if folder else None
         super().__init__(path, **options)
 
@@ -37,6 +40,48 @@ class Program(cleave_runtime.Program):
         """Writes the program file to a place of yours. Files of weights stay where they are (`embed_weights=True` of `compile` puts them
         inside)."""
         call(None, {}, lambda _: _native.move_program(os.fspath(self.path), os.fspath(path)))
+
+    def page(self) -> Page:
+        """The page of the model and plan that it was compiled from, if the model's file is still there."""
+        if self._asked is None:
+            raise ValueError("the program was not compiled here")
+        return page(self._asked[0], **self._asked[1])
+
+    def _repr_html_(self) -> Optional[str]:
+        # A notebook shows the line of `repr` where there is nothing better, and never an error.
+        try:
+            return self.page()._repr_html_()
+        except Exception:
+            return None
+
+
+def _interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:
+    """The result of `work`, which runs in a thread beside the main one, so that Ctrl-C raises at once. What then still runs hears `stop`, and
+    nobody gets its result; the interpreter does not end before it does."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    done, results = threading.Event(), []
+
+    def run() -> None:
+        try:
+            results.append((True, work()))
+        except BaseException as error:  # the caller's to handle
+            results.append((False, error))
+        done.set()
+
+    thread = threading.Thread(target=run, daemon=True, name="cleave")
+    try:
+        thread.start()
+        done.wait()
+    except BaseException:
+        stop()
+        atexit.register(thread.join)
+        raise
+    thread.join()
+    is_good, result = results[0]
+    if not is_good:
+        raise result
+    return result
 
 
 def compile(model: Path, output: Optional[Path] = None, *, weights_folder: Optional[Path] = None, runtime: Optional[Mapping[str, Any]] = None,
@@ -48,13 +93,35 @@ def compile(model: Path, output: Optional[Path] = None, *, weights_folder: Optio
 
     `model`: an .onnx file, a file of MLIR, or what `from_torch` gives. `output`: where the program file is written; without it the file is
     gone with the program. `runtime`: what `Program` takes beside the path, `{"deadline": 5}`. All else is in `Options`. Raises `Error`, with
-    the place of what is wrong. Several threads may compile at once.
+    the place of what is wrong. Several threads may compile at once. Ctrl-C raises `KeyboardInterrupt` at once; the compilation ends with its
+    phase, in the background.
     """
+    return _compile(model, output, weights_folder, runtime, False, options)
+
+
+def _compile(model: Path, output: Optional[Path], weights_folder: Optional[Path], runtime: Optional[Mapping[str, Any]], evaluates: bool,
+             options: Any) -> Program:
+    """`evaluates`: of a step of training the function `eval`, too."""
+    stop, given = _native.Stop(), dict(options)
+
+    def ask(native: _native.Options) -> str:
+        native.evaluates = evaluates
+        return _native.compile(native, path, stop)
+
+    def work() -> Any:
+        # Files that options need are made, and gone again, in the thread that compiles.
+        try:
+            return call(model, given, ask)
+        finally:
+            if folder and is_left.is_set():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    is_left = threading.Event()
     folder = tempfile.mkdtemp(prefix="cleave") if output is None else None
     path = os.fspath(output) if folder is None else os.path.join(folder, "program.cleave")  # type: ignore[arg-type]
     try:
-        report = make(Report, call(model, options, lambda native: _native.compile(native, path)))
-        return Program(path, report, folder, weights=weights_folder, **(runtime or {}))
+        report = make(Report, _interruptible(work, lambda: (is_left.set(), stop.stop())))
+        return Program(path, report, folder, (model, given), weights=weights_folder, **(runtime or {}))
     except BaseException:
         if folder:
             shutil.rmtree(folder, ignore_errors=True)
@@ -82,6 +149,28 @@ def check(model: Path, *, seed: int = 0, rtol: Optional[float] = None, atol: Opt
     how = _native.CheckOptions()
     how.seed, how.rtol, how.atol, how.executor = seed, rtol, atol, executor
     return make(Check, call(model, options, lambda native: _native.check(native, how)))
+
+
+def page(model: Path, output: Optional[Path] = None, *, compare: Optional[Path] = None, measured: Optional[Path] = None,
+         **options: Unpack[Options]) -> Page:
+    """What a plan does to a model, as one page of HTML: graph, mesh, memory, schedule, costs (docs/page.md). Notebooks show it.
+
+    `output`: a file that gets it. `compare`: the file of another plan, beside the first. `measured`: the trace of a run of a pipeline
+    (`cleave-run --trace`), beside its schedule.
+    """
+    result = call(model, options, lambda native: _native.page(native, os.fspath(compare or ""), os.fspath(measured or "")))
+    made = Page(result["html"], result["json"])
+    if output is not None:
+        made.save(output)
+    return made
+
+
+def bench(model: Path, *, calls: int = 20, seed: int = 0, **options: Unpack[Options]) -> Bench:
+    """How long calls of a model, which is compiled, or of a program file take, with inputs that are drawn by `seed` or those of the file
+    `inputs`. `calls`: how many count, after some that do not."""
+    if calls < 1:
+        raise ValueError(f"calls is {calls}, expected 1 or more")
+    return make(Bench, call(model, options, lambda native: _native.bench(native, calls, seed)))
 
 
 def explain(model: Path, value: str = "", **options: Unpack[Options]) -> Explanation:
@@ -203,11 +292,11 @@ class Trainer:
             weights = trainer.state_dict()
     """
 
-    def __init__(self, model: Path, *, runtime: Optional[Mapping[str, Any]] = None, **options: Unpack[Options]):
-        """Compiles the step: `options` as of `compile`, with `train` in the plan or here."""
+    def __init__(self, model: Path, *, runtime: Optional[Mapping[str, Any]] = None, evaluates: bool = True, **options: Unpack[Options]):
+        """Compiles the step: `options` as of `compile`, with `train` in the plan or here. `evaluates`: with the function that `eval` runs."""
         if not options.get("train"):
             options["train"] = True
-        self.program = compile(model, runtime=runtime, **options)
+        self.program = _compile(model, None, None, runtime, evaluates, options)
         self.steps = 0
 
     @property
@@ -224,6 +313,11 @@ class Trainer:
         outputs = self.program.run(*positional, **named)
         self.steps += 1
         return float(next(iter(outputs.values())))
+
+    def eval(self, *positional: Any, **named: Any) -> float:
+        """The loss on a batch with the weights as they are, which stay so; dropout and the like do nothing."""
+        arrays = self.program._take(positional, named)
+        return float(next(iter(self.program._run(arrays, ["loss"], "eval").values())))
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Weights, and what the optimizer keeps, by name, each whole."""

@@ -1,8 +1,11 @@
 """What the compiler says, as values. Fields have the names and units of docs/report.md; `json` is the report as it came."""
 from __future__ import annotations
 
+import html
+import os
+import statistics
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from ._json import format_bytes, format_seconds, table
 from ._plan import Plan
@@ -283,6 +286,47 @@ class Schedule:
     def _repr_html_(self) -> str:
         rows = [(rank, line) for rank, line in enumerate(self.table.splitlines())]
         return table(str(self), ["rank", "does"], rows, most=16)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A decision on one page: `html`, which needs no other file, and what it is made of, `json` (docs/page.md)."""
+    html: str = field(repr=False)
+    json: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html)
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: its styles and scripts are not the notebook's.
+        return f'<iframe srcdoc="{html.escape(self.html, quote=True)}" style="width: 100%; height: 28em; border: 0" title="a page of Cleave"></iframe>'
+
+
+@dataclass(frozen=True)
+class CommandTime:
+    """Seconds of a call that rank 0 needs for all commands of one kind, or kernel, for one node."""
+    command: str
+    node: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Bench:
+    """`load_seconds` to open a program, and `runs`, the seconds of each call; `commands` longest first."""
+    ranks: int
+    load_seconds: float
+    runs: list[float]
+    peak_bytes: int
+    commands: list[CommandTime] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.runs)
+
+    def _repr_html_(self) -> str:
+        return table(f"{self.ranks} ranks, a call {format_seconds(self.median)}", ["command", "node", "seconds"],
+                     [(one.command, one.node, format_seconds(one.seconds)) for one in self.commands], most=16)
 
 
 @dataclass(frozen=True)

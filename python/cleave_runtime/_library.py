@@ -31,7 +31,7 @@ def _open() -> ctypes.CDLL:
         ("options_init", None, [ctypes.POINTER(COptions)]),
         ("open", ctypes.c_int, [text, ctypes.POINTER(COptions), ctypes.POINTER(handle)]),
         ("close", None, [handle]),
-        ("run", ctypes.c_int, [handle, tensors, size, tensors, size]),
+        ("run_entry", ctypes.c_int, [handle, text, tensors, size, tensors, size]),
         ("stop", None, [handle, text]),
         ("reset_states", ctypes.c_int, [handle]),
         ("save", ctypes.c_int, [handle, text]),

@@ -166,6 +166,10 @@ class Program:
         for name in wanted:
             if name not in self._given:
                 raise ArgumentError(f"there is no output {name!r}{self._suggest(name, self._given)}")
+        return self._run(arrays, wanted)
+
+    def _run(self, arrays: dict[str, np.ndarray], wanted: list[str], entry: str = "") -> dict[str, np.ndarray]:
+        """A call of one function of several (`eval`), by its name, or of the first."""
         with self._lock:
             handle = self._open_handle()
             given, taken = (CTensor * len(arrays))(), (CTensor * len(wanted))()
@@ -179,7 +183,7 @@ class Program:
 
             def work(_keeps: Any = (arrays, shapes)) -> None:
                 # The message of a failure is that of the thread that called. What a rank reads lives as long as this.
-                check(library.cleave_run(handle, given, len(given), taken, len(taken)))
+                check(library.cleave_run_entry(handle, entry.encode(), given, len(given), taken, len(taken)))
 
             try:
                 self._caller.call(work, lambda: library.cleave_stop(handle, b"interrupted"))

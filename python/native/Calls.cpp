@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Calls.h"
 
+#include "cleave/Compiler/Bench.h"
 #include "cleave/Compiler/Compile.h"
 #include "cleave/Compiler/ExplainPlan.h"
 #include "cleave/Compiler/Explanation.h"
@@ -13,6 +14,7 @@
 #include "cleave/Compiler/RunProgram.h"
 #include "cleave/Driver/FoundPlanText.h"
 #include "cleave/Driver/InspectProgram.h"
+#include "cleave/Driver/Page.h"
 #include "cleave/Driver/PlanReasons.h"
 #include "cleave/Export/Onnx/Trained.h"
 #include "cleave/Plan/Plan.h"
@@ -130,8 +132,64 @@ static bool needMesh(Compilation &compilation) {
 // Programs, and what ranks would do
 //===----------------------------------------------------------------------===//
 
-std::string python::compile(const CompileOptions &options, const std::string &path) {
-  return answer(options, [&](Compilation &compilation) { return toJson(compileModel(compilation, path)); });
+std::string python::compile(const CompileOptions &options, const std::string &path, Stop &stop) {
+  return answer(options, [&](Compilation &compilation) {
+    // What has gone wrong ends a compilation before its next phase.
+    compilation.tellProgress([&](const std::string &) {
+      if (stop.isAsked() && !compilation.getBlame())
+        compilation.fail(makeError("interrupted"), Blame::Run);
+    });
+    return toJson(compileModel(compilation, path));
+  });
+}
+
+std::string python::page(const CompileOptions &options, const std::string &compare, const std::string &measured) {
+  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+    std::optional<Object> page;
+    if (compilation.load())
+      page = driver::makePage(compilation, compare, measured);
+    if (!page)
+      return std::nullopt;
+    std::string html;
+    llvm::raw_string_ostream os(html);
+    driver::writePage(os, *page);
+    return Object{{"html", text(html)}, {"json", std::move(*page)}};
+  });
+}
+
+std::string python::bench(const CompileOptions &options, uint64_t calls, uint64_t seed) {
+  const BenchOptions how{seed, calls};
+  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+    std::unique_ptr<Bench> bench;
+    llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.model);
+    if (file && program::isProgram((*file)->getBytes())) {
+      llvm::Expected<std::unique_ptr<Bench>> taken = Bench::create(**file, options, how);
+      if (!taken) {
+        compilation.fail(taken.takeError());
+        return std::nullopt;
+      }
+      bench = std::move(*taken);
+    } else {
+      llvm::consumeError(file.takeError()); // whoever reads it as a model says what is wrong
+      if (compilation.load())
+        bench = Bench::create(compilation, how);
+    }
+    if (!bench)
+      return std::nullopt;
+    llvm::Expected<BenchResult> result = bench->run();
+    if (!result) {
+      compilation.fail(result.takeError(), Blame::Run);
+      return std::nullopt;
+    }
+    Array commands = list(result->commands, [](const CommandTime &one) {
+      return Value(Object{{"command", text(one.command)}, {"node", text(one.node)}, {"seconds", one.seconds}});
+    });
+    return Object{{"ranks", result->ranks},
+                  {"load_seconds", result->load},
+                  {"runs", Array(result->runs)},
+                  {"peak_bytes", result->peakBytes},
+                  {"commands", std::move(commands)}};
+  });
 }
 
 /// The phase of that name; nothing, where none is named, is how far a model goes.
@@ -409,6 +467,11 @@ void python::Stop::stop() {
   isStopped = true;
   if (executor)
     failRanks();
+}
+
+bool python::Stop::isAsked() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return isStopped;
 }
 
 python::Stop::Scope::Scope(Stop &stop, runtime::Executor &executor) : stop(stop) {

@@ -19,11 +19,12 @@
 
 namespace cleave::python {
 
-/// What stops a training from another thread.
+/// What stops a training or a compilation from another thread.
 class Stop {
 public:
-  /// Fails the ranks of the training that goes on, or of the one that will begin.
+  /// Fails the ranks of the training that goes on, or of the one that will begin; a compilation ends at its next phase.
   void stop();
+  bool isAsked();
 
   /// While it lives, `stop` is about this executor.
   class Scope {
@@ -48,7 +49,11 @@ struct TrainFiles {
 };
 
 /// Writes the program to `path`. The result is its report.
-std::string compile(const CompileOptions &options, const std::string &path);
+std::string compile(const CompileOptions &options, const std::string &path, Stop &stop);
+/// The page of the model's decision, as text of HTML; `compare`, another plan, and `measured`, the trace of a run, may be empty.
+std::string page(const CompileOptions &options, const std::string &compare, const std::string &measured);
+/// How long calls of a model, or of a program file, take: seconds.
+std::string bench(const CompileOptions &options, uint64_t calls, uint64_t seed);
 /// The report of what ranks would send, store and take. `output`: the module of a device goes there, up to `phase` where one is named; both
 /// may be empty.
 std::string shard(const CompileOptions &options, const std::string &phase, const std::string &output);

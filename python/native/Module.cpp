@@ -173,7 +173,9 @@ NB_MODULE(_native, m) {
   defineOptions(m);
   defineRequests(m);
   using Released = nb::call_guard<nb::gil_scoped_release>;
-  m.def("compile", &python::compile, nb::arg("options"), nb::arg("path"), Released());
+  m.def("compile", &python::compile, nb::arg("options"), nb::arg("path"), nb::arg("stop"), Released());
+  m.def("page", &python::page, nb::arg("options"), nb::arg("compare"), nb::arg("measured"), Released());
+  m.def("bench", &python::bench, nb::arg("options"), nb::arg("calls"), nb::arg("seed"), Released());
   m.def("shard", &python::shard, nb::arg("options"), nb::arg("phase"), nb::arg("output"), Released());
   m.def("check", &python::check, nb::arg("options"), nb::arg("how"), Released());
   m.def("explain", &python::explain, nb::arg("options"), nb::arg("pattern"), Released());

@@ -44,6 +44,7 @@ CASES = {
     "found": ["llama_gqa_dyn18.onnx", "--dim", "batch=4,seq=16", "--devices", "4"],
     "convolutions": ["resnet_ts17.onnx", "--dim", "batch=4", "--plan", "parallel/resnet-data.yaml"],
     "step-in-stages": ["gpt2_ts17.onnx", "--plan", "train-pipeline.yaml", "--train"],
+    "measured": ["bert_dyn18.onnx", "--staged"],
     "unlike-layers": ["--unlike", "--mesh", "model=2", "--shard", "layers.*.up=[_, model]"],
     "deep": ["--layers=96", "--mesh", "data=8,model=8"],
     "deep-in-stages": ["--layers=96"],
@@ -51,6 +52,9 @@ CASES = {
 # 64 ranks, of which 16 stages: the sizes that a page is to be fluid with.
 DEEP_PLAN = """mesh: {data: 2, model: 2, stage: 16}
 pipeline: {axis: stage, microbatches: 4}
+"""
+STAGES = """mesh: {stage: 2}
+pipeline: {axis: stage, microbatches: 2, schedule: forward}
 """
 
 
@@ -115,6 +119,10 @@ def find_words(name, folder):
     if words[0].startswith("--layers"):
         return make_deep(words, folder)
     words = [os.path.join(MODELS, words[0]), *words[1:]]
+    if "--staged" in words:
+        with open(folder.at("stages.yaml"), "w") as file:
+            file.write(STAGES)
+        return [words[0], "--plan", folder.at("stages.yaml")]
     return [os.path.join(PLANS, word) if word.endswith(".yaml") else word for word in words]
 
 
@@ -163,6 +171,33 @@ def check_ops(plan, module):
     return sum(shown.values())
 
 
+def run_measured(build, words, folder):
+    """The trace of a run by the plan of `words`."""
+    program, trace = folder.at("p.cleave"), folder.at("t.json")
+    cleave(build, "compile", *words, "-o", program)
+    done = subprocess.run([f"{build}/bin/cleave-run", program, "--ranks", "threads", "--repeat", "1", "--trace", trace], capture_output=True, text=True)
+    expect(done.returncode == 0, f"exit {done.returncode}: {done.stderr[-300:]}")
+    return trace
+
+
+def check_measured(schedule, trace):
+    """A bar for each action of the table, on its rank, from the first of its commands in the trace on, which are microseconds."""
+    with open(trace) as file:
+        bars = [event for event in json.load(file)["traceEvents"] if "action" in event.get("args", {})]
+    first, starts, at = min(bar["ts"] for bar in bars), {}, {}
+    for bar in bars:
+        action = (bar["pid"], bar["args"]["stage"], bar["args"]["microbatch"])
+        starts.setdefault(action, []).append(bar["ts"])
+    for rank, row in enumerate(schedule["measured"]["ranks"]):
+        expect(all(begin <= end for *_, begin, end in row), f"bars of rank {rank}: {row}")
+        at |= {(rank, stage, microbatch): begin / 1e3 + first for _, stage, microbatch, begin, _ in row}
+    shown = {(rank, bar[1], bar[2]) for rank, row in enumerate(schedule["ranks"]) for bar in row}
+    expect(set(starts) == set(at) == shown, f"actions {sorted(at)}, in the trace {sorted(starts)}, in the table {sorted(shown)}")
+    expect(all(any(abs(begin - start) < 0.01 for start in starts[action]) for action, begin in at.items()), f"begins {at}, in the trace {starts}")
+    expect(schedule["measured"]["makespan"] >= max(bar[4] for row in schedule["measured"]["ranks"] for bar in row) - 1e-6, "the makespan ends before")
+    return len(at)
+
+
 def browse(path, width, scheme, picture):
     """What script.js found when it used the page."""
     with open(path) as file:
@@ -190,6 +225,8 @@ def check_page(build, name, pictures, counts):
     with harness.Folder(build, "cleave-page-") as folder:
         words, page, report = find_words(name, folder), folder.at("page.html"), folder.at("report.json")
         other = ["--compare", os.path.join(PLANS, "parallel/gpt2-data.yaml")] if name == "compared" else []
+        if name == "measured":
+            other = ["--measured", run_measured(build, words, folder)]
         cleave(build, "page", *words, *other, "-o", page)
         cleave(build, "shard", *words, "-o", folder.at("sharded.mlir"), "--report", report)
         with open(page) as file:
@@ -199,6 +236,9 @@ def check_page(build, name, pictures, counts):
         expect(len(text) < MOST_BYTES, f"{len(text)} bytes")
         expect(not re.search(r"""(src|href)=["'](?!#|data:,)""", text), "the page refers to another file")
         model = read_model(text)
+        expect(model["version"] == 2, f"version {model['version']}")
+        if name == "measured":
+            counts.append(check_measured(model["plans"][0]["schedule"], other[1]))
         check_report(model["plans"][0], report, "schedule" in model["plans"][0])
         counts.append(len(list_sent(model["plans"][0])))
         if "schedule" not in model["plans"][0]:

@@ -100,6 +100,11 @@ function useSchedule() {
   if (!plan.schedule) return;
   const canvas = section.querySelector('canvas'), [kind, , microbatch, begin, end] = plan.schedule.ranks[0][0];
   check(move(canvas, scheduleView.x((begin + end) / 2), 8).includes(`of microbatch ${microbatch}`), `the pointer does not show ${kind}${microbatch}`);
+  if (plan.schedule.measured) {
+    const [, , number, from, to] = plan.schedule.measured.ranks[0][0], said = move(canvas, Math.max(scheduleView.x((from + to) / 2), 66), 28 + 8);
+    check(said.includes('measured') && said.includes(`of microbatch ${number}`), `the pointer does not show what was measured: ${said}`);
+    check(section.textContent.includes('measured: a call took'), 'what a call took is not said');
+  }
   const ink = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   const colors = new Set();
   for (let at = 0; at < ink.length; at += 4 * 97) colors.add(`${ink[at]},${ink[at + 1]},${ink[at + 2]}`);

@@ -55,13 +55,13 @@ def run(command, folder, hides=()):
     return subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def make_environment(folder, wheel):
-    """Python of a new environment that has the wheel, and sees packages of ours behind it."""
+def make_environment(folder, *wheels):
+    """Python of a new environment that has the wheels, one after the other, and sees packages of ours behind it."""
     venv.create(folder, with_pip=False)
     python = os.path.join(folder, "bin", "python")
     packages = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True).stdout.strip()
     done = subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check", "--no-index",
-                           "--no-deps", wheel], capture_output=True, text=True)
+                           "--no-deps", *wheels], capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
     with open(os.path.join(packages, "tests.pth"), "w") as file:
@@ -75,6 +75,17 @@ def declared(wheel):
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA"))).decode()
     return {{"PyYAML": "yaml"}.get(name, name) for name in re.findall(r"^Requires-Dist: (\w+)", text, re.M)}
+
+
+def one_runtime(wheels):
+    """Whether what both wheels have of cleave_runtime is the same, so that it does not matter which was installed last."""
+    import zipfile
+    found = []
+    for name in ("cleave_spmd", "cleave_spmd_runtime"):
+        with zipfile.ZipFile(wheels[name]) as archive:
+            found.append({info.filename: info.CRC for info in archive.infolist() if info.filename.startswith("cleave_runtime/") and
+                          info.filename.endswith(".py")})
+    return found[0] == found[1] and len(found[0]) > 5
 
 
 def main():
@@ -109,7 +120,12 @@ def main():
         # The small package runs what the large one has compiled, and each needs what it says alone.
         done = run([full, "-c", COMPILE, HERE, empty], empty, hidden)
         done = run([small, "-c", RUNTIME, os.path.join(empty, "m.cleave")], empty, hidden) if done.returncode == 0 else done
-        checks = [("the small package runs programs", done.returncode == 0, done.stdout)]
+        # Both in one place, as where one package asks for the one and one for the other: the files that they share are the same.
+        both = make_environment(os.path.join(folder, "both"), wheels["cleave_spmd"], wheels["cleave_spmd_runtime"])
+        shared = run([both, "-c", COMPILE, HERE, empty], empty, hidden)
+        shared = run([both, "-c", RUNTIME, os.path.join(empty, "m.cleave")], empty, hidden) if shared.returncode == 0 else shared
+        checks = [("both packages are there together", shared.returncode == 0 and one_runtime(wheels), shared.stdout),
+                  ("the small package runs programs", done.returncode == 0, done.stdout)]
         for python, package, wheel in ((full, "cleave", "cleave_spmd"), (small, "cleave_runtime", "cleave_spmd_runtime")):
             done = run([python, "-c", IMPORTS.format(package)], empty, hidden)
             checks.append((f"{package} imports what it declares", done.returncode == 0 and set(done.stdout.split()) <= declared(wheels[wheel]) | {"ml_dtypes"},

@@ -2,6 +2,7 @@
 import importlib.metadata
 import json
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -9,9 +10,10 @@ import warnings
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import cleave
-from conftest import MODELS, run_onnxruntime
+from conftest import MODELS, make_model, run_onnxruntime
 
 GPT2 = os.path.join(MODELS, "gpt2_ts17.onnx")
 SIZES = {"batch": 4, "seq": 16}
@@ -248,6 +250,9 @@ def test_training_takes_the_steps_of_numpy(mlp, tmp_path, mesh):
     with cleave.Trainer(mlp, plan=plan) as trainer:
         losses = [trainer.step(x=samples["x"][4 * i:4 * i + 4], labels=samples["labels"][4 * i:4 * i + 4]) for i in range(3)]
         trainer.save(tmp_path / "half.safetensors")
+        # The loss before a step is the one that the step gives, and asking changes nothing.
+        batch = {name: array[12:16] for name, array in samples.items()}
+        assert [trainer.eval(batch), trainer.eval(**batch)] == pytest.approx([want[3]] * 2, rel=1e-4)
         losses += [trainer.step({name: array[4 * i:4 * i + 4] for name, array in samples.items()}) for i in range(3, 5)]
         np.testing.assert_allclose(losses, want, rtol=1e-4)
         for name, array in weights.items():
@@ -265,6 +270,70 @@ def test_training_without_data_or_a_plan_says_so(mlp, tmp_path):
         cleave.train(mlp, make_samples(8), plan=cleave.Plan(more={"train": TRAIN}))
     with pytest.raises(cleave.Error, match="labels"):
         cleave.train(mlp, {"x": make_samples(8)["x"]}, plan=cleave.Plan(more={"train": TRAIN}), steps=1)
+
+
+# Pages, times, and the end of a compilation
+
+
+def test_a_page_is_what_the_command_writes(mlp, tmp_path):
+    options = dict(mesh="model=2", shard=SHARD, keep_plan=True)
+    page = cleave.page(mlp, tmp_path / "p.html", **options)
+    assert (tmp_path / "p.html").read_text(encoding="utf-8") == page.html and page.json["version"] == 2
+    words = [word for rule in SHARD for word in ("--shard", rule)]
+    tool = os.path.join(os.path.dirname(sys.executable), "cleave")
+    subprocess.run([tool, "page", mlp, "--mesh", "model=2", "--keep-plan", *words, "-o", str(tmp_path / "q.html"), "--quiet"], check=True)
+    assert (tmp_path / "q.html").read_text(encoding="utf-8") == page.html
+    assert "srcdoc=" in page._repr_html_() and '<html lang' not in page._repr_html_().split("srcdoc=")[0]
+    with cleave.compile(mlp, **options) as program:
+        assert program.page().json["plans"][0]["axes"] == page.json["plans"][0]["axes"] and "<iframe" in program._repr_html_()
+    with pytest.raises(cleave.Error, match="measured"):
+        cleave.page(mlp, measured=tmp_path / "p.html", **options)
+
+
+def test_bench_times_models_and_programs(mlp, tmp_path):
+    program = cleave.compile(mlp, tmp_path / "m.cleave", mesh="model=2", shard=SHARD)
+    program.close()
+    for result in (cleave.bench(mlp, calls=3, mesh="model=2", shard=SHARD), cleave.bench(tmp_path / "m.cleave", calls=3)):
+        assert (result.ranks, len(result.runs)) == (2, 3) and min(result.runs) > 0 and result.median in result.runs
+        assert result.peak_bytes > 0 and result.commands and sum(one.seconds for one in result.commands) > 0
+    with pytest.raises(ValueError, match="calls"):
+        cleave.bench(mlp, calls=0)
+    with pytest.raises(cleave.Error, match="nowhere"):
+        cleave.bench("nowhere.onnx")
+
+
+INTERRUPTED = """
+import sys, threading, cleave
+beginning = threading.Event()
+inner = cleave._compile._native.compile
+def told(*words):
+    print("begins", flush=True)
+    return inner(*words)
+cleave._compile._native.compile = told
+try:
+    cleave.compile(sys.argv[1], dims=[{"n": n} for n in range(1, 300)])
+    print("done", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+cleave._compile._native.compile = inner
+with cleave.compile(sys.argv[1], dims={"n": 4}) as program:
+    print("again", program.ranks, flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_compilation(tmp_path):
+    """Hundreds of variants take long; the interpreter ends when the one that is being made has."""
+    weight = np.ones((16, 16), np.float32)
+    model = make_model(tmp_path / "n.onnx", [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Tanh", ["h"], ["y"])],
+                       [("x", TensorProto.FLOAT, ["n", 16])], [("y", TensorProto.FLOAT, ["n", 16])], [("w", weight)])
+    child = subprocess.Popen([sys.executable, "-c", INTERRUPTED, model], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline().strip() == "begins"
+    child.send_signal(signal.SIGINT)
+    try:
+        lines = child.communicate(timeout=120)[0].splitlines()
+    finally:
+        child.kill()
+    assert lines == ["interrupted", "again 1"] and child.returncode == 0
 
 
 # The commands, and the package

@@ -101,6 +101,9 @@ std::optional<Diagnostic> checkScheduleSizes(const ScheduleOptions &options);
 /// The schedule of a model: both of the above. Nothing after an error, which is among the diagnostics.
 std::optional<ScheduleResult> scheduleModel(Compilation &compilation, ScheduleOptions options);
 
+/// A schedule as a page shows it (docs/page.md), next to what a run of it took, where that is known.
+llvm::json::Object describeSchedule(const ScheduleResult &made, const schedule::Simulation *measured = nullptr);
+
 } // namespace cleave
 
 #endif // CLEAVE_COMPILER_SCHEDULE_H

@@ -10,37 +10,47 @@ function findTick(span) {
 }
 
 const formatSpan = time => plan.schedule.unit === 'ns' ? formatTime(time) : `${Number(time.toPrecision(6))}`;
-const describeBar = (rank, [kind, stage, microbatch, begin, end]) =>
-  `rank ${rank}: ${kKinds[kind]?.[0] ?? kind} of microbatch ${microbatch}, stage ${stage}\nfrom ${formatSpan(begin)} to ${formatSpan(end)}, ${formatSpan(end - begin)}`;
+const describeBar = (row, [kind, stage, microbatch, begin, end]) =>
+  `rank ${row.rank}${row.isMeasured ? ', measured' : ''}: ${kKinds[kind]?.[0] ?? kind} of microbatch ${microbatch}, stage ${stage}\nfrom ${formatSpan(begin)} to ${formatSpan(end)}, ${formatSpan(end - begin)}`;
 
 const scheduleView = {
   from: 0, zoom: 1,
+  /** A row for each rank, and one below it of what a run took, where the page has that; all on one axis. */
+  takeRows(schedule) {
+    this.rows = schedule.ranks.flatMap((bars, rank) => [{rank, bars, name: `rank ${rank}`},
+      ...(schedule.measured ? [{rank, bars: schedule.measured.ranks[rank], name: 'measured', isMeasured: true}] : [])]);
+    this.end = Math.max(schedule.makespan, schedule.measured?.makespan ?? 0);
+  },
   draw() {
     const section = document.getElementById('schedule-section'), schedule = plan.schedule;
     section.hidden = !schedule;
     if (!schedule) return;
     this.from = 0; this.zoom = 1;
-    const busy = schedule.ranks.map(bars => bars.reduce((sum, bar) => sum + bar[4] - bar[3], 0));
+    this.takeRows(schedule);
+    const addUp = ranks => ranks.map(bars => bars.reduce((sum, bar) => sum + bar[4] - bar[3], 0));
+    const busy = addUp(schedule.ranks), measured = schedule.measured, wasBusy = measured ? addUp(measured.ranks) : [];
     this.canvas = make('canvas', {role: 'img', tabindex: 0, 'aria-label': `${schedule.name}: ${schedule.ranks.length} ranks, ${schedule.microbatches} microbatches, bubble ${(100 * schedule.bubble).toFixed(1)} %; keys + and - change the zoom, arrows move`,
       onmousemove: event => this.point(event), onmouseleave: hideTip, onkeydown: event => this.press(event),
       onwheel: event => { if (event.ctrlKey) { event.preventDefault(); this.change(event.deltaY < 0 ? 1.25 : 0.8, event.offsetX / this.canvas.clientWidth); } }});
     const kinds = [...new Set(schedule.ranks.flatMap(bars => bars.map(bar => bar[0])))];
     fill(document.getElementById('schedule'), make('p', {class: 'soft', text: `${schedule.name}: ${schedule.stages} stages, ${schedule.microbatches} microbatches; a call takes ${formatSpan(schedule.makespan)}, no order of these takes less than ${formatSpan(schedule.bound)}; bubble ${(100 * schedule.bubble).toFixed(1)} %`}),
+      measured ? make('p', {class: 'soft', text: `measured: a call took ${formatSpan(measured.makespan)}, bubble ${(100 * measured.bubble).toFixed(1)} %`}) : null,
       make('nav', {}, make('button', {class: 'tool', text: 'zoom in', onclick: () => this.change(1.6, 0.5)}), make('button', {class: 'tool', text: 'zoom out', onclick: () => this.change(1 / 1.6, 0.5)}), make('button', {class: 'tool', text: 'all', onclick: () => { this.from = 0; this.zoom = 1; this.paint(); }})),
       make('div', {class: 'legend'}, ...kinds.map(kind => make('span', {}, make('i', {style: `background:var(${kKinds[kind]?.[1] ?? '--role1'})`}), kKinds[kind]?.[0] ?? kind)), schedule.stages > schedule.ranks.length ? make('span', {class: 'soft', text: 'later chunks of a rank are lighter'}) : null),
       this.canvas, make('details', {}, make('summary', {text: 'as a table'}), makeTable('how long each rank is busy', [
         {head: 'rank', number: true, text: row => String(row.rank), key: row => row.rank},
         {head: 'busy', number: true, text: row => formatSpan(row.busy), key: row => row.busy},
         {head: 'idle', number: true, text: row => formatSpan(schedule.makespan - row.busy), key: row => -row.busy},
+        ...(measured ? [{head: 'busy as measured', number: true, text: row => formatSpan(wasBusy[row.rank]), key: row => wasBusy[row.rank]}] : []),
         {head: 'memory', number: true, text: row => String(Number((schedule.memory[row.rank] ?? 0).toPrecision(4))), key: row => schedule.memory[row.rank] ?? 0},
       ], busy.map((sum, rank) => ({rank, busy: sum})))));
     this.paint();
   },
-  x(time) { return kNames + (time - this.from) / (plan.schedule.makespan / this.zoom) * (this.canvas.clientWidth - kNames - 8); },
+  x(time) { return kNames + (time - this.from) / (this.end / this.zoom) * (this.canvas.clientWidth - kNames - 8); },
   paint() {
     const schedule = plan.schedule, canvas = this.canvas;
     if (!schedule || !canvas) return;
-    const height = schedule.ranks.length * kRowHeight + 26, ratio = devicePixelRatio || 1;
+    const height = this.rows.length * kRowHeight + 26, ratio = devicePixelRatio || 1;
     canvas.style.height = `${height}px`;
     canvas.width = canvas.clientWidth * ratio;
     canvas.height = height * ratio;
@@ -49,17 +59,17 @@ const scheduleView = {
     brush.scale(ratio, ratio);
     brush.font = '12px system-ui, sans-serif';
     brush.textBaseline = 'middle';
-    schedule.ranks.forEach((bars, rank) => {
-      const y = rank * kRowHeight;
+    this.rows.forEach(({bars, name, isMeasured}, number) => {
+      const y = number * kRowHeight;
       brush.fillStyle = readColor('--panel');
       brush.fillRect(kNames, y, width - kNames - 8, kBarHeight);
       for (const bar of bars) this.paintBar(brush, bar, y, colors, text, width);
       brush.fillStyle = readColor('--ground');
       brush.fillRect(0, y, kNames, kBarHeight);
-      brush.fillStyle = text;
-      brush.fillText(`rank ${rank}`, 2, y + kBarHeight / 2);
+      brush.fillStyle = isMeasured ? soft : text;
+      brush.fillText(name, 2, y + kBarHeight / 2);
     });
-    const span = schedule.makespan / this.zoom, step = findTick(span), y = schedule.ranks.length * kRowHeight + 8;
+    const span = this.end / this.zoom, step = findTick(span), y = this.rows.length * kRowHeight + 8;
     brush.fillStyle = soft;
     for (let time = Math.ceil(this.from / step) * step; time <= this.from + span * 1.0001; time += step) {
       brush.fillRect(this.x(time), y - 8, 1, 5);
@@ -82,22 +92,22 @@ const scheduleView = {
   },
   /** A factor of the zoom; what is at this part of the width stays there. */
   change(factor, at) {
-    const before = plan.schedule.makespan / this.zoom, time = this.from + before * at;
+    const before = this.end / this.zoom, time = this.from + before * at;
     this.zoom = Math.min(Math.max(this.zoom * factor, 1), 2000);
-    const span = plan.schedule.makespan / this.zoom;
-    this.from = Math.min(Math.max(time - span * at, 0), plan.schedule.makespan - span);
+    const span = this.end / this.zoom;
+    this.from = Math.min(Math.max(time - span * at, 0), this.end - span);
     this.paint();
   },
   press(event) {
-    const span = plan.schedule.makespan / this.zoom, move = {ArrowLeft: -span / 8, ArrowRight: span / 8}[event.key];
+    const span = this.end / this.zoom, move = {ArrowLeft: -span / 8, ArrowRight: span / 8}[event.key];
     if (event.key === '+') this.change(1.6, 0.5);
     else if (event.key === '-') this.change(1 / 1.6, 0.5);
-    else if (move) { event.preventDefault(); this.from = Math.min(Math.max(this.from + move, 0), plan.schedule.makespan - span); this.paint(); }
+    else if (move) { event.preventDefault(); this.from = Math.min(Math.max(this.from + move, 0), this.end - span); this.paint(); }
   },
   point(event) {
-    const box = this.canvas.getBoundingClientRect(), rank = Math.floor((event.clientY - box.top) / kRowHeight);
-    const x = event.clientX - box.left, bar = plan.schedule.ranks[rank]?.find(one => this.x(one[3]) <= x && x < this.x(one[4]));
-    if (bar && x >= kNames) showTip(event, describeBar(rank, bar)); else hideTip();
+    const box = this.canvas.getBoundingClientRect(), row = this.rows[Math.floor((event.clientY - box.top) / kRowHeight)];
+    const x = event.clientX - box.left, bar = row?.bars.find(one => this.x(one[3]) <= x && x < this.x(one[4]));
+    if (bar && x >= kNames) showTip(event, describeBar(row, bar)); else hideTip();
   },
 };
 views.push(scheduleView);
