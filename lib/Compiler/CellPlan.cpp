@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "CellPlan.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Search/AxisNames.h"
 #include "cleave/Search/PlanRules.h"
@@ -46,6 +47,36 @@ StringRef CellPlan::getRuledName(ValueId value) const {
 static const State &getState(const CellAnswer &answer, ValueId value) {
   const Decision &decision = answer.getDecision();
   return decision.states[decision.valueStates[value]];
+}
+
+/// Bytes of the smallest piece that a rank can have. Each prime factor of the ranks splits some dim as often as it is in its extent, at most;
+/// where uneven splits are allowed, no piece is below its share.
+static int64_t countLeastPiece(const Problem &problem, ValueId value) {
+  const AtomMesh &mesh = problem.getMesh();
+  int64_t elements = 1;
+  for (int64_t extent : problem.shape(value))
+    elements *= extent;
+  if (!problem.getUnevenAtoms().empty())
+    return (elements + mesh.numRanks() - 1) / mesh.numRanks() * problem.elementBytes(value);
+  for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom)
+    if (elements % mesh.size(atom) == 0)
+      elements /= mesh.size(atom);
+  return elements * problem.elementBytes(value);
+}
+
+/// Loads of one weight may become one. Of values that are returned the largest counts: others may turn out to be the same.
+int64_t CellPlan::countLeastBytes(int64_t stages) const {
+  const Problem &decided = problem->getProblem();
+  int64_t weights = 0, returned = 0;
+  llvm::StringSet<> counted;
+  for (ValueId value = 0; value < decided.numValues(); ++value)
+    if (auto load = problem->source->getValues()[value].getDefiningOp<nn::LoadOp>())
+      if (counted.insert(load.getParam()).second)
+        weights += countLeastPiece(decided, value);
+  for (OutputId output = 0; stages == 1 && output < decided.numOutputs(); ++output)
+    if (ValueId value = decided.outputValue(output); decided.producer(value) != kNone)
+      returned = std::max(returned, countLeastPiece(decided, value));
+  return (weights + stages - 1) / stages + returned;
 }
 
 size_t CellPlan::countDifferent(const CellAnswer &answer, const CellAnswer &other) const {

@@ -259,9 +259,14 @@ bool Compilation::PlanFinder::failWithout() {
   if (leastBytes <= limit)
     return fail(makeError("{0}: no plan was found that takes {1} a call in {2} a rank; each alone was met",
                           state.options.model, formatTime(request.withinNs), formatBytes(limit)));
-  return fail(
-      makeError("{0}: no plan was found in {1} a rank; the least that was met is {2} (not proved to be the least)",
-                state.options.model, formatBytes(limit), formatBytes(leastBytes)));
+  // What was pruned is not looked at, and has no bound.
+  if (isPruned)
+    return fail(
+        makeError("{0}: no plan was found in {1} a rank; the least that was met is {2} (not proved to be the least)",
+                  state.options.model, formatBytes(limit), formatBytes(leastBytes)));
+  return fail(makeError("{0}: {1} {2} a rank; the least that was met is {3}, and none takes less than {4} (proved)",
+                        state.options.model, provedBytes > limit ? "no plan fits in" : "no plan was found in",
+                        formatBytes(limit), formatBytes(leastBytes), formatBytes(provedBytes)));
 }
 
 /// Of equal measures the name of the mesh decides, so that the answer is the same on any machine.

@@ -63,10 +63,18 @@ Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std
                                                                        double least) {
   constexpr double kClose = 1.1;
   ShardOptions sharding = state.searchBy(*plan);
-  State::Prediction taken = state.predict(plan, sharding, State::Trial::WithKernels);
-  if (!plan->hasFree() && !plan->pipeline && taken.ns < kClose * least && state.isSmall())
-    state.compareObjectives(plan, sharding, [&](Optimize optimize) { return makeCosts(*plan, optimize); }, taken);
-  return taken;
+  auto [entry, isNew] = predicted.try_emplace(formatPlanFile(*plan, state.options.sharding.attention, {}));
+  Predicted &known = entry->second;
+  if (isNew)
+    known.taken = state.predict(plan, sharding, State::Trial::WithKernels);
+  // What is far too large stays so.
+  bool mayFit = limit == 0 || static_cast<double>(known.taken.peakBytes) < kClose * static_cast<double>(limit);
+  bool mayCompare = !plan->hasFree() && !plan->pipeline && mayFit && state.isSmall();
+  if (mayCompare && !known.isCompared && known.taken.ns < kClose * least) {
+    state.compareObjectives(plan, sharding, [&](Optimize optimize) { return makeCosts(*plan, optimize); }, known.taken);
+    known.isCompared = true;
+  }
+  return known.taken;
 }
 
 /// Stages are split for time; where a rank then has too much, within the limit, if they can be.
@@ -238,6 +246,14 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   shareBeside = findShareBeside(problem->getProblem());
   CellPlan cell(std::move(problem), names);
   Look look{candidate, std::move(plan), cell, best};
+  int64_t proved = cell.countLeastBytes(candidate.stages.stages);
+  provedBytes = std::min(provedBytes, proved);
+  // Nothing fits: what a user may ask for instead is all that is left to find out.
+  if (limit > 0 && proved > limit) {
+    if (const CellAnswer *smallest = cell.getSearch().findSmallest())
+      tryPlan(cell.makePlan(*smallest, look.plan, candidate.borders), smallest->storedBytes, look);
+    return best;
+  }
   const CellAnswer *met = searchCell(look);
   if (met && (!request.isQuick || best.cell.text.empty()))
     takeOthers(look, *met);

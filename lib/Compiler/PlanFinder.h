@@ -9,6 +9,8 @@
 
 #include "CellPlan.h"
 
+#include "llvm/ADT/StringMap.h"
+
 #include <limits>
 
 namespace cleave {
@@ -67,6 +69,12 @@ private:
   void takeStyles(Look &look);
   void takeMixtures(Look &look, const spmd::CellAnswer &met);
   bool tryPlan(spmd::Plan plan, std::optional<int64_t> storedBytes, Look &look);
+  /// What came of a plan, as its text says it: cells whose axes are called alike find the same ones.
+  struct Predicted {
+    State::Prediction taken;
+    /// By other objectives too, where those count.
+    bool isCompared = false;
+  };
   State::Prediction predictAsTaken(const std::shared_ptr<spmd::Plan> &plan, double least);
   State::Prediction predictInMemory(std::shared_ptr<spmd::Plan> &plan, double least);
   bool isBeyond(const spmd::StageCell &stages, double ns) const;
@@ -87,9 +95,12 @@ private:
   std::vector<Tried> found;
   /// All that has a program, whether it fits or not.
   std::vector<Tried> tried;
+  llvm::StringMap<Predicted> predicted;
   /// The least measure of an answer, and of all that was met the least memory and time of a call.
   double best = std::numeric_limits<double>::infinity(), leastNs = std::numeric_limits<double>::infinity();
   int64_t leastBytes = std::numeric_limits<int64_t>::max();
+  /// No program of a cell that was looked at takes less, by proof.
+  int64_t provedBytes = std::numeric_limits<int64_t>::max();
   /// See `findShareBeside`; until it is known, all could be.
   double shareBeside = 1;
   FoundPlan answer;

@@ -1,7 +1,6 @@
 //===- CellSearch.cpp - one mesh, all prices of memory --------------------===//
 //
-// Prices are raised by steps of ten until an answer fits. Between one that fits and one that does not the next price is that at which both
-// are as good: what is best there lies on the front between them, or there is nothing between them.
+// Prices are raised until an answer fits. Between one that fits and one that does not the next price is that at which both are as good: what is best there lies on the front between them, or there is nothing between them.
 //
 //   time |  x small                 the slope of the line is the price; what is found at it is below the line,
 //        |     `-.  o               or the line is the front
@@ -24,11 +23,9 @@ using namespace llvm;
 namespace {
 /// Units per byte: of equal times the least price prefers less memory, 1 MB of which counts as a byte over the fastest link.
 constexpr double kLeastUnits = 1.0 / 1024;
-/// Nanoseconds per byte, where the search begins.
-constexpr double kFirstPrice = 1e-6;
-/// Between neighbors a price is raised by so much, and so many prices are tried between two.
+/// A price is raised by so much, and so many prices are tried between two.
 constexpr double kStep = 10;
-constexpr unsigned kMostBetween = 6;
+constexpr unsigned kMostBetween = 10;
 } // namespace
 
 CellSearch::CellSearch(const Problem &problem, SolverOptions options, std::vector<SearchStyle> styles)
@@ -118,32 +115,51 @@ static bool isOnLine(const CellAnswer &met, const CellAnswer &fast, const CellAn
   return cost(met) >= std::min(cost(fast), cost(small)) * (1 - kEqual);
 }
 
+/// Of what has been solved, the dearest price whose answer does not fit, and the least above it whose answer does.
+CellSearch::Bracket CellSearch::findBracket(int64_t mostBytes) const {
+  Bracket known;
+  for (const auto &answer : answers)
+    if (answer->valueShare == valueShare && answer->style < 0 && answer->storedBytes > mostBytes &&
+        (!known.fast || answer->price > known.fast->price))
+      known.fast = answer.get();
+  for (const auto &answer : answers)
+    if (answer->valueShare == valueShare && answer->style < 0 && answer->storedBytes <= mostBytes &&
+        answer->price > known.fast->price && (!known.small || answer->price < known.small->price))
+      known.small = answer.get();
+  return known;
+}
+
+/// At first all that is stored costs a tenth of what takes time: from there on most limits are met. What does not fit at ten times that often
+/// fits at no price, which the highest one shows.
+bool CellSearch::closeBracket(int64_t mostBytes, Bracket &known) {
+  double price = lastPrice > 0 ? lastPrice : known.fast->ns / std::max(kStep * known.fast->pricedBytes, 1.0);
+  price = std::clamp(price, kStep * known.fast->price, kMostPrice);
+  for (unsigned step = 0; !known.small; ++step) {
+    const CellAnswer *met = solve(price);
+    (met->storedBytes <= mostBytes ? known.small : known.fast) = met;
+    if (!known.small && price >= kMostPrice)
+      return false;
+    price = step > 0 ? kMostPrice : std::min(price * kStep, kMostPrice);
+  }
+  return true;
+}
+
 const CellAnswer *CellSearch::find(int64_t mostBytes) {
   auto fits = [&](const CellAnswer *answer) { return answer->storedBytes <= mostBytes; };
-  double least = kLeastUnits / options.costs.perNs, low = least;
-  const CellAnswer *fast = solve(low);
-  if (!fast || fits(fast))
-    return fast;
-  // Where the last search ended, another limit is not far from it.
-  double high = lastPrice > 0 ? lastPrice : std::max(kFirstPrice, kStep * low);
-  while (high > kStep * least && fits(solve(high / kStep)))
-    high /= kStep;
-  low = std::max(least, high / kStep);
-  while (high < kMostPrice && !fits(solve(high))) {
-    low = high;
-    high *= kStep;
-  }
-  const CellAnswer *small = solve(high);
-  if (!fits(small))
+  const CellAnswer *fastest = solve(kLeastUnits / options.costs.perNs);
+  if (!fastest || fits(fastest))
+    return fastest;
+  Bracket known = findBracket(mostBytes);
+  if (!known.small && !closeBracket(mostBytes, known))
     return nullptr;
-  fast = solve(low);
-  for (unsigned round = 0; round < kMostBetween && !fillsWell(*small, mostBytes); ++round) {
-    const CellAnswer *met = solve(getPriceBetween(*fast, *small));
-    if (isOnLine(*met, *fast, *small))
+  for (unsigned round = 0; round < kMostBetween && !fillsWell(*known.small, mostBytes); ++round) {
+    const CellAnswer *met = solve(getPriceBetween(*known.fast, *known.small));
+    // Searches are not exact: far from both, a line says little of what is between.
+    if (isOnLine(*met, *known.fast, *known.small) && known.small->price <= kStep * known.fast->price)
       break;
-    (fits(met) ? small : fast) = met;
+    (fits(met) ? known.small : known.fast) = met;
   }
-  lastPrice = small->price;
+  lastPrice = known.small->price;
   // Searches are not exact: a higher price may have met a faster answer.
   const CellAnswer *best = nullptr;
   for (const auto &answer : answers)

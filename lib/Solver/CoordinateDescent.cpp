@@ -141,13 +141,19 @@ DomainId CoordinateDescent::domainOf(NodeId node, const DescentUnit &unit, UnitD
 // Edges
 //===----------------------------------------------------------------------===//
 
+/// The same value in the same state is another operand: it is brought there once.
+bool CoordinateDescent::isServedByTwin(const SearchEdge &edge, StrategyId to) const {
+  return edge.twin != edge.operand &&
+         strategies.operandState(to, edge.twin) == strategies.operandState(to, edge.operand);
+}
+
 int64_t CoordinateDescent::costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs,
                                       Surcharge rhs, EdgeTraits traits) const {
-  ShapeId shape = strategies.signatureOf(to).operands[edge.operand];
-  StateId wanted = strategies.operandState(to, edge.operand);
-  if (edge.twin != edge.operand && strategies.operandState(to, edge.twin) == wanted)
+  if (isServedByTwin(edge, to))
     return 0;
-  return objective.costOfEdge(shape, strategies.resultState(from, edge.result), wanted, lhs, rhs, traits);
+  ShapeId shape = strategies.signatureOf(to).operands[edge.operand];
+  return objective.costOfEdge(shape, strategies.resultState(from, edge.result),
+                              strategies.operandState(to, edge.operand), lhs, rhs, traits);
 }
 
 int64_t CoordinateDescent::costOfEdge(EdgeId id, StrategyId from, StrategyId to) const {
@@ -156,6 +162,29 @@ int64_t CoordinateDescent::costOfEdge(EdgeId id, StrategyId from, StrategyId to)
   Surcharge rhs = objective.costOfNode(profiles[edge.consumer], to).surcharge;
   return costOfEdge(edge, from, to, lhs, rhs, traitsOf(id));
 }
+
+/// What a strategy means at one end of an edge. Strategies of a domain differ in what else they do, and few in that.
+struct CoordinateDescent::EdgeEnds {
+  struct End {
+    StateId state;
+    Surcharge surcharge;
+    bool isTwin;
+    bool operator==(const End &other) const {
+      return state == other.state && surcharge == other.surcharge && isTwin == other.isTwin;
+    }
+  };
+
+  void add(End end) {
+    auto *known = find(distinct, end);
+    of.push_back(known - distinct.begin());
+    if (known == distinct.end())
+      distinct.push_back(end);
+  }
+
+  SmallVector<End, 24> distinct;
+  /// By strategy of the domain, which of these.
+  SmallVector<unsigned, 24> of;
+};
 
 /// The costs of an edge for all strategies in the domains at its ends, less what it costs at present.
 const int64_t *CoordinateDescent::edgeTable(EdgeId id) {
@@ -169,14 +198,24 @@ const int64_t *CoordinateDescent::edgeTable(EdgeId id) {
   if (!isNew)
     return entry->second;
   const Domain &producer = domains[from], &consumer = domains[to];
-  int64_t *cells = arena.Allocate<int64_t>(producer.strategies.size() * consumer.strategies.size());
-  int64_t *cell = cells;
+  EdgeEnds made, wanted;
   for (auto [strategy, nodeCost] : zip(producer.strategies, producer.nodeCosts))
-    for (auto [otherStrategy, otherCost] : zip(consumer.strategies, consumer.nodeCosts))
-      *cell++ = costOfEdge(edge, strategy, otherStrategy, nodeCost.surcharge, otherCost.surcharge, traits);
-  int64_t now = cells[0] == kForbidden ? 0 : cells[0];
-  for (int64_t &cost : MutableArrayRef<int64_t>(cells, cell))
+    made.add({strategies.resultState(strategy, edge.result), nodeCost.surcharge, false});
+  for (auto [strategy, nodeCost] : zip(consumer.strategies, consumer.nodeCosts))
+    wanted.add({strategies.operandState(strategy, edge.operand), nodeCost.surcharge, isServedByTwin(edge, strategy)});
+  ShapeId shape = strategies.signatureOf(consumer.strategies.front()).operands[edge.operand];
+  SmallVector<int64_t, 64> costs;
+  for (const EdgeEnds::End &lhs : made.distinct)
+    for (const EdgeEnds::End &rhs : wanted.distinct)
+      costs.push_back(rhs.isTwin ? 0
+                                 : objective.costOfEdge(shape, lhs.state, rhs.state, lhs.surcharge, rhs.surcharge, traits));
+  int64_t now = costs[0] == kForbidden ? 0 : costs[0];
+  for (int64_t &cost : costs)
     cost = cost == kForbidden ? kForbidden : cost - now;
+  int64_t *cells = arena.Allocate<int64_t>(producer.strategies.size() * consumer.strategies.size()), *cell = cells;
+  for (unsigned row : made.of)
+    for (unsigned column : wanted.of)
+      *cell++ = costs[row * wanted.distinct.size() + column];
   return entry->second = cells;
 }
 

@@ -124,6 +124,8 @@ private:
   int64_t costOfEdge(const SearchEdge &edge, StrategyId from, StrategyId to, Surcharge lhs, Surcharge rhs,
                      EdgeTraits traits) const;
   int64_t costOfEdge(EdgeId edge, StrategyId from, StrategyId to) const;
+  bool isServedByTwin(const SearchEdge &edge, StrategyId to) const;
+  struct EdgeEnds;
   const int64_t *edgeTable(EdgeId edge);
   EdgeTraits traitsOf(EdgeId edge) const { return spmd::traitsOf(edge, graph, candidates, launches); }
 

@@ -43,7 +43,9 @@ private:
   bool prune(uint32_t variable);
   ArrayRef<uint64_t> makeKey(uint32_t variable);
   bool isBeaten(uint32_t variable, uint16_t option, uint16_t by) const;
-  int64_t leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by) const;
+  bool mayBeBeaten(uint32_t variable, uint16_t option, uint16_t by) const;
+  int64_t leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by,
+                          ArrayRef<uint16_t> neighbors) const;
 
   ArrayRef<uint16_t> domains;
   ArrayRef<CostTerm> terms;
@@ -78,8 +80,15 @@ Pruner::Pruner(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<ui
   }
 }
 
-/// By how much `option` is more expensive than `by` in one table, at least. What forbids both says nothing.
-int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by) const {
+/// The options that are kept of whatever else the table is about; of a table of one variable no list counts.
+static uint32_t neighborIn(const CostTerm &term, uint32_t variable) {
+  return term.second == kNoVariable ? variable : term.first == variable ? term.second : term.first;
+}
+
+/// By how much `option` is more expensive than `by` in one table beside those options of its neighbor, at least. What forbids both says
+/// nothing.
+int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by,
+                                ArrayRef<uint16_t> neighbors) const {
   auto difference = [](int64_t one, int64_t other) {
     return one >= kForbidden ? kForbidden : other >= kForbidden ? -kForbidden : one - other;
   };
@@ -88,10 +97,9 @@ int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_
     return one >= kForbidden && other >= kForbidden ? 0 : difference(one, other);
   }
   bool isFirst = term.first == variable;
-  uint32_t neighbor = isFirst ? term.second : term.first;
-  size_t own = isFirst ? domains[neighbor] : 1, step = isFirst ? 1 : domains[variable];
+  size_t own = isFirst ? domains[term.second] : 1, step = isFirst ? 1 : domains[variable];
   int64_t least = kForbidden;
-  for (uint16_t beside : kept[neighbor]) {
+  for (uint16_t beside : neighbors) {
     int64_t one = term.cells[option * own + beside * step], other = term.cells[by * own + beside * step];
     if (one < kForbidden || other < kForbidden)
       least = std::min(least, difference(one, other));
@@ -99,11 +107,21 @@ int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_
   return least;
 }
 
+/// No, where `by` costs more beside one option of each neighbor: of most pairs that is all there is to ask.
+bool Pruner::mayBeBeaten(uint32_t variable, uint16_t option, uint16_t by) const {
+  __int128 sum = 0;
+  for (uint32_t number : termsOf[variable])
+    sum += leastDifference(terms[number], variable, option, by, kept[neighborIn(terms[number], variable)].front());
+  return sum >= 0;
+}
+
 /// `by` costs less than `option`, or no more and stands before it.
 bool Pruner::isBeaten(uint32_t variable, uint16_t option, uint16_t by) const {
+  if (!mayBeBeaten(variable, option, by))
+    return false;
   int64_t sum = 0;
   for (uint32_t number : termsOf[variable]) {
-    int64_t least = leastDifference(terms[number], variable, option, by);
+    int64_t least = leastDifference(terms[number], variable, option, by, kept[neighborIn(terms[number], variable)]);
     if (least <= -kForbidden) // Beside some options only `option` is allowed.
       return false;
     sum = std::min(sum + least, kForbidden);

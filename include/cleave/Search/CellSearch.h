@@ -66,7 +66,14 @@ private:
   /// Nanoseconds per byte beyond which nothing is worth one.
   static constexpr double kMostPrice = 1e3;
 
+  /// An answer that is too large, and one at a higher price that fits; null: none is known.
+  struct Bracket {
+    const CellAnswer *fast = nullptr, *small = nullptr;
+  };
+
   const CellAnswer *solve(double price, int style = -1);
+  Bracket findBracket(int64_t mostBytes) const;
+  bool closeBracket(int64_t mostBytes, Bracket &known);
   int64_t countStored(const Decision &decision) const;
 
   const Problem &problem;
