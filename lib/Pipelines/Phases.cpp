@@ -189,6 +189,7 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   ArrayRef<spmd::PlanPolicy> policies;
   if (state.pipeline)
     policies = state.pipeline->pipeline->recomputeOfStages;
+  // Of one stage that is what the step says; that a list is of another length than the stages is found where these are cut.
   if (policies.size() == 1)
     memory.policy = policies.front();
   if (!hasStages(state) && policies.size() < 2)

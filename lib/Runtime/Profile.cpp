@@ -90,6 +90,8 @@ std::optional<PipelineTimes> cleave::runtime::getPipelineTimes(const Executor &e
   if (commands.empty())
     return std::nullopt;
   PipelineTimes times;
+  // By role, which are numbered as the ranks of the pipeline are. Each begins when its first action does, however late that is: what a rank
+  // waits before its first microbatch is bubble of the makespan, and none of the span.
   for (auto &[role, own] : commands) {
     double busy = 0, start = std::numeric_limits<double>::infinity(), end = 0;
     for (const auto &[unit, time] : program::gatherUnits(std::move(own))) {

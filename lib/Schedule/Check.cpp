@@ -331,7 +331,8 @@ private:
           order.push_back(action.other);
         closed.insert(action.stage);
       } else if (action.kind == ActionKind::Update) {
-        // Of all microbatches: what comes later would be lost, or would read new weights.
+        // Of all microbatches: gradients that come later would be lost. F and I need no look of their own: a W that is done has them before
+        // itself.
         if (!updated.insert(action.stage).second)
           report("P10", "{0} updates a stage that is updated already", place(rank, position));
         else if (int32_t count = missing.lookup(action.stage))

@@ -152,6 +152,7 @@ private:
   /// Once a step. It waits for no other rank but where gradients are reduced over other axes; that it comes behind them is checked elsewhere.
   bool update(int32_t rank, int32_t stage) {
     auto get = [&](const std::vector<double> &values) { return values.empty() ? 0 : values[stage]; };
+    // The reduction began when the last W ended, and went on beside whatever the rank did since.
     double start = std::max(ranks[rank].free, gradients[stage] + get(costs.reduction));
     result.busy[rank] += get(costs.update);
     pass(rank, start, start + get(costs.update));

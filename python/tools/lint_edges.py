@@ -45,7 +45,7 @@ EDGES = {
     "Dialect/Spmd/Transforms": "Sharding Transforms Dialect/Spmd/IR Dialect/Spmd/Annotations Dialect/Spmd/Deciding Dialect/Spmd/Resharding",
     "Dialect/Exec/Transforms": "Sharding/RankGroups.h Plan Solver Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR Cost Codegen/Device/Regions.h "
                                "Codegen/Library/Libraries.h Dialect/Exec/Kernels Dialect/Exec/Memory Dialect/Exec/Rings Dialect/Spmd/Transforms",
-    "Dialect/Pipe/Transforms": "Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Pipe/Microbatches Dialect/Pipe/Stages "
+    "Dialect/Pipe/Transforms": "Schedule Transforms Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Microbatches Dialect/Pipe/Stages "
                                "Dialect/Nn/Transforms Dialect/Spmd/Annotations",
     "Import": "Support Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Nn/Gradients Reference",
     "Annotations": "Program Support Sharding Plan Onnx Dialect/Spmd/IR Dialect/Nn/IR Dialect/Pipe/IR Dialect/Pipe/Stages",

@@ -524,6 +524,7 @@ LogicalResult Recompute::run(func::FuncOp func, const RecomputeWish &wish, const
     if (areSeveral)
       own.back() = Policy::None;
   }
+  // A policy sees the whole step: what one stage makes again of another one's values is not made there, but handed on and kept.
   std::map<Policy, RepeatedOps> byPolicy;
   auto find = [&](Policy policy) -> const RepeatedOps & {
     auto [entry, isNew] = byPolicy.try_emplace(policy);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Staged.h"
 
+#include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 
@@ -64,6 +65,34 @@ bool Staged::mayUpdateEarly(int32_t stage) {
           maker && (maker == loop || loop->isBeforeInBlock(maker)) && getResultStage(operand) != stage)
         return false;
   return true;
+}
+
+/// What the update reads and writes goes through memory once, as in the kernels that it becomes: op by op it would be counted many times. What it
+/// sends is counted by itself, since a rank does other things meanwhile.
+LogicalResult Staged::addUpdateCosts(schedule::Costs &costs) const {
+  auto module = func->getParentOfType<ModuleOp>();
+  FailureOr<cost::OpTimes> times = cost::OpTimes::get(module);
+  if (failed(times))
+    return failure();
+  const SymbolTable symbols(module);
+  cost::OpCosts ops(&*times, &symbols);
+  const spmd::ClusterDevice &device = times->getCluster().device;
+  costs.update.assign(table.numStages, 0);
+  costs.reduction.assign(table.numStages, 0);
+  for (Operation *op = loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
+    int32_t stage = stageOf.lookup(op);
+    double bytes = 0;
+    for (auto values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+      for (Value value : values)
+        bytes += static_cast<double>(cost::countBytes(value));
+    costs.update[stage] += device.getNs(0, bytes, "f32") + device.launchNs * op->getNumResults();
+    auto call = dyn_cast<func::CallOp>(op);
+    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
+    if (callee && !callee.isExternal())
+      for (Operation &own : callee.getBody().front().without_terminator())
+        costs.reduction[stage] += ops.get(own).communicationNs;
+  }
+  return success();
 }
 
 /// Channels have the numbers of stages, also for what goes between ranks as such.

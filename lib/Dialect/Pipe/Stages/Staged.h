@@ -9,6 +9,7 @@
 #include "Table.h"
 
 #include "cleave/Dialect/Pipe/Stages/StageUnits.h"
+#include "cleave/Schedule/Simulate.h"
 
 #include <set>
 
@@ -47,6 +48,8 @@ struct Staged {
   /// Whether all that is made of a stage's gradients behind the loop needs those of no other stage, so that the stage may be updated while its
   /// rank still waits for others.
   bool mayUpdateEarly(int32_t stage);
+  /// Adds what the update of each stage takes, and the reductions before it. Error: of the module's cluster.
+  llvm::LogicalResult addUpdateCosts(schedule::Costs &costs) const;
   /// The first stage of a rank.
   int32_t getStageOf(int32_t rank) const;
   /// What stage `from` hands to stage `to` for each microbatch: what that reads, and its rank has not got by an earlier message. To a later

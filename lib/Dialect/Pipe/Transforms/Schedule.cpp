@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 #include "../Stages/Staged.h"
 
-#include "cleave/Cost/OpCosts.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
@@ -109,34 +108,6 @@ static schedule::Costs readCosts(ModuleOp module, ArrayAttr stages, schedule::Sc
   return costs;
 }
 
-/// By stage, what stands behind the loop takes: what it reads and writes goes through memory once, as in the kernel that it becomes, and what
-/// it sends is counted by itself.
-static LogicalResult addUpdateCosts(Staged &staged, schedule::Costs &costs) {
-  auto module = staged.func->getParentOfType<ModuleOp>();
-  FailureOr<cost::OpTimes> times = cost::OpTimes::get(module);
-  if (failed(times))
-    return failure();
-  const SymbolTable symbols(module);
-  cost::OpCosts ops(&*times, &symbols);
-  const spmd::ClusterDevice &device = times->getCluster().device;
-  costs.update.assign(staged.table.numStages, 0);
-  costs.reduction.assign(staged.table.numStages, 0);
-  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
-    int32_t stage = staged.stageOf.lookup(op);
-    double bytes = 0;
-    for (auto values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})
-      for (Value value : values)
-        bytes += static_cast<double>(cost::countBytes(value));
-    costs.update[stage] += device.getNs(0, bytes, "f32") + device.launchNs * op->getNumResults();
-    auto call = dyn_cast<func::CallOp>(op);
-    auto callee = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : func::FuncOp();
-    if (callee && !callee.isExternal())
-      for (Operation &own : callee.getBody().front().without_terminator())
-        costs.reduction[stage] += ops.get(own).communicationNs;
-  }
-  return success();
-}
-
 /// A table that says itself when stages are updated has it so. Else updates of stages that need nothing of others fill the waits of their
 /// ranks. What is early, and why all are late, is told with the stages.
 LogicalResult ScheduleStages::placeUpdates(func::FuncOp func, MicrobatchesOp loop, schedule::Schedule &table) {
@@ -148,7 +119,7 @@ LogicalResult ScheduleStages::placeUpdates(func::FuncOp func, MicrobatchesOp loo
   Staged staged(func, loop, table);
   schedule::Schedule timed = table;
   schedule::Costs costs = readCosts(module, stages, timed);
-  if (failed(addUpdateCosts(staged, costs)))
+  if (failed(staged.addUpdateCosts(costs)))
     return failure();
   // Of a stage whose weights are all frozen there is nothing to update.
   llvm::BitVector mayBeEarly(table.numStages);
@@ -172,7 +143,7 @@ static LogicalResult predict(func::FuncOp func, MicrobatchesOp loop, const sched
   schedule::Schedule timed = table;
   schedule::Costs costs = readCosts(module, stages, timed);
   Staged staged(func, loop, table);
-  if (!table.isForwardOnly && failed(addUpdateCosts(staged, costs)))
+  if (!table.isForwardOnly && failed(staged.addUpdateCosts(costs)))
     return failure();
   llvm::Expected<schedule::Simulation> simulation = schedule::simulate(timed, costs);
   if (!simulation)
