@@ -173,6 +173,15 @@ def hovers(client):
                    expect(plan.hover(",| _]}"), None, "of nothing")])
 
 
+def decided(client):
+    """What a rule leaves open is shown as it is decided: columns of the one matrix, whose product with rows of the next is summed."""
+    rows, columns = next(shape for name, shape in parameters().items() if name.endswith("mlp.c_fc.weight"))
+    plan = Plan(client, TOP + MESH + SIZES + 'shard:\n  - {tensor: "*.mlp.c_fc.weight", dims: [?, ?]}\n  - {tensor: "*.mlp.c_fc.bias", dims: [model]}\n'
+                '  - {tensor: "*.mlp.c_proj.weight", dims: [model, _]}\n')
+    said = plan.hover("c_f|c.weight")
+    return expect(f"f32[{rows}, {columns}] is `[_, model]`: a rank has f32[{rows}, {columns // 2}]" in said, True, said)
+
+
 def hover_of_wrong(client):
     """Names are looked up of a rule that is wrong; without a model the text says how to name one."""
     wrong = Plan(client, TOP + MESH + 'shard:\n  - {tensor: "*c_attn.bias", dims: [dta]}\n').hover("c_at|tn")
@@ -270,9 +279,9 @@ def main():
         # Those that are about the file alone, and the model of all of them.
         if "p.yaml" in case.files and case.arguments[:6] == ["shard", "m.onnx", "-o", "out.mlir", "--plan", "p.yaml"] and len(case.arguments) == 6:
             cases[f"error {case.name}"] = lambda case=case: bad_plan(build, case)
-    for function in (several_errors, several_errors_of_model, mends, without_model, model_that_is_not_there, sizes_missing, completion.choices, hovers, hover_of_wrong, hints, hints_of_range,
+    for function in (several_errors, several_errors_of_model, mends, without_model, model_that_is_not_there, sizes_missing, completion.choices, hovers, decided, hover_of_wrong, hints, hints_of_range,
                      definitions, texts.utf16, texts.increments, texts.late_answers, texts.truncated_with_model, texts.deep):
-        cases[function.__name__.replace("_", " ")] = shared(function)
+        cases[function.__name__.replace("_", "-")] = shared(function)
     for function in (texts.protocol, texts.options, texts.large, extension):
         cases[function.__name__] = lambda function=function: function(build)
     for name, section in completion.SECTIONS.items():

@@ -38,6 +38,12 @@ EDITS = [
          "nobody is told which two dims must be equal", ["lit:Driver/propose"]),
     Edit("states-of-other-layers", "lib/Plan/ProposeStates.cpp", "haveSameNumbers(name, other)", "true",
          "the cache of one layer is proposed as the next value of another's", [PLAN]),
+    # ===--- Plans in an editor --------------------------------------------------===
+    Edit("rockets-are-one-unit", "lib/Editor/Text.cpp", "units -= bytes == 4 ? 2 : 1", "units -= 1", "edits behind characters of two units are elsewhere", ["editor:utf16"]),
+    Edit("any-axis-is-the-first", "lib/Editor/Answers.cpp", "axis.word == getAxis(cursor.word)", "true", "the definition of each axis is the first", ["editor:definitions"]),
+    Edit("shut-down-servers-answer", "lib/Editor/Server.cpp", "if (isShutDown)", "if (false)", "requests after a shutdown are answered", ["editor:protocol"]),
+    Edit("first-wrong-rule-only", "lib/Editor/Analysis.cpp", "wrong == plan.rules.size()", "true", "of several wrong rules one is told", ["editor:several-errors-of-model"]),
+    Edit("editor-shows-what-is-asked", "lib/Editor/Analysis.cpp", "decided.type == known->type", "false", "hover texts have what a rule asks, not what is decided", ["editor:decided"]),
     # ===--- Attention in rings ------------------------------------------------===
     Edit("held-queries-move", "lib/Solver/Candidates.cpp", "factor < 0 ? 0 : annotated(node, factor)", "0",
          "who asks for a ring gets an exchange for heads", ["lit:Execute/rings"]),
