@@ -60,7 +60,7 @@ TEST(StageCellsTest, NoPipelineTakesLessThanTheBound) {
 /// Calls `body` with the time of each stage, for all ways to cut a row of ops into so many stages.
 template <typename Body>
 static void forEachSplit(const std::vector<double> &ops, size_t first, std::vector<double> stages, size_t count,
-                       const Body &body) {
+                         const Body &body) {
   if (count == 1) {
     stages.push_back(std::accumulate(ops.begin() + first, ops.end(), 0.0));
     return body(stages);
