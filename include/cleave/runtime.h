@@ -130,8 +130,8 @@ CLEAVE_API cleave_status cleave_load(cleave_program *program, const char *path, 
 /* What went wrong in this thread's last call that failed: one line, until its next call. */
 CLEAVE_API const char *cleave_last_error(void) CLEAVE_NOEXCEPT;
 
-/* What a program takes and gives. A variant is a set of shapes; all have the same tensors. Index beyond the last:
- * CLEAVE_ERROR_ARGUMENTS. `data` is null. */
+/* What a program takes and gives. A variant is a set of shapes; all have the same tensors, but for those of another function, which may
+ * have fewer outputs. Index beyond the last: CLEAVE_ERROR_ARGUMENTS. `data` is null. */
 CLEAVE_API size_t cleave_variant_count(const cleave_program *program) CLEAVE_NOEXCEPT;
 CLEAVE_API size_t cleave_input_count(const cleave_program *program) CLEAVE_NOEXCEPT;
 CLEAVE_API size_t cleave_output_count(const cleave_program *program) CLEAVE_NOEXCEPT;

@@ -13,6 +13,7 @@ import numpy as np
 
 import cleave_runtime
 from cleave_compiler import _native
+from cleave_runtime import Error
 from cleave_runtime._arrays import to_numpy
 from cleave_runtime._program import Caller
 
@@ -47,12 +48,12 @@ class Program(cleave_runtime.Program):
             raise ValueError("the program was not compiled here")
         return page(self._asked[0], **self._asked[1])
 
-    def _repr_html_(self) -> Optional[str]:
-        # A notebook shows the line of `repr` where there is nothing better, and never an error.
+    def _repr_html_(self) -> str:
+        # A model that is gone by now is no error of who looks at the program.
         try:
-            return self.page()._repr_html_()
-        except Exception:
-            return None
+            return super()._repr_html_() + self.page()._repr_html_()
+        except (Error, ValueError):
+            return super()._repr_html_()
 
 
 def _interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:

@@ -128,13 +128,24 @@ class Program:
         held = {state.name for state in self.states}
         count = lambda of: range(of(handle))
         self._all = [([self._ask(library.cleave_describe_input, variant, index) for index in count(library.cleave_input_count)],
-                      [self._ask(library.cleave_describe_output, variant, index) for index in count(library.cleave_output_count)])
-                     for variant in count(library.cleave_variant_count)]
+                      self._ask_outputs(variant)) for variant in count(library.cleave_variant_count)]
+        # Variants of other functions, such as `eval` of a step of training, give other outputs, and are called by their name.
+        self._all = [one for one in self._all if [each.name for each in one[1]] == [each.name for each in self._all[0][1]]]
         self.variants = [([one for one in inputs if one.name not in held], [one for one in outputs if one.name.encode() not in kept])
                          for inputs, outputs in self._all]
         self.inputs, self.outputs = self.variants[0]
         self._known = {one.name: one for one in self._all[0][0]}
         self._given = [one.name for one in self._all[0][1]]
+
+    def _ask_outputs(self, variant: int) -> list[Tensor]:
+        """The count is that of the first variant; one of another function may have fewer."""
+        outputs = []
+        for index in range(library.cleave_output_count(self._handle)):
+            try:
+                outputs.append(self._ask(library.cleave_describe_output, variant, index))
+            except ArgumentError:
+                break
+        return outputs
 
     def _ask(self, describe: Callable, *place: int) -> Tensor:
         tensor = CTensor()

@@ -311,7 +311,7 @@ def told(*words):
     return inner(*words)
 cleave._compile._native.compile = told
 try:
-    cleave.compile(sys.argv[1], dims=[{"n": n} for n in range(1, 300)])
+    cleave.compile(sys.argv[1], dims={"n": list(range(1, 300))})
     print("done", flush=True)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
