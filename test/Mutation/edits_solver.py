@@ -220,7 +220,7 @@ EDITS = [
     Edit("stored-for-nothing", "lib/Solver/Objective.cpp", "perStoredByte * bytes", "0 * bytes", "memory has no price", [SOLVER]),
     Edit("ties-that-part", "lib/Solver/CoordinateDescent.cpp", "strategies.resultState(strategy, 0) == strategies.operandState(other, 0) ? 0 : kForbidden",
          "0", "a state is returned otherwise than it is stored", [SOLVER]),
-    Edit("limit-of-none", "lib/Search/CellSearch.cpp", "answer->storedBytes <= mostBytes", "true", "what stores too much is found", ["CleaveSearchTests"]),
+    Edit("limit-of-none", "lib/Search/CellSearch.cpp", "return answer->storedBytes <= mostBytes;", "return true;", "what stores too much is found", ["CleaveSearchTests"]),
     Edit("stars-pick-all", "lib/Search/PlanRules.cpp", "own.contains(name) || !pattern->matches(name)", "true",
          "a rule picks tensors that are cut otherwise", ["CleaveSearchTests"]),
     Edit("devices-left-over", "lib/Search/MeshCells.cpp", "!isLast && left % level.devices != 0", "false", "devices do not fill nodes", ["CleaveSearchTests"]),
