@@ -207,8 +207,8 @@ const int64_t *CoordinateDescent::edgeTable(EdgeId id) {
   SmallVector<int64_t, 64> costs;
   for (const EdgeEnds::End &lhs : made.distinct)
     for (const EdgeEnds::End &rhs : wanted.distinct)
-      costs.push_back(rhs.isTwin ? 0
-                                 : objective.costOfEdge(shape, lhs.state, rhs.state, lhs.surcharge, rhs.surcharge, traits));
+      costs.push_back(
+          rhs.isTwin ? 0 : objective.costOfEdge(shape, lhs.state, rhs.state, lhs.surcharge, rhs.surcharge, traits));
   int64_t now = costs[0] == kForbidden ? 0 : costs[0];
   for (int64_t &cost : costs)
     cost = cost == kForbidden ? kForbidden : cost - now;
