@@ -64,19 +64,25 @@ static int64_t countLeastPiece(const Problem &problem, ValueId value) {
   return elements * problem.elementBytes(value);
 }
 
-/// Loads of one weight may become one. Of values that are returned the largest counts: others may turn out to be the same.
+/// A loaded weight is there all the time, what is given at the beginning, and what is returned in the end (Cost/Memory.h). Loads of one weight
+/// may become one; of values that are returned the largest counts, for others may turn out to be the same.
 int64_t CellPlan::countLeastBytes(int64_t stages) const {
   const Problem &decided = problem->getProblem();
-  int64_t weights = 0, returned = 0;
+  int64_t loaded = 0, givenWeights = 0, given = 0, returned = 0;
   llvm::StringSet<> counted;
-  for (ValueId value = 0; value < decided.numValues(); ++value)
-    if (auto load = problem->source->getValues()[value].getDefiningOp<nn::LoadOp>())
-      if (counted.insert(load.getParam()).second)
-        weights += countLeastPiece(decided, value);
-  for (OutputId output = 0; stages == 1 && output < decided.numOutputs(); ++output)
-    if (ValueId value = decided.outputValue(output); decided.producer(value) != kNone)
-      returned = std::max(returned, countLeastPiece(decided, value));
-  return (weights + stages - 1) / stages + returned;
+  for (ValueId id = 0; id < decided.numValues(); ++id) {
+    Value value = problem->source->getValues()[id];
+    auto load = value.getDefiningOp<nn::LoadOp>();
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (load && counted.insert(load.getParam()).second)
+      loaded += countLeastPiece(decided, id);
+    if (argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+      (decided.isParameter(id) ? givenWeights : given) += countLeastPiece(decided, id);
+  }
+  for (OutputId output = 0; output < decided.numOutputs(); ++output)
+    returned = std::max(returned, countLeastPiece(decided, decided.outputValue(output)));
+  return stages == 1 ? loaded + std::max(givenWeights + given, returned)
+                     : (loaded + givenWeights + stages - 1) / stages;
 }
 
 size_t CellPlan::countDifferent(const CellAnswer &answer, const CellAnswer &other) const {

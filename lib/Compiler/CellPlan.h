@@ -29,9 +29,9 @@ public:
   /// parameter and input that is split. `given` is the cell's own plan, and stays but for that.
   spmd::Plan makePlan(const spmd::CellAnswer &answer, const spmd::Plan &given,
                       std::optional<llvm::ArrayRef<unsigned>> borders, const Mixture *mixture = nullptr) const;
-  /// Bytes that some rank of any program on these devices needs at once, whatever is split: each weight, in as many pieces as its dims and
-  /// the devices of a stage allow, is held all the time on each of these, and what is returned beside them in the end. Of `stages` each
-  /// holds its own weights, so that some rank holds no less than the mean.
+  /// Bytes that some rank of any program on these devices needs at once, whatever is split: weights and inputs, or weights and what is
+  /// returned, each in as many pieces as its dims and the devices of a stage allow. Of several stages weights alone, each of which one stage
+  /// holds: some rank has no less than the mean.
   int64_t countLeastBytes(int64_t stages) const;
   /// How many tensors that a plan names the two split in different ways.
   size_t countDifferent(const spmd::CellAnswer &answer, const spmd::CellAnswer &other) const;

@@ -67,9 +67,7 @@ Compilation::State::Prediction Compilation::PlanFinder::predictAsTaken(const std
   Predicted &known = entry->second;
   if (isNew)
     known.taken = state.predict(plan, sharding, State::Trial::WithKernels);
-  // What is far too large stays so.
-  bool mayFit = limit == 0 || static_cast<double>(known.taken.peakBytes) < kClose * static_cast<double>(limit);
-  bool mayCompare = !plan->hasFree() && !plan->pipeline && mayFit && state.isSmall();
+  bool mayCompare = !plan->hasFree() && !plan->pipeline && state.isSmall();
   if (mayCompare && !known.isCompared && known.taken.ns < kClose * least) {
     state.compareObjectives(plan, sharding, [&](Optimize optimize) { return makeCosts(*plan, optimize); }, known.taken);
     known.isCompared = true;

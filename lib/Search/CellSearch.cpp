@@ -123,7 +123,7 @@ CellSearch::Bracket CellSearch::findBracket(int64_t mostBytes) const {
         (!known.fast || answer->price > known.fast->price))
       known.fast = answer.get();
   for (const auto &answer : answers)
-    if (answer->valueShare == valueShare && answer->style < 0 && answer->storedBytes <= mostBytes &&
+    if (answer->valueShare == valueShare && answer->style < 0 && mostBytes >= answer->storedBytes &&
         answer->price > known.fast->price && (!known.small || answer->price < known.small->price))
       known.small = answer.get();
   return known;
