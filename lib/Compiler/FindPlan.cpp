@@ -112,25 +112,13 @@ Compilation::PlanFinder::listCandidates(StageCell stages, bool isQuick) {
   return candidates;
 }
 
-/// What all is compared with, and by what bounds are made: rules that are given are about several devices. However parameters are split,
-/// some device has each byte of them, and so one of them the mean: a limit below that fits nothing, which need not be searched.
-bool Compilation::PlanFinder::predictOneDevice() {
+/// What all is compared with, and by what bounds are made: rules that are given are about several devices.
+void Compilation::PlanFinder::predictOneDevice() {
   Plan alone = given;
   alone.rules.clear();
   alone.mesh = {{"device", 1, {}}};
-  State::Prediction taken =
-      state.predict(std::make_shared<Plan>(alone), state.searchBy(alone), State::Trial::WithKernels);
-  answer.oneDeviceNs = taken.ns;
-  int64_t devices = request.devices;
-  if (devices == 0)
-    devices = std::accumulate(given.mesh.begin(), given.mesh.end(), int64_t(1),
-                              [](int64_t ranks, const MeshAxis &axis) { return ranks * axis.size; });
-  bool isSameForAll = request.memoryBytes != 0 || given.cluster->unlike.empty();
-  int64_t least = (taken.parameterBytes + devices - 1) / devices;
-  return limit == 0 || request.takesLeast || !isSameForAll || !std::isfinite(taken.ns) || least <= limit ||
-         fail(makeError("{0}: nothing fits in {1} a rank, proved: weights alone are {2} on each of {3} devices, "
-                        "split evenly",
-                        state.options.model, formatBytes(limit), formatBytes(least), devices));
+  answer.oneDeviceNs =
+      state.predict(std::make_shared<Plan>(alone), state.searchBy(alone), State::Trial::WithKernels).ns;
 }
 
 //===----------------------------------------------------------------------===//
@@ -278,7 +266,8 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   std::shared_ptr<SearchMemory> memory = request.forgets ? std::exchange(state.memory, nullptr) : state.memory;
   llvm::scope_exit remember([&] { state.memory = memory; });
   findStates();
-  if (!predictOneDevice() || !lookAtStages())
+  predictOneDevice();
+  if (!lookAtStages())
     return std::nullopt;
   if (!request.isQuick && request.devices > 0)
     lookAtMeshes(pickBest());

@@ -49,7 +49,7 @@ private:
   bool prepare();
   bool checkDevices();
   void findStates();
-  bool predictOneDevice();
+  void predictOneDevice();
   llvm::Expected<std::vector<Candidate>> listCandidates(spmd::StageCell stages, bool isQuick);
   bool lookAtStages();
   std::vector<spmd::StageCell> pickBest() const;

@@ -125,17 +125,20 @@ void cleave::runtime::discardUnfinished() {
       unlink(file.name);
 }
 
-static std::string findFolder(const std::string &path) {
+/// The path without its last name: empty where that is all.
+static std::string dropName(const std::string &path) {
   size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
+
+static std::string findFolder(const std::string &path) { return dropName(path).empty() ? "." : dropName(path); }
 
 static constexpr std::string_view kOtherPrefix = ".cleave-", kOtherSuffix = ".tmp";
 
 /// Beside the file, so that a rename is all that is left to do.
 static std::string makeOtherName(const std::string &path) {
   static std::atomic<unsigned> counter{0};
-  return program::concat(findFolder(path), kOtherPrefix, getpid(), "-", counter++, kOtherSuffix);
+  return program::concat(dropName(path), kOtherPrefix, getpid(), "-", counter++, kOtherSuffix);
 }
 
 /// Removes what processes that were killed left in the folder of `path`: files of other names that are not locked. Process ids

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 
 import numpy as np
 import onnx
@@ -55,8 +56,10 @@ class Peaks:
             model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> g (float[{batch}, {WIDTH}] x) => (float[{batch}, {WIDTH}] t{LAYERS - 1}) {{ {nodes} }}')
             for i in range(LAYERS):
                 model.graph.initializer.append(numpy_helper.from_array(random.standard_normal((WIDTH, WIDTH)).astype(np.float32) / 4, f"w{i}"))
-            onnx.save(model, path + ".new")
-            os.replace(path + ".new", path)
+            # Cases of one size run side by side.
+            new = f"{path}.{threading.get_ident()}"
+            onnx.save(model, new)
+            os.replace(new, path)
         return path
 
     def look(self, case):

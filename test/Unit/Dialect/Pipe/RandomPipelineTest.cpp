@@ -229,7 +229,7 @@ bool Pipeline::schedule() {
     scheduling.schedule = writeTable();
   // Dims that nobody means to be a batch may have too few samples for all shards (P4).
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    isTooSmall |= StringRef(diagnostic.str()).ends_with("(P4)");
+    isTooSmall |= StringRef(diagnostic.str()).contains(" shards (P4): ");
     return success(isTooSmall);
   });
   bool isDone = runPasses([&](OpPassManager &manager) {
