@@ -163,7 +163,7 @@ def test_no_plan_fits(mlp):
     with pytest.raises(cleave.Error, match="memory '8 bytes': expected a size"):
         cleave.plan(mlp, 2, cluster="8xH100-nvlink", memory="8 bytes")
     # Half of the weights are 512 bytes.
-    with pytest.raises(cleave.Error, match="no plan was found in 500 B a rank"):
+    with pytest.raises(cleave.Error, match="no plan fits in 500 B a rank"):
         cleave.plan(mlp, 2, cluster="8xH100-nvlink", memory=500, stages=1)
 
 

@@ -150,7 +150,7 @@ void DecisionWriter::writeAnnotations(Operation *op, StringRef name, ArrayRef<Va
 }
 
 /// What no op computes from terms (a constant, a parameter) is made whole, and partial for whom it is annotated so. Nor is a dim of
-/// one position split where it is made: rules have no factor for that.
+/// one position, or of none, split where it is made: rules have no factor for that.
 void DecisionWriter::writeSources() {
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
     Operation *op = Value(value).getDefiningOp();
@@ -161,7 +161,7 @@ void DecisionWriter::writeSources() {
     made.partial.clear();
     made.kind = ReductionKind::Sum;
     for (auto [extent, atoms] : llvm::zip_equal(problem.shape(id), made.dims))
-      if (extent == 1)
+      if (extent < 2)
         atoms.clear();
     if (made == state)
       continue;

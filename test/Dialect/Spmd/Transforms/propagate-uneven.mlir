@@ -57,3 +57,17 @@ func.func @one_row_is_made_whole(%x: tensor<1x4xf32>) -> tensor<1x4xf32> {
   %1 = nn.add %x, %0 : (tensor<1x4xf32>, tensor<1x4xf32, #row>) -> tensor<1x4xf32>
   return %1 : tensor<1x4xf32>
 }
+
+// -----
+
+// Nor is there one of no row.
+#mesh = #spmd.mesh<["x"=2]>
+#row = #spmd.sharding<#mesh, [{"x"}, {}]>
+// CHECK: #[[ROW:.*]] = #spmd.sharding<#mesh, [{"x"}, {}]>
+// CHECK-LABEL: @no_row_is_made_whole
+func.func @no_row_is_made_whole(%x: tensor<0x4xf32>) -> tensor<0x4xf32> {
+  // CHECK: nn.constant {{.*}}spmd.results = [#replicated_replicated]{{.*}} -> tensor<0x4xf32, #[[ROW]]>
+  %0 = nn.constant dense<> : tensor<0x4xf32> -> tensor<0x4xf32, #row>
+  %1 = nn.add %x, %0 : (tensor<0x4xf32>, tensor<0x4xf32, #row>) -> tensor<0x4xf32>
+  return %1 : tensor<0x4xf32>
+}
