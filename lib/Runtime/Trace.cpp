@@ -147,7 +147,7 @@ static std::map<std::pair<uint32_t, uint32_t>, uint64_t> countElements(const pro
   for (size_t i = 0; i < pieces.ends.size(); ++i) {
     uint64_t elements = 1;
     for (uint32_t dim = 0; dim < pieces.dims; ++dim)
-      elements *= uint64_t(pieces.boxes[3 * pieces.dims * i + dim]);
+      elements *= uint64_t(pieces.boxes[size_t(3) * pieces.dims * i + dim]);
     if (pieces.ends[i].source != pieces.ends[i].target)
       counts[{pieces.ends[i].source, pieces.ends[i].target}] += elements;
   }
