@@ -4,8 +4,8 @@
 
 A row of SETUPS is a model of make_llm.py, a machine, a split, and what was measured with each schedule. Each schedule is laid out for that model
 as `cleave schedule MODEL --train` does, with the times of the cluster's tables; its peak is that of the ranks' programs, as `cleave shard --emit
-planned` reports it: states are updated in their places. Nothing is fitted to what was measured. docs/generated/published-training.md is the table of a whole run, with what
-explains the differences.
+planned` reports it: states are updated in their places. Nothing is fitted to what was measured. docs/generated/published-training.md is the
+table of a whole run, with what explains the differences.
 """
 
 import argparse
