@@ -50,6 +50,7 @@ private:
   void mapPieces(nn::ConcatOp op, Value buffer);
 
   // Rows.
+  int64_t countTogether();
   void overRows(ArrayRef<Result> wanted);
   void sweep(ArrayRef<Result> wanted);
   void materialize(Operation *op, const FoldLowering &fold, Value buffer);
@@ -281,8 +282,28 @@ void HostKernel::map(ArrayRef<Result> group) {
 // Row
 //===----------------------------------------------------------------------===//
 
+/// Rows side by side begin where one vector's end: of a long row each step is on another line, and often on another page, of which a vector of
+/// rows reads a quarter or less. More vectors at once read more of it, as long as all sums stay in registers. Each row's sum is what it was.
+int64_t HostKernel::countTogether() {
+  int64_t extent = rows.shape.back(), length = rows.shape[rows.dim];
+  auto isCheap = [&](Operation &op) {
+    const Lowering *lowering = getLowerings().find(&op);
+    return !lowering || rows.isSwept(&op) || isa<nn::ReshapeOp, nn::BroadcastOp>(op) ||
+           (lowering->element && !op.hasTrait<nn::Laborious>());
+  };
+  if (isAlongLanes() || length <= kMostUnrolledVectors || !llvm::all_of(region.front(), isCheap))
+    return 1;
+  int64_t most = e.getNumRegisters() / 2 / (kWays * int64_t(rows.swept.size())), count = 1;
+  while (2 * count <= most && 2 * count * width <= extent)
+    count *= 2;
+  return count;
+}
+
 void HostKernel::overRows(ArrayRef<Result> wanted) {
+  int64_t together = countTogether();
+  width *= together;
   overDims(rows.shape, 0, rows.dim, stand, [&] { sweep(wanted); });
+  width /= together;
 }
 
 /// One row (or as many as there are lanes): its reductions in the order of the program, for one may need another; the results

@@ -140,6 +140,7 @@ namespace {
 ///
 ///   by taps      many weights: each row is a window      [batch, windows, channels, taps]
 ///   by windows   many results: each column is a result   [channels, taps, batch, windows]
+///   few windows  of a large kernel: each is a row        [windows, batch, channels, taps]
 class Unfolding {
 public:
   explicit Unfolding(nn::ConvOp op)
@@ -152,8 +153,10 @@ public:
 private:
   int64_t countWindows() const { return from[0] * from[1] * kernel[2] * kernel[3] * to[2] * to[3]; }
   bool isByTaps() { return countElements(op.getWeight()) >= countElements(op.getResult()); }
+  bool hasFewWindows() const { return 4 * to[2] * to[3] <= kernel[2] * kernel[3]; }
   void takeFlips();
   Value makeWindows();
+  Value multiplyWindows();
   Value multiplyByTaps(Value windows);
   Value multiplyByWindows(Value windows);
 
@@ -229,7 +232,28 @@ Value Unfolding::multiplyByWindows(Value windows) {
   return f.reshape(result, {to[1], to[0], to[2], to[3]});
 }
 
+/// The gradient of the first convolution's weight is such: 9 windows with as many taps as the image has pixels. Rows of the input stay in one
+/// piece, and what is as large as the image is sliced 9 times, not once a pixel.
+Value Unfolding::multiplyWindows() {
+  SmallVector<int64_t> low{0, 0}, high{0, 0};
+  llvm::append_range(low, op.getPadsLow());
+  llvm::append_range(high, op.getPadsHigh());
+  Value padded = f.pad(op.getInput(), low, high);
+  SmallVector<Value> parts;
+  for (int64_t row = 0; row < to[2]; ++row)
+    for (int64_t column = 0; column < to[3]; ++column)
+      parts.push_back(f.unsqueeze(f.slice(padded, {0, 0, row * op.getStrides()[0], column * op.getStrides()[1]},
+                                          {from[0], from[1], kernel[2], kernel[3]},
+                                          {1, 1, op.getDilations()[0], op.getDilations()[1]}),
+                                  {0}));
+  Value result = f.einsum({f.concat(parts, 0), op.getWeight()}, "wbipq,oipq->bow");
+  result = f.reshape(result, {to[0], to[1], to[2], to[3]});
+  return op.getBias() ? f.add(result, f.reshape(op.getBias(), {to[1], 1, 1})) : result;
+}
+
 void Unfolding::run() {
+  if (isByTaps() && hasFewWindows())
+    return op.replaceAllUsesWith(multiplyWindows());
   if (isByTaps()) {
     takeFlips();
     return op.replaceAllUsesWith(multiplyByTaps(makeWindows()));
