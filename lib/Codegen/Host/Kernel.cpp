@@ -301,18 +301,17 @@ void HostKernel::map(ArrayRef<Result> group) {
 /// rows reads a quarter or less. More vectors at once read more of it, as long as all sums stay in registers. Each row's sum is what it was.
 int64_t HostKernel::countTogether(ArrayRef<Result> wanted) {
   int64_t extent = rows.shape.back(), length = rows.shape[rows.dim];
-  // What is in memory by then is loaded; of all else no more than arithmetic is computed of so many numbers.
+  // Of each step what is in memory is loaded, and some arithmetic done; what is there once a row does not matter.
   std::function<bool(Value)> isCheap = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    const Lowering *lowering = op ? getLowerings().find(op) : nullptr;
-    if (!lowering || e.getBuffer(value))
+    if (!op || e.getBuffer(value) || countElements(getShape(value)) < countElements(rows.shape))
       return true;
-    bool isArithmetic = lowering->element && !op->hasTrait<nn::Laborious>();
-    return (rows.isSwept(op) || isArithmetic || isa<nn::ReshapeOp, nn::BroadcastOp>(op)) &&
-           llvm::all_of(op->getOperands(), isCheap);
+    bool isArithmetic = op->hasTrait<nn::OneInstruction>() || isa<nn::ReshapeOp, nn::BroadcastOp>(op);
+    return isArithmetic && llvm::all_of(op->getOperands(), isCheap);
   };
-  auto isCheapResult = [&](const Result &result) { return isCheap(result.value); };
-  if (isAlongLanes() || length <= kMostUnrolledVectors || !llvm::all_of(wanted, isCheapResult))
+  bool isAllCheap = llvm::all_of(wanted, [&](const Result &result) { return isCheap(result.value); }) &&
+                    llvm::all_of(rows.swept, [&](Operation *op) { return isCheap(op->getOperand(0)); });
+  if (isAlongLanes() || length <= kMostUnrolledVectors || !isAllCheap)
     return 1;
   int64_t most = e.getNumRegisters() / 2 / (kWays * int64_t(rows.swept.size())), count = 1;
   while (2 * count <= most && 2 * count * width <= extent)
