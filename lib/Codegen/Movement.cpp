@@ -13,10 +13,18 @@ using namespace cleave;
 using namespace cleave::codegen;
 using Relation = ElementBuilder::Relation;
 
-/// Dims that the reshape leaves alone keep their index.
+/// Dims that the reshape leaves alone keep their index. Where lanes may fall apart, what lies in memory is read from there: in the order of all
+/// of its elements a reshape moves none, so that neighbors stay neighbors.
 static Value pullReshape(Emitter &e, nn::ReshapeOp op, const Point &point) {
-  std::optional<Point> source = reshapePoint(e, point, getShape(op.getResult()), getShape(op.getInput()));
-  return source ? e.eval(op.getInput(), *source) : e.perLane(op.getResult(), point);
+  ArrayRef<int64_t> shape = getShape(op.getResult());
+  if (std::optional<Point> source = reshapePoint(e, point, shape, getShape(op.getInput())))
+    return e.eval(op.getInput(), *source);
+  Value stored = op.getInput();
+  while (auto inner = stored.getDefiningOp<nn::ReshapeOp>())
+    stored = inner.getInput();
+  if (Value buffer = e.getBuffer(stored))
+    return e.load(buffer, getElementType(stored), e.places.linearize(point, shape));
+  return e.perLane(op.getResult(), point);
 }
 
 static Value pullTranspose(Emitter &e, nn::TransposeOp op, const Point &point) {

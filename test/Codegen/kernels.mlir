@@ -44,14 +44,67 @@ func.func @layer_norm_keeps_a_long_row(%x: tensor<3x1024xf32>, %r: tensor<3x1024
   return %y : tensor<3x1024xf32>
 }
 
-// A reduction over a major dim runs in all lanes at once, and nothing goes across them.
+// A reduction over a major dim runs in all lanes at once, and nothing goes across them. Rows are as many at once as registers hold sums of.
 // CHECK-LABEL: func.func @major_dims_are_reduced_lane_by_lane
-// CHECK: vector.load {{.*}}vector<16xf32>
+// CHECK: vector.load {{.*}}vector<32xf32>
 // CHECK-NOT: vector.extract
 // CHECK: return
 func.func @major_dims_are_reduced_lane_by_lane(%x: tensor<64x32xf32>) -> tensor<32xf32> {
   %y = nn.reduce sum %x dims [0] : (tensor<64x32xf32>) -> tensor<32xf32>
   return %y : tensor<32xf32>
+}
+
+// What takes more than arithmetic is computed of one vector of rows.
+// CHECK-LABEL: func.func @few_rows_of_much_work
+// CHECK: vector.load {{.*}}vector<16xf32>
+// CHECK-NOT: vector<32xf32>
+// CHECK: return
+func.func @few_rows_of_much_work(%x: tensor<64x32xf32>) -> tensor<32xf32> {
+  %e = nn.exp %x : (tensor<64x32xf32>) -> tensor<64x32xf32>
+  %y = nn.reduce sum %e dims [0] : (tensor<64x32xf32>) -> tensor<32xf32>
+  return %y : tensor<32xf32>
+}
+
+// What is read through a reshape is read by vectors though they go over several of its rows: a weight of 3 x 3 next to its gradient.
+// CHECK-LABEL: func.func @weights_are_updated_by_vectors
+// CHECK-SAME: %[[W:[^:]*]]: memref<1152xf32>,
+// CHECK-NOT: memref.load %[[W]]
+// CHECK: vector.load %[[W]]{{.*}}vector<16xf32>
+// CHECK-NOT: memref.load %[[W]]
+// CHECK: return
+func.func @weights_are_updated_by_vectors(%w: tensor<8x16x3x3xf32>, %d: tensor<6x8xf32>, %x: tensor<6x144xf32>) -> tensor<8x16x3x3xf32> {
+  %g = nn.einsum %d, %x "ko,kc->oc" : (tensor<6x8xf32>, tensor<6x144xf32>) -> tensor<8x144xf32>
+  %r = nn.reshape %w : (tensor<8x16x3x3xf32>) -> tensor<8x144xf32>
+  %s = nn.sub %r, %g : (tensor<8x144xf32>, tensor<8x144xf32>) -> tensor<8x144xf32>
+  %y = nn.reshape %s : (tensor<8x144xf32>) -> tensor<8x16x3x3xf32>
+  return %y : tensor<8x16x3x3xf32>
+}
+
+// Columns that are as far apart as a kernel has places are brought together by squares in registers, of as many steps as there are.
+// CHECK-LABEL: func.func @short_depths_are_turned
+// CHECK-SAME: %[[X:[^:]*]]: memref<{{[0-9]*}}xf32>, %[[W:[^:]*]]: memref<18432xf32>
+// CHECK-NOT: memref.load %[[W]]
+// CHECK-COUNT-16: vector.maskedload %[[W]]
+// CHECK: vector.transpose {{.*}}vector<16x16xf32>
+// CHECK-NOT: memref.load %[[W]]
+// CHECK: return
+func.func @short_depths_are_turned(%x: tensor<20x32x9xf32>, %w: tensor<32x64x9xf32>) -> tensor<20x64xf32> {
+  %y = nn.einsum %x, %w "rip,iop->ro" : (tensor<20x32x9xf32>, tensor<32x64x9xf32>) -> tensor<20x64xf32>
+  return %y : tensor<20x64xf32>
+}
+
+// Parts of a line are stored one behind the other, row by row: all operands within one loop.
+// CHECK-LABEL: func.func @parts_of_a_line_are_stored_together
+// CHECK-SAME: %[[A:[^:]*]]: memref<640xf32>, %[[B:[^:]*]]: memref<640xf32>
+// CHECK: scf.for
+// CHECK: vector.load %[[A]]{{.*}}vector<16xf32>
+// CHECK-NOT: return
+// CHECK: vector.load %[[B]]{{.*}}vector<16xf32>
+// CHECK: }
+// CHECK: return
+func.func @parts_of_a_line_are_stored_together(%a: tensor<20x32x1xf32>, %b: tensor<20x32x1xf32>) -> tensor<20x32x2xf32> {
+  %y = nn.concat %a, %b dim 2 : (tensor<20x32x1xf32>, tensor<20x32x1xf32>) -> tensor<20x32x2xf32>
+  return %y : tensor<20x32x2xf32>
 }
 
 // A transpose that leaves the last dim alone moves whole vectors.

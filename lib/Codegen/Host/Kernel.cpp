@@ -50,6 +50,7 @@ private:
   void mapPieces(nn::ConcatOp op, Value buffer);
 
   // Rows.
+  int64_t countTogether(ArrayRef<Result> wanted);
   void overRows(ArrayRef<Result> wanted);
   void sweep(ArrayRef<Result> wanted);
   void materialize(Operation *op, const FoldLowering &fold, Value buffer);
@@ -172,7 +173,7 @@ void HostKernel::overVectors(int64_t extent, function_ref<void(Index)> body) {
     call({e.places.number(whole), 1}, width, extent - whole);
 }
 
-/// Loops over the dims from `dim` on but `skip`, the last one by vectors, filling in `point`.
+/// Loops over the dims from `dim` on but `skip`, the last one by vectors, filling in `point`. A negative `skip` is none of them.
 void HostKernel::overDims(ArrayRef<int64_t> extents, size_t dim, int64_t skip, Point &point,
                           function_ref<void()> body) {
   if (dim == extents.size())
@@ -182,9 +183,13 @@ void HostKernel::overDims(ArrayRef<int64_t> extents, size_t dim, int64_t skip, P
     overDims(extents, dim + 1, skip, point, body);
     point.pop_back();
   };
-  if (int64_t(dim) == skip)
+  // Vectors are along the last dim that has more than one element: parts of a concat that are one wide, say.
+  auto isOneFrom = [&](size_t first) {
+    return skip < 0 && llvm::all_of(extents.drop_front(first), [](int64_t extent) { return extent == 1; });
+  };
+  if (int64_t(dim) == skip || (dim > 0 && isOneFrom(dim)))
     return next({e.places.number(0)});
-  if (dim + 1 == extents.size())
+  if (dim + 1 == extents.size() || isOneFrom(dim + 1))
     return overVectors(extents[dim], next);
   e.loop(extents[dim], [&](Value position) { next({position}); });
 }
@@ -247,22 +252,33 @@ static nn::TransposeOp findTurned(Value value, int64_t width) {
   return op && isMerged && canTurn(op, width) ? op : nn::TransposeOp();
 }
 
-/// Each operand by itself, in vectors along its own rows.
+/// Each operand by itself, in vectors along its own rows. Of parts of a line (what is in windows, one number a tap) all are stored of a row before
+/// the next row: each by itself would bring the whole result into the first cache once for each operand.
 void HostKernel::mapPieces(nn::ConcatOp op, Value buffer) {
   int64_t start = 0, dim = op.getDim();
+  constexpr int64_t lineBytes = 64;
   auto placeOf = [&](Point to) {
     to[dim].base = e.places.add(to[dim].base, start);
     return e.places.linearize(to, getShape(op));
   };
-  for (Value operand : op.getInputs()) {
-    Point point;
-    if (nn::TransposeOp turned = findTurned(operand, width))
-      turn(e, turned, width, buffer,
-           [&](const Point &at) { return placeOf(*reshapePoint(e, at, getShape(turned), getShape(operand))); });
-    else
-      overDims(getShape(operand), 0, -1, point, [&] { e.store(buffer, e.eval(operand, point), placeOf(point)); });
-    start += getShape(operand)[dim];
-  }
+  auto isPartOfLine = [&](Value operand) {
+    int64_t bytes = flatten(operand.getType()).getElementTypeBitWidth() / 8;
+    return countElements(getShape(operand).drop_front(dim)) * bytes < lineBytes && !findTurned(operand, width);
+  };
+  size_t outer = dim > 1 && llvm::all_of(op.getInputs(), isPartOfLine) ? dim - 1 : 0;
+  e.walk(getShape(op).take_front(outer), {}, [&](ArrayRef<Value> at, Values) {
+    start = 0;
+    for (Value operand : op.getInputs()) {
+      Point point = llvm::map_to_vector<4>(at, [](Value place) { return Index{place}; });
+      if (nn::TransposeOp turned = findTurned(operand, width))
+        turn(e, turned, width, buffer,
+             [&](const Point &to) { return placeOf(*reshapePoint(e, to, getShape(turned), getShape(operand))); });
+      else
+        overDims(getShape(operand), outer, -1, point, [&] { e.store(buffer, e.eval(operand, point), placeOf(point)); });
+      start += getShape(operand)[dim];
+    }
+    return Values();
+  });
 }
 
 void HostKernel::map(ArrayRef<Result> group) {
@@ -281,8 +297,33 @@ void HostKernel::map(ArrayRef<Result> group) {
 // Row
 //===----------------------------------------------------------------------===//
 
+/// Rows side by side begin where one vector's end: of a long row each step is on another line, and often on another page, of which a vector of
+/// rows reads a quarter or less. More vectors at once read more of it, as long as all sums stay in registers. Each row's sum is what it was.
+int64_t HostKernel::countTogether(ArrayRef<Result> wanted) {
+  int64_t extent = rows.shape.back(), length = rows.shape[rows.dim];
+  // Of each step what is in memory is loaded, and some arithmetic done; what is there once a row does not matter.
+  std::function<bool(Value)> isCheap = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || e.getBuffer(value) || countElements(getShape(value)) < countElements(rows.shape))
+      return true;
+    bool isArithmetic = op->hasTrait<nn::OneInstruction>() || isa<nn::ReshapeOp, nn::BroadcastOp>(op);
+    return isArithmetic && llvm::all_of(op->getOperands(), isCheap);
+  };
+  bool isAllCheap = llvm::all_of(wanted, [&](const Result &result) { return isCheap(result.value); }) &&
+                    llvm::all_of(rows.swept, [&](Operation *op) { return isCheap(op->getOperand(0)); });
+  if (isAlongLanes() || length <= kMostUnrolledVectors || !isAllCheap)
+    return 1;
+  int64_t most = e.getNumRegisters() / 2 / (kWays * int64_t(rows.swept.size())), count = 1;
+  while (2 * count <= most && 2 * count * width <= extent)
+    count *= 2;
+  return count;
+}
+
 void HostKernel::overRows(ArrayRef<Result> wanted) {
+  int64_t together = countTogether(wanted);
+  width *= together;
   overDims(rows.shape, 0, rows.dim, stand, [&] { sweep(wanted); });
+  width /= together;
 }
 
 /// One row (or as many as there are lanes): its reductions in the order of the program, for one may need another; the results

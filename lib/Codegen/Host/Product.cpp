@@ -347,7 +347,8 @@ int64_t ProductLoops::getActive(int64_t vector, Value column) const {
 /// Columns side by side, as in panels of one vector; what lies behind the last column is never read by a result.
 void ProductLoops::pack(Value placeB, Value column, int64_t vectors) {
   const Axis &inner = product.depth.back();
-  bool isFull = getActive(vectors - 1, column) == lanes && inner.extent >= lanes;
+  // Of a few steps squares are mostly empty.
+  bool isFull = getActive(vectors - 1, column) == lanes && 2 * inner.extent >= lanes;
   if (product.mustPack && inner.b.stride == 1 && !inner.b.width && isFull && compute.isF32() && lanes > 1)
     return packTurned(placeB, column, vectors);
   if (!columns.b.width)
@@ -419,15 +420,16 @@ void ProductLoops::packRows(Value placeA, int64_t numRows) {
   });
 }
 
-/// Squares of the depth and the columns, turned in registers; the last one ends with the depth, whatever it begins with.
+/// Squares of the depth and the columns, turned in registers; the last one ends with the depth, whatever it begins with. A depth shorter than a
+/// vector, as the 9 places of a kernel are that lie side by side in a weight, is a part of a square.
 void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
-  int64_t size = countElements(depth) * lanes;
+  int64_t size = countElements(depth) * lanes, height = std::min(lanes, depth.back());
   SmallVector<int64_t> steps(depth);
   steps.back() = llvm::divideCeil(depth.back(), lanes);
   e.walk(steps, {}, [&](ArrayRef<Value> step, Values) {
     SmallVector<Value> k(step);
     k.back() = e.places.mul(k.back(), lanes);
-    if (depth.back() % lanes != 0)
+    if (depth.back() > lanes && depth.back() % lanes != 0)
       k.back() = e.places.clamp(k.back(), 0, depth.back() - lanes);
     Value place = placeB;
     for (auto [axis, index] : llvm::zip_equal(product.depth, k))
@@ -438,9 +440,11 @@ void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
         Values square;
         for (int64_t lane = 0; lane < lanes; ++lane) {
           OffsetPlace from = b.along(columns.b, column, v * lanes + lane);
-          square.push_back(b.load(e.places.add(e.places.add(place, from.base), from.constant)));
+          Value at = e.places.add(e.places.add(place, from.base), from.constant);
+          square.push_back(e.withLanes(lanes, height, [&] { return b.load(at); }));
         }
-        for (auto [lane, vector] : llvm::enumerate(transposeBlock(e, square)))
+        Values turned = transposeBlock(e, square);
+        for (auto [lane, vector] : llvm::enumerate(ArrayRef(turned).take_front(height)))
           e.store(packed, vector, {e.places.add(to, v * size + int64_t(lane) * lanes), 1});
         return 0;
       });

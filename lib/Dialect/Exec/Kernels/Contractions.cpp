@@ -24,6 +24,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/Ops/Resize.h"
+#include "cleave/Dialect/Nn/IR/Splat.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -140,6 +141,7 @@ namespace {
 ///
 ///   by taps      many weights: each row is a window      [batch, windows, channels, taps]
 ///   by windows   many results: each column is a result   [channels, taps, batch, windows]
+///   few windows  of a large kernel: each is a row        [windows, batch, channels, taps]
 class Unfolding {
 public:
   explicit Unfolding(nn::ConvOp op)
@@ -152,8 +154,13 @@ public:
 private:
   int64_t countWindows() const { return from[0] * from[1] * kernel[2] * kernel[3] * to[2] * to[3]; }
   bool isByTaps() { return countElements(op.getWeight()) >= countElements(op.getResult()); }
+  bool hasFewWindows() const { return 4 * to[2] * to[3] <= kernel[2] * kernel[3]; }
   void takeFlips();
+  void takeStored();
+  Value sliceStored(ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps,
+                    ArrayRef<int64_t> wanted);
   Value makeWindows();
+  Value multiplyWindows();
   Value multiplyByTaps(Value windows);
   Value multiplyByWindows(Value windows);
 
@@ -163,6 +170,9 @@ private:
   Value weight;
   ArrayRef<int64_t> from, kernel, to;
   bool isFlipped[2] = {false, false}; ///< taps are gone through from the last one on
+  /// What is sliced: the input with zeros around it, in the order in which it is stored, and which dim of that each dim of the input is.
+  Value stored;
+  SmallVector<int64_t> order{0, 1, 2, 3};
 };
 } // namespace
 
@@ -172,13 +182,13 @@ bool Unfolding::isWorthwhile(llvm::function_ref<bool(Value)> isLoaded) {
   constexpr int64_t fewest = int64_t{1} << 12;
   int64_t largest = std::max(countElements(op.getWeight()), countElements(op.getResult()));
   bool isPlain = from.size() == 4 && op.getGroups() == 1 && isa<FloatType>(getElementTypeOrSelf(op.getInput()));
-  Value stored = op.getWeight();
-  while (Operation *maker = stored.getDefiningOp()) {
+  Value source = op.getWeight();
+  while (Operation *maker = source.getDefiningOp()) {
     if (!isView(maker) && !getAliasOffset(maker) && !isa<nn::CastOp>(maker))
       break;
-    stored = maker->getOperand(0);
+    source = maker->getOperand(0);
   }
-  return isPlain && largest >= fewest && 2 * countWindows() <= largest && !isLoaded(stored) &&
+  return isPlain && largest >= fewest && 2 * countWindows() <= largest && !isLoaded(source) &&
          (isByTaps() || !op.getBias()) && countElements(op.getResult()) > 0;
 }
 
@@ -194,11 +204,55 @@ void Unfolding::takeFlips() {
   }
 }
 
-Value Unfolding::makeWindows() {
+/// Channels stay last where they are, from the value that convolutions make to the windows: the zeros that a gradient or the convolution puts
+/// around it go around that value, which is then read in rows of channels. What an anchor stores transposed is read so.
+void Unfolding::takeStored() {
   SmallVector<int64_t> low{0, 0}, high{0, 0};
   llvm::append_range(low, op.getPadsLow());
   llvm::append_range(high, op.getPadsHigh());
-  Value padded = f.pad(op.getInput(), low, high);
+  stored = op.getInput();
+  auto isZero = [](nn::PadOp pad) {
+    return pad.getMode() == nn::PadMode::Constant && (!pad.getValue() || nn::getSplatNumber(pad.getValue()) == 0.0);
+  };
+  while (Operation *maker = stored.getDefiningOp()) {
+    auto transpose = dyn_cast<nn::TransposeOp>(maker);
+    auto pad = dyn_cast<nn::PadOp>(maker);
+    Operation *before = transpose ? transpose.getInput().getDefiningOp() : nullptr;
+    if (transpose && !(before && isAnchor(before))) {
+      for (int64_t &dim : order)
+        dim = transpose.getPermutation()[dim];
+    } else if (pad && isZero(pad)) {
+      for (auto [dim, at] : llvm::enumerate(order)) {
+        low[dim] += pad.getLow()[at];
+        high[dim] += pad.getHigh()[at];
+      }
+    } else {
+      break;
+    }
+    stored = maker->getOperand(0);
+  }
+  SmallVector<int64_t> lowAt(4), highAt(4);
+  for (auto [dim, at] : llvm::enumerate(order)) {
+    lowAt[at] = low[dim];
+    highAt[at] = high[dim];
+  }
+  stored = f.pad(stored, lowAt, highAt);
+}
+
+/// A slice of the padded input, whose dims are in the order that is wanted.
+Value Unfolding::sliceStored(ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps,
+                             ArrayRef<int64_t> wanted) {
+  SmallVector<int64_t> startsAt(4), sizesAt(4), stepsAt(4);
+  for (auto [dim, at] : llvm::enumerate(order)) {
+    startsAt[at] = starts[dim];
+    sizesAt[at] = sizes[dim];
+    stepsAt[at] = steps[dim];
+  }
+  SmallVector<int64_t> wantedAt = llvm::map_to_vector(wanted, [&](int64_t dim) { return order[dim]; });
+  return f.transpose(f.slice(stored, startsAt, sizesAt, stepsAt), wantedAt);
+}
+
+Value Unfolding::makeWindows() {
   bool byTaps = isByTaps();
   ArrayRef<int64_t> each = byTaps ? kernel.drop_front(2) : to.drop_front(2),
                     whole = byTaps ? to.drop_front(2) : kernel.drop_front(2),
@@ -208,9 +262,9 @@ Value Unfolding::makeWindows() {
   for (int64_t row = 0; row < each[0]; ++row)
     for (int64_t column = 0; column < each[1]; ++column) {
       int64_t i = isFlipped[0] ? each[0] - 1 - row : row, j = isFlipped[1] ? each[1] - 1 - column : column;
-      Value part = f.slice(padded, {0, 0, i * apart[0], j * apart[1]}, {from[0], from[1], whole[0], whole[1]},
-                           {1, 1, steps[0], steps[1]});
-      part = byTaps ? f.transpose(part, {0, 2, 3, 1}) : f.transpose(part, {1, 2, 3, 0});
+      SmallVector<int64_t> wanted = byTaps ? SmallVector<int64_t>{0, 2, 3, 1} : SmallVector<int64_t>{1, 2, 3, 0};
+      Value part = sliceStored({0, 0, i * apart[0], j * apart[1]}, {from[0], from[1], whole[0], whole[1]},
+                               {1, 1, steps[0], steps[1]}, wanted);
       parts.push_back(f.unsqueeze(part, {4}));
     }
   return f.concat(parts, 4);
@@ -229,7 +283,26 @@ Value Unfolding::multiplyByWindows(Value windows) {
   return f.reshape(result, {to[1], to[0], to[2], to[3]});
 }
 
+/// The gradient of the first convolution's weight is such: 9 windows with as many taps as the image has pixels. Rows of the input stay in one
+/// piece, and what is as large as the image is sliced 9 times, not once a pixel.
+Value Unfolding::multiplyWindows() {
+  SmallVector<Value> parts;
+  for (int64_t row = 0; row < to[2]; ++row)
+    for (int64_t column = 0; column < to[3]; ++column)
+      parts.push_back(
+          f.unsqueeze(sliceStored({0, 0, row * op.getStrides()[0], column * op.getStrides()[1]},
+                                  {from[0], from[1], kernel[2], kernel[3]},
+                                  {1, 1, op.getDilations()[0], op.getDilations()[1]}, {0, 1, 2, 3}),
+                      {0}));
+  Value result = f.einsum({f.concat(parts, 0), op.getWeight()}, "wbipq,oipq->bow");
+  result = f.reshape(result, {to[0], to[1], to[2], to[3]});
+  return op.getBias() ? f.add(result, f.reshape(op.getBias(), {to[1], 1, 1})) : result;
+}
+
 void Unfolding::run() {
+  takeStored();
+  if (isByTaps() && hasFewWindows())
+    return op.replaceAllUsesWith(multiplyWindows());
   if (isByTaps()) {
     takeFlips();
     return op.replaceAllUsesWith(multiplyByTaps(makeWindows()));

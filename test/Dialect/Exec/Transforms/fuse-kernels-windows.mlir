@@ -32,6 +32,45 @@ func.func @by_windows(%x: tensor<24x2x4x4xf32>, %d: tensor<40x2x2x3xf32>, %w: te
   return %n : tensor<40x24x2x3xf32>
 }
 
+//--- few-windows.mlir
+// As many places of the kernel as a picture has pixels, as in the gradient of a first convolution's weight: slices are of windows.
+// CHECK-LABEL: @few_windows
+// CHECK-COUNT-9: nn.slice
+// CHECK-NOT: nn.slice
+// CHECK: nn.concat {{.*}} dim 0 : {{.*}} -> tensor<9x3x2x16x16xf32>
+// CHECK: nn.einsum {{.*}} "wbipq,oipq->bow"
+func.func @few_windows(%x: tensor<3x2x17x35xf32>, %d: tensor<64x2x16x16xf32>, %b: tensor<64xf32>) -> tensor<3x64x3x3xf32> {
+  %y = nn.conv %x, %d, %b strides [1, 2] pads_low [1, 0] pads_high [0, 0] dilations [1, 2] groups 1 : (tensor<3x2x17x35xf32>, tensor<64x2x16x16xf32>, tensor<64xf32>) -> tensor<3x64x3x3xf32>
+  return %y : tensor<3x64x3x3xf32>
+}
+
+//--- stored.mlir
+// Zeros go around what is stored, with channels last, and rows of channels are sliced.
+// CHECK-LABEL: @stored
+// CHECK: nn.pad {{.*}} low [0, 1, 2, 0] high [0, 1, 0, 0] : {{.*}} -> tensor<2x4x4x16xf32>
+// CHECK-COUNT-4: nn.slice {{.*}} : (tensor<2x4x4x16xf32>) -> tensor<2x3x3x16xf32>
+// CHECK-NOT: nn.transpose
+// CHECK: nn.einsum {{.*}} "byxipq,oipq->boyx"
+func.func @stored(%x: tensor<2x2x2x16xf32>, %w: tensor<72x16x2x2xf32>) -> tensor<2x72x3x3xf32> {
+  %t = nn.transpose %x [0, 3, 1, 2] : (tensor<2x2x2x16xf32>) -> tensor<2x16x2x2xf32>
+  %zero = nn.constant dense<0.0> : tensor<f32> -> tensor<f32>
+  %p = nn.pad constant %t value %zero low [0, 0, 1, 1] high [0, 0, 0, 0] : (tensor<2x16x2x2xf32>, tensor<f32>) -> tensor<2x16x3x3xf32>
+  %y = nn.conv %p, %w strides [1, 1] pads_low [0, 1] pads_high [1, 0] dilations [1, 1] groups 1 : (tensor<2x16x3x3xf32>, tensor<72x16x2x2xf32>) -> tensor<2x72x3x3xf32>
+  return %y : tensor<2x72x3x3xf32>
+}
+
+//--- other-pad.mlir
+// Other numbers than zeros are none that a convolution would put there.
+// CHECK-LABEL: @other_pad
+// CHECK: nn.pad {{.*}} low [0, 0, 1, 1]
+// CHECK: nn.einsum {{.*}} "byxipq,oipq->boyx"
+func.func @other_pad(%x: tensor<2x16x2x2xf32>, %w: tensor<72x16x2x2xf32>) -> tensor<2x72x3x3xf32> {
+  %one = nn.constant dense<1.0> : tensor<f32> -> tensor<f32>
+  %p = nn.pad constant %x value %one low [0, 0, 1, 1] high [0, 0, 0, 0] : (tensor<2x16x2x2xf32>, tensor<f32>) -> tensor<2x16x3x3xf32>
+  %y = nn.conv %p, %w strides [1, 1] pads_low [0, 1] pads_high [1, 0] dilations [1, 1] groups 1 : (tensor<2x16x3x3xf32>, tensor<72x16x2x2xf32>) -> tensor<2x72x3x3xf32>
+  return %y : tensor<2x72x3x3xf32>
+}
+
 //--- loaded.mlir
 // Weights that are loaded are laid out beforehand, and many windows are read where they are.
 // CHECK-LABEL: @loaded
