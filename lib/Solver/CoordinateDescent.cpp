@@ -313,6 +313,12 @@ int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   chooseDomains(unit, ofUnit);
   if (domainIds == ofUnit.settled)
     return 0;
+  // Another way down may come by here again.
+  for (const UnitDomains::Step &step : ofUnit.steps)
+    if (domainIds == step.from) {
+      present = step.to;
+      return step.saved;
+    }
   prepare();
   if (domainSizes.empty())
     return 0;
@@ -324,6 +330,7 @@ int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   }
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
     present[node] = domains[domainIds[node]].strategies[option];
+  ofUnit.steps.push_back({domainIds, present, -minimum.total});
   return -minimum.total;
 }
 

@@ -108,6 +108,13 @@ private:
     DomainIndex plain, withFallbacks;
     /// The domains of all nodes of which nothing was better than the present.
     std::vector<DomainId> settled;
+    /// Those of which something was, and what that is: a search that begins twice may come by one place twice.
+    struct Step {
+      std::vector<DomainId> from;
+      std::vector<StrategyId> to;
+      int64_t saved;
+    };
+    std::vector<Step> steps;
   };
 
   UnitDomains &domainsFor(const DescentUnit &unit);
