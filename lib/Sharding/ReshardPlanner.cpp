@@ -86,6 +86,8 @@ public:
       }
     };
     offer([](Route &one) { one.finishByGather(UseAllToAll::ForOwn); });
+    if (route.isInPlace())
+      return waited;
     // Where an all_to_all has nothing to do these are the same.
     if (route.hasStrays() && problem.costs.hasLatency())
       offer([](Route &one) { one.finishByGather(UseAllToAll::No); });
@@ -109,14 +111,14 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
   assert(all_of(shape, [](int64_t extent) { return extent >= 0; }) && "a negative extent");
   if (from == to)
     return ReshardPlan();
-  ReshardProblem problem{mesh, shape, elementBytes, from, to, options.costs, wantsSteps};
+  ReshardProblem problem(mesh, shape, elementBytes, from, to, options.costs, wantsSteps);
   bool reduces = false, reducesToReplicated = false, reducesToSplit = false, hasIdle = false;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
-    bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom);
+    bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom), splits = problem.targetDim[atom] >= 0;
     reduces |= reduced;
-    reducesToReplicated |= reduced && !to.splits(atom);
-    reducesToSplit |= reduced && to.splits(atom);
-    hasIdle |= from.isIdle(atom) && !to.splits(atom);
+    reducesToReplicated |= reduced && !splits;
+    reducesToSplit |= reduced && splits;
+    hasIdle |= problem.beginsIdle(atom) && !splits;
   }
   Comparison comparison(problem);
   for (bool splitIdle : {false, true})
@@ -184,16 +186,28 @@ int64_t ReshardCosts::planOnce(KnownCosts &known, ShapeId shape, StateId from, S
   return entry->second;
 }
 
+/// A search asks for far more costs than it has shapes and states: each of these is looked for once, and a cost by numbers alone.
+int64_t ReshardCosts::costOfPlanned(ShapeId shape, StateId from, StateId to) {
+  constexpr uint32_t kUnknown = ~uint32_t(0);
+  auto known = [&](std::vector<uint32_t> &numbers, uint32_t own, auto find) {
+    if (own >= numbers.size())
+      numbers.resize(own + 1, kUnknown);
+    if (numbers[own] == kUnknown)
+      numbers[own] = find();
+    return numbers[own];
+  };
+  auto stateOf = [&](StateId id) { return known(shared.states, id, [&] { return planned->internState(states[id]); }); };
+  ShapeId theirs = known(shared.shapes, shape,
+                         [&] { return planned->internShape(shapes[shape].extents, shapes[shape].elementBytes); });
+  return planned->cost(theirs, stateOf(from), stateOf(to));
+}
+
 int64_t ReshardCosts::cost(ShapeId id, StateId from, StateId to) {
   if (from == to)
     return 0;
+  if (planned)
+    return costOfPlanned(id, from, to);
   const Shape &shape = shapes[id];
-  if (planned) {
-    auto [entry, isNew] = ofShapes.try_emplace({id, uint64_t(from) << 32 | to}, kImpossibleCost);
-    if (isNew)
-      entry->second = planned->cost(shape.extents, shape.elementBytes, states[from], states[to]);
-    return entry->second;
-  }
   if (shape.core != kNoCore)
     if (int64_t cost = planOnce(ofCores, shape.core, from, to, /*mustDivide=*/true); cost < kImpossibleCost) {
       // An all_reduce alone rounds up, and there is one at most: rounding the sum is the same.

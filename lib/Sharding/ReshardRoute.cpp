@@ -39,9 +39,14 @@ struct StepSizes {
 static StepSizes measure(const ReshardProblem &problem, const State &before, const State &after) {
   StepSizes sizes{problem.elementBytes, problem.elementBytes};
   for (auto [extent, left, right] : zip_equal(problem.shape, before.dims, after.dims)) {
-    int64_t leftExtent = shardExtent(problem.mesh, extent, left),
-            rightExtent = shardExtent(problem.mesh, extent, right);
+    int64_t leftExtent = shardExtent(problem.mesh, extent, left);
     sizes.before *= leftExtent;
+    // No collective takes an atom from a dim and brings it another: as many are the same. Of an exchange nobody asks.
+    if (left.size() == right.size()) {
+      sizes.piece *= leftExtent;
+      continue;
+    }
+    int64_t rightExtent = shardExtent(problem.mesh, extent, right);
     sizes.piece *= left.size() > right.size() ? leftExtent : rightExtent;
     sizes.legal &= left.size() < right.size() ? nests(problem.mesh, extent, left, right)
                                               : nests(problem.mesh, extent, right, left);
@@ -122,12 +127,19 @@ static void costStep(const ReshardProblem &problem, ReshardStep &step, const Sta
 // Bookkeeping
 //===----------------------------------------------------------------------===//
 
-Route::Route(const ReshardProblem &problem) : problem(problem), now(problem.from) {
-  targetDim.assign(problem.mesh.numAtoms(), -1);
-  for (auto [dim, atoms] : enumerate(problem.to.dims))
+/// Per atom the dim that it splits.
+static SmallVector<int, 16> findDims(const AtomMesh &mesh, const State &state) {
+  SmallVector<int, 16> dims(mesh.numAtoms(), -1);
+  for (auto [dim, atoms] : enumerate(state.dims))
     for (AtomId atom : atoms)
-      targetDim[atom] = dim;
+      dims[atom] = static_cast<int>(dim);
+  return dims;
 }
+
+ReshardProblem::ReshardProblem(const AtomMesh &mesh, ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
+                               const State &to, const CostModel &costs, bool wantsSteps)
+    : mesh(mesh), shape(shape), elementBytes(elementBytes), from(from), to(to), costs(costs), wantsSteps(wantsSteps),
+      sourceDim(findDims(mesh, from)), targetDim(findDims(mesh, to)) {}
 
 void Route::beginStep(ReshardStepKind kind) {
   if (open == kind && kind != ReshardStepKind::AllToAll)
@@ -207,7 +219,7 @@ std::optional<unsigned> Route::earlyPlace(AtomId atom, EarlyPlace early) const {
   std::optional<unsigned> best;
   std::pair<bool, unsigned> bestScore;
   for (unsigned dim = 0; dim < now.rank(); ++dim) {
-    bool isOwn = targetDim[atom] == static_cast<int>(dim);
+    bool isOwn = problem.targetDim[atom] == static_cast<int>(dim);
     std::pair<bool, unsigned> score(isOwn != (early == EarlyPlace::OwnDim), missingAtoms(dim));
     if (divides(dim, atom) && (!best || score < bestScore)) {
       best = dim;
@@ -237,11 +249,11 @@ unsigned Route::keptPrefix(unsigned dim) const {
 
 bool Route::start(const RouteStart &how) {
   for (AtomId atom = 0; atom < problem.mesh.numAtoms(); ++atom) {
-    bool wanted = targetDim[atom] >= 0;
-    if (now.isPartialOver(atom)) {
+    bool wanted = problem.targetDim[atom] >= 0;
+    if (problem.from.isPartialOver(atom)) {
       if (!problem.keepsPartial(atom) && (wanted ? !how.reduceJointly : how.scatterAll))
         toReduce.push_back(atom);
-    } else if (now.isIdle(atom) && (wanted || how.splitIdle)) {
+    } else if (problem.sourceDim[atom] < 0 && (wanted || how.splitIdle)) {
       toSlice.push_back(atom);
     }
   }
@@ -255,6 +267,8 @@ bool Route::start(const RouteStart &how) {
 
 // Appends those of `atoms` whose own place is free, and forgets them.
 bool Route::appendOwn(ReshardStepKind kind, AtomList &atoms) {
+  if (atoms.empty())
+    return false;
   size_t before = atoms.size();
   for (unsigned dim = 0; dim < now.rank(); ++dim)
     for (unsigned run = ownRun(dim, now.dims[dim], atoms); run > 0; --run) {
@@ -272,7 +286,7 @@ void Route::sliceAll(const RouteStart &how) {
   sliceInPlace();
   for (bool wanted : {true, false})
     erase_if(toSlice, [&](AtomId atom) {
-      if ((targetDim[atom] >= 0) != wanted)
+      if ((problem.targetDim[atom] >= 0) != wanted)
         return false;
       waited = true;
       std::optional<unsigned> dim;
@@ -290,7 +304,7 @@ bool Route::scatterOne(const RouteStart &how) {
     return true;
   waited |= !toReduce.empty();
   for (AtomId atom : toReduce)
-    if (how.early != EarlyPlace::Never || targetDim[atom] < 0)
+    if (how.early != EarlyPlace::Never || problem.targetDim[atom] < 0)
       if (std::optional<unsigned> dim = earlyPlace(atom, how.early)) {
         append(ReshardStepKind::ReduceScatter, *dim, atom);
         erase(toReduce, atom);
@@ -310,7 +324,7 @@ void Route::reduceRest() {
   beginStep(ReshardStepKind::AllReduce);
   for (AtomId atom : rest) {
     now.removePartial(atom);
-    if (targetDim[atom] >= 0)
+    if (problem.targetDim[atom] >= 0)
       toSlice.push_back(atom);
   }
 }
@@ -322,7 +336,7 @@ void Route::reduceRest() {
 bool Route::hasStrays() const {
   for (auto [dim, atoms] : enumerate(now.dims))
     for (AtomId atom : atoms)
-      if (targetDim[atom] >= 0 && targetDim[atom] != static_cast<int>(dim))
+      if (problem.targetDim[atom] >= 0 && problem.targetDim[atom] != static_cast<int>(dim))
         return true;
   return false;
 }
@@ -354,7 +368,7 @@ bool Route::allToAll(UseAllToAll use) {
   for (unsigned dim = 0; dim < now.rank(); ++dim) {
     size_t begin = now.dims[dim].size(), kept = keptPrefix(dim);
     auto isElsewhere = [&](AtomId atom) {
-      return targetDim[atom] < 0 ? use == UseAllToAll::ForMore : targetDim[atom] != static_cast<int>(dim);
+      return problem.targetDim[atom] < 0 ? use == UseAllToAll::ForMore : problem.targetDim[atom] != static_cast<int>(dim);
     };
     while (begin > kept && isElsewhere(now.dims[dim][begin - 1]))
       --begin;
@@ -398,7 +412,7 @@ void Route::placeOwn(unsigned dim, AtomList &list, AtomList &atoms) const {
 void Route::placeBehindGained(MutableArrayRef<AtomList> dims, AtomList &atoms) const {
   erase_if(atoms, [&](AtomId atom) {
     for (auto [dim, list] : enumerate(dims))
-      if (targetDim[atom] < 0 && list.size() > now.dims[dim].size() &&
+      if (problem.targetDim[atom] < 0 && list.size() > now.dims[dim].size() &&
           problem.shape[dim] % (problem.mesh.product(list) * problem.mesh.size(atom)) == 0) {
         list.push_back(atom);
         return true;
@@ -415,7 +429,7 @@ void Route::gatherForeign() {
       continue;
     beginStep(ReshardStepKind::AllGather);
     for (AtomId atom : ArrayRef(now.dims[dim]).drop_front(kept))
-      if (targetDim[atom] >= 0)
+      if (problem.targetDim[atom] >= 0)
         toSlice.push_back(atom);
     now.dims[dim].truncate(kept);
   }

@@ -13,6 +13,9 @@ namespace cleave::spmd {
 
 /// What is to be planned.
 struct ReshardProblem {
+  ReshardProblem(const AtomMesh &mesh, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
+                 const State &to, const CostModel &costs, bool wantsSteps);
+
   const AtomMesh &mesh;
   llvm::ArrayRef<int64_t> shape;
   int64_t elementBytes;
@@ -20,8 +23,12 @@ struct ReshardProblem {
   const State &to;
   const CostModel &costs;
   /// Steps of the plan are asked for, not its cost alone.
-  bool wantsSteps = true;
+  bool wantsSteps;
+  /// Per atom the dim that it splits on either side; -1: none. All routes ask.
+  llvm::SmallVector<int, 16> sourceDim, targetDim;
 
+  /// True if the ranks of `atom` hold copies on the near side.
+  bool beginsIdle(AtomId atom) const { return sourceDim[atom] < 0 && !from.isPartialOver(atom); }
   /// True if terms over `atom` stay terms. Those of one kind are no terms of another: they are reduced, and the whole
   /// value made partial again.
   bool keepsPartial(AtomId atom) const {
@@ -69,7 +76,7 @@ struct RouteRank {
 
 class Route {
 public:
-  explicit Route(const ReshardProblem &problem);
+  explicit Route(const ReshardProblem &problem) : problem(problem), now(problem.from) {}
 
   /// Slices and reductions. Returns true if an atom had to wait, or was put in a place that is not its own.
   bool start(const RouteStart &how);
@@ -82,6 +89,8 @@ public:
   void giveUpAbove(int64_t cost) { mostCost = cost; }
 
   bool isLegal() const { return legal; }
+  /// True if dims are split as they shall be: however it goes on, what is left is the same.
+  bool isInPlace() const { return now.dims == problem.to.dims; }
   /// True if some atom splits another dim than the one where it belongs: else an all_to_all has nothing to do.
   bool hasStrays() const;
   const RouteRank &getRank() const { return rank; }
@@ -114,8 +123,6 @@ private:
   void makePartial();
 
   const ReshardProblem &problem;
-  /// Per atom: it splits a dim of the target.
-  llvm::SmallVector<int, 16> targetDim;
   State now;
   /// Atoms still to be sliced, and still to be reduced.
   AtomList toSlice, toReduce;

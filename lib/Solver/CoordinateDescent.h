@@ -82,7 +82,9 @@ public:
                     Strategies &strategies, Objective &objective, llvm::ArrayRef<ProfileId> profiles,
                     std::vector<StrategyId> &present)
       : graph(graph), candidates(candidates), launches(launches), strategies(strategies), objective(objective),
-        profiles(profiles), present(present) {}
+        profiles(profiles), present(present) {
+    findLeaves();
+  }
 
   /// Makes one pass. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
   int64_t descend(const DescentUnit &unit);
@@ -108,11 +110,20 @@ private:
     DomainIndex plain, withFallbacks;
     /// The domains of all nodes of which nothing was better than the present.
     std::vector<DomainId> settled;
+    /// Those of which something was, and what that is: a search that begins twice may come by one place twice.
+    struct Step {
+      std::vector<DomainId> from;
+      std::vector<StrategyId> to;
+      int64_t saved;
+    };
+    std::vector<Step> steps;
   };
 
   UnitDomains &domainsFor(const DescentUnit &unit);
   void chooseDomains(const DescentUnit &unit, UnitDomains &ofUnit);
-  void prepare();
+  void findLeaves();
+  bool isFolded(NodeId node, NodeId kept) const;
+  void prepare(NodeId kept = kNone);
   Minimum minimizeUnit(const DescentUnit &unit);
   void addTie(NodeId input, NodeId output);
   DomainId domainOf(NodeId node, const DescentUnit &unit, UnitDomains &ofUnit);
@@ -126,7 +137,16 @@ private:
   int64_t costOfEdge(EdgeId edge, StrategyId from, StrategyId to) const;
   bool isServedByTwin(const SearchEdge &edge, StrategyId to) const;
   struct EdgeEnds;
+  EdgeEnds endsOf(EdgeId edge) const;
+  int64_t costBetween(const EdgeEnds &ends, unsigned made, unsigned wanted);
   const int64_t *edgeTable(EdgeId edge);
+  /// What a node with one edge does is up to its neighbor alone: per option of that the least of the node and the edge, and whose that is.
+  struct Fold {
+    int64_t *cells = nullptr;
+    uint16_t *best = nullptr;
+  };
+  Fold foldLeaf(EdgeId edge, bool isProducer);
+  std::pair<uint64_t, uint64_t> keyOf(EdgeId edge) const;
   EdgeTraits traitsOf(EdgeId edge) const { return spmd::traitsOf(edge, graph, candidates, launches); }
 
   const SearchGraph &graph;
@@ -141,12 +161,19 @@ private:
   std::deque<UnitDomains> units;
   /// (domain, domain), (result, operand, traits) -> table.
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, const int64_t *> tables;
+  /// The same, where the producer is a leaf, and where the consumer is.
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, Fold> producerFolds, consumerFolds;
   /// (domain of an input, domain of an output) -> table.
   llvm::DenseMap<std::pair<DomainId, DomainId>, const int64_t *> tieTables;
   llvm::BumpPtrAllocator arena;
 
-  // The pass being prepared: per node its domain and variable, and the problem handed to elimination.
+  /// Per node its only edge, if it has one and is tied to nothing; kNone.
+  std::vector<EdgeId> leafEdges;
+
+  // The pass being prepared: per node its domain and variable, and the problem handed to elimination; and leaves that are in it as a part of
+  // their neighbors.
   std::vector<DomainId> domainIds;
+  std::vector<std::pair<NodeId, Fold>> folded;
   std::vector<uint32_t> variables;
   std::vector<NodeId> nodesOfVariables;
   std::vector<uint16_t> domainSizes;

@@ -32,6 +32,12 @@ private:
   SmallVector<uint64_t, 32> words;
 };
 
+/// By how much one option is more expensive than another in one table, and the option of the neighbor that it is so beside.
+struct Difference {
+  int64_t cost;
+  uint16_t beside;
+};
+
 class Pruner {
 public:
   Pruner(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, ArrayRef<uint16_t> preferred);
@@ -42,10 +48,10 @@ public:
 private:
   bool prune(uint32_t variable);
   ArrayRef<uint64_t> makeKey(uint32_t variable);
-  bool isBeaten(uint32_t variable, uint16_t option, uint16_t by) const;
+  bool isBeaten(uint32_t variable, uint16_t option, uint16_t by);
   bool mayBeBeaten(uint32_t variable, uint16_t option, uint16_t by) const;
-  int64_t leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by,
-                          ArrayRef<uint16_t> neighbors) const;
+  Difference leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by,
+                             ArrayRef<uint16_t> neighbors) const;
 
   ArrayRef<uint16_t> domains;
   ArrayRef<CostTerm> terms;
@@ -59,6 +65,9 @@ private:
   Interner keys;
   std::vector<KeptOptions> known;
   SmallVector<uint64_t, 64> key;
+  /// Of the variable that is pruned, by option: what neighbors did, table by table, when another one last failed to beat it. Most others fail
+  /// beside the same.
+  std::vector<SmallVector<uint16_t, 4>> savedBy;
 };
 } // namespace
 
@@ -85,49 +94,62 @@ static uint32_t neighborIn(const CostTerm &term, uint32_t variable) {
   return term.second == kNoVariable ? variable : term.first == variable ? term.second : term.first;
 }
 
-/// By how much `option` is more expensive than `by` in one table beside those options of its neighbor, at least. What forbids both says
-/// nothing.
-int64_t Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by,
-                                ArrayRef<uint16_t> neighbors) const {
+/// The least of them, beside those options of the neighbor. What forbids both says nothing.
+Difference Pruner::leastDifference(const CostTerm &term, uint32_t variable, uint16_t option, uint16_t by,
+                                   ArrayRef<uint16_t> neighbors) const {
   auto difference = [](int64_t one, int64_t other) {
     return one >= kForbidden ? kForbidden : other >= kForbidden ? -kForbidden : one - other;
   };
   if (term.second == kNoVariable) {
     int64_t one = term.cells[option], other = term.cells[by];
-    return one >= kForbidden && other >= kForbidden ? 0 : difference(one, other);
+    return {one >= kForbidden && other >= kForbidden ? 0 : difference(one, other), 0};
   }
   bool isFirst = term.first == variable;
   size_t own = isFirst ? domains[term.second] : 1, step = isFirst ? 1 : domains[variable];
-  int64_t least = kForbidden;
+  Difference least = {kForbidden, neighbors.front()};
   for (uint16_t beside : neighbors) {
     int64_t one = term.cells[option * own + beside * step], other = term.cells[by * own + beside * step];
-    if (one < kForbidden || other < kForbidden)
-      least = std::min(least, difference(one, other));
+    if (one >= kForbidden && other >= kForbidden)
+      continue;
+    if (int64_t cost = difference(one, other); cost < least.cost)
+      least = {cost, beside};
   }
   return least;
 }
 
-/// No, where `by` costs more beside one option of each neighbor: of most pairs that is all there is to ask.
+/// No, where `by` costs more beside what the last one failed, or beside what neighbors prefer: of most pairs that is all there is to ask.
 bool Pruner::mayBeBeaten(uint32_t variable, uint16_t option, uint16_t by) const {
-  __int128 sum = 0;
+  __int128 saved = 0, preferred = 0;
+  if (ArrayRef<uint16_t> savers = savedBy[option]; !savers.empty())
+    for (auto [number, saver] : zip_equal(termsOf[variable], savers))
+      saved += leastDifference(terms[number], variable, option, by, saver).cost;
+  if (saved < 0)
+    return false;
   for (uint32_t number : termsOf[variable])
-    sum += leastDifference(terms[number], variable, option, by, kept[neighborIn(terms[number], variable)].front());
-  return sum >= 0;
+    preferred +=
+        leastDifference(terms[number], variable, option, by, kept[neighborIn(terms[number], variable)].front()).cost;
+  return preferred >= 0;
 }
 
 /// `by` costs less than `option`, or no more and stands before it.
-bool Pruner::isBeaten(uint32_t variable, uint16_t option, uint16_t by) const {
+bool Pruner::isBeaten(uint32_t variable, uint16_t option, uint16_t by) {
   if (!mayBeBeaten(variable, option, by))
     return false;
   int64_t sum = 0;
+  bool isAllowed = true;
+  SmallVector<uint16_t, 4> savers;
   for (uint32_t number : termsOf[variable]) {
-    int64_t least = leastDifference(terms[number], variable, option, by, kept[neighborIn(terms[number], variable)]);
-    if (least <= -kForbidden) // Beside some options only `option` is allowed.
-      return false;
-    sum = std::min(sum + least, kForbidden);
+    Difference least = leastDifference(terms[number], variable, option, by, kept[neighborIn(terms[number], variable)]);
+    isAllowed &= least.cost > -kForbidden; // Or else beside some options only `option` is allowed.
+    sum = std::min(sum + least.cost, kForbidden);
+    savers.push_back(least.beside);
+  }
+  if (sum < 0 || !isAllowed) {
+    savedBy[option] = std::move(savers);
+    return false;
   }
   const KeptOptions &options = kept[variable];
-  return sum > 0 || (sum == 0 && find(options, by) < find(options, option));
+  return sum > 0 || find(options, by) < find(options, option);
 }
 
 /// All that `prune` asks for: the options, and of each table its cells, which side the variable has, and the options beside it. Tables of pairs
@@ -153,6 +175,7 @@ bool Pruner::prune(uint32_t variable) {
   size_t before = options.size();
   auto [entry, isNew] = keys.intern(makeKey(variable));
   if (isNew) {
+    savedBy.assign(domains[variable], {});
     // From the last on: of equal ones the first stays. What is left beats, itself or by what it was beaten by, all that went.
     for (size_t place = options.size(); place-- > 0;)
       if (any_of(options, [&](uint16_t by) { return by != options[place] && isBeaten(variable, options[place], by); }))

@@ -144,7 +144,9 @@ private:
 
 class Eliminator {
 public:
-  Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared);
+  /// What costs what is left out with `isDry`, for the order in which variables go follows from which of them share tables.
+  Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared,
+             bool isDry);
   /// Without `mayFreeze` up to where a variable would be frozen.
   Minimum run(bool mayFreeze);
 
@@ -156,6 +158,7 @@ private:
   bool fits(uint32_t variable, ArrayRef<uint32_t> scope) const;
 
   void eliminate(uint32_t variable, ArrayRef<uint32_t> neighbors);
+  void sumUp(uint32_t variable, ArrayRef<uint32_t> scope);
   SmallVector<Cursor, 4> takeTables(uint32_t variable, ArrayRef<uint32_t> scope);
   const Residue &getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
   Residue makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
@@ -177,6 +180,7 @@ private:
   ArrayRef<uint16_t> domains;
   size_t maxCells;
   ArrayRef<uint32_t> spared;
+  bool isDry;
   BumpPtrAllocatorImpl<MallocAllocator, 1 << 16> arena;
   std::vector<Table> tables;
   std::vector<SmallVector<uint32_t, 6>> tablesOf, neighborsOf;
@@ -198,8 +202,9 @@ private:
 // The graph
 //===----------------------------------------------------------------------===//
 
-Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared)
-    : domains(domains), maxCells(maxCells), spared(spared), tablesOf(domains.size()), neighborsOf(domains.size()),
+Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared,
+                       bool isDry)
+    : domains(domains), maxCells(maxCells), spared(spared), isDry(isDry), tablesOf(domains.size()), neighborsOf(domains.size()),
       degrees(domains.size(), 0), isDone(domains.size(), false), queue(degrees) {
   result.options.assign(domains.size(), 0);
   tables.reserve(terms.size() + domains.size());
@@ -214,6 +219,8 @@ Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, siz
 }
 
 void Eliminator::addTable(ArrayRef<uint32_t> scope, const int64_t *cells) {
+  if (isDry)
+    return;
   for (uint32_t variable : scope)
     tablesOf[variable].push_back(tables.size());
   tables.push_back({scope, cells});
@@ -405,17 +412,22 @@ const Residue &Eliminator::getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<
   return residues[id].second;
 }
 
-void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbors) {
-  ArrayRef<uint32_t> scope = keep(neighbors);
+/// Puts one table in the place of all that `variable` is in.
+void Eliminator::sumUp(uint32_t variable, ArrayRef<uint32_t> scope) {
   SmallVector<Cursor, 4> cursors = takeTables(variable, scope);
   const Residue &residue = getResidue(cursors, scope, domains[variable]);
   eliminations.push_back({variable, scope, residue.best});
   result.width = std::max<unsigned>(result.width, scope.size());
   result.total = std::min(result.total + residue.least, kForbidden);
-
-  settle(variable, scope);
   if (!scope.empty())
     addTable(scope, residue.cells);
+}
+
+void Eliminator::eliminate(uint32_t variable, ArrayRef<uint32_t> neighbors) {
+  ArrayRef<uint32_t> scope = keep(neighbors);
+  if (!isDry)
+    sumUp(variable, scope);
+  settle(variable, scope);
   for (size_t i = 0; i < scope.size(); ++i)
     for (size_t j = i + 1; j < scope.size(); ++j)
       connect(scope[i], scope[j]);
@@ -507,5 +519,9 @@ Minimum Eliminator::run(bool mayFreeze) {
 
 Minimum cleave::spmd::minimize(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells,
                                ArrayRef<uint32_t> spared, bool mayFreeze) {
-  return Eliminator(domains, terms, maxCells, spared).run(mayFreeze);
+  // Most of the time goes into sums: whether they all fit is known before the first one.
+  if (!mayFreeze)
+    if (Minimum dry = Eliminator(domains, terms, maxCells, spared, /*isDry=*/true).run(mayFreeze); !dry.frozen.empty())
+      return dry;
+  return Eliminator(domains, terms, maxCells, spared, /*isDry=*/false).run(mayFreeze);
 }

@@ -145,13 +145,20 @@ private:
   /// (shape, from << 32 | to) -> cost.
   using KnownCosts = llvm::DenseMap<std::pair<uint32_t, uint64_t>, int64_t>;
 
+  /// What `planned` calls a shape and a state.
+  struct SharedNumbers {
+    std::vector<uint32_t> shapes, states;
+  };
+
   ShapeId addShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
+  int64_t costOfPlanned(ShapeId shape, StateId from, StateId to);
   void findCore(ShapeId id);
   int64_t planOnce(KnownCosts &known, ShapeId shape, StateId from, StateId to, bool mustDivide);
 
   const ReshardPlanner &planner;
   const StateTable &states;
   std::shared_ptr<PlannedCosts> planned;
+  SharedNumbers shared;
   std::deque<Shape> shapes;
   HashIndex shapeIndex;
   KnownCosts ofCores, ofShapes;
@@ -163,10 +170,12 @@ class PlannedCosts {
 public:
   PlannedCosts(const AtomMesh &mesh, const CostModel &model) : planner(mesh, {false, model}), costs(planner, states) {}
 
-  /// As `ReshardCosts::cost`.
-  int64_t cost(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from, const State &to) {
-    return costs.cost(costs.internShape(shape, elementBytes), states.intern(from), states.intern(to));
+  ShapeId internShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes) {
+    return costs.internShape(shape, elementBytes);
   }
+  StateId internState(const State &state) { return states.intern(state); }
+  /// As `ReshardCosts::cost`, by the numbers that these two give.
+  int64_t cost(ShapeId shape, StateId from, StateId to) { return costs.cost(shape, from, to); }
   bool isOf(const AtomMesh &mesh, const CostModel &model) const;
   /// Number of distinct reshards planned so far.
   size_t size() const { return costs.size(); }

@@ -66,6 +66,46 @@ TEST(DominationTest, KeepsWhatAloneIsAllowed) {
   EXPECT_EQ(kept[0], KeptOptions({0, 1}));
 }
 
+// By the definition: whatever each neighbor does, table by table, none that is left costs less than another one that is left.
+TEST(DominationTest, LeavesNothingThatIsBeaten) {
+  std::mt19937 random(11);
+  size_t compared = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    Model model = randomModel(random, 6, 6);
+    for (std::vector<int64_t> &table : model.tables)
+      for (int64_t &cell : table)
+        cell = std::min<int64_t>(cell, 60);
+    std::vector<KeptOptions> kept = findUndominated(model.domains, model.terms(), zeros(model));
+    auto leastSaved = [&](uint32_t variable, uint16_t option, uint16_t by) {
+      int64_t sum = 0;
+      for (size_t number = 0; number < model.scopes.size(); ++number) {
+        uint32_t first = model.scopes[number].first, second = model.scopes[number].second;
+        if (first != variable && second != variable)
+          continue;
+        bool isPair = second != kNoVariable;
+        int64_t least = std::numeric_limits<int64_t>::max();
+        for (uint16_t beside : isPair ? kept[first == variable ? second : first] : KeptOptions({0})) {
+          auto cell = [&](uint16_t own) {
+            uint16_t row = first == variable ? own : beside, column = first == variable ? beside : own;
+            return model.tables[number][isPair ? size_t(row) * model.domains[second] + column : own];
+          };
+          least = std::min(least, cell(option) - cell(by));
+        }
+        sum += least;
+      }
+      return sum;
+    };
+    for (uint32_t variable = 0; variable < kept.size(); ++variable)
+      for (uint16_t option : kept[variable])
+        for (uint16_t by : kept[variable])
+          if (option != by) {
+            EXPECT_LE(leastSaved(variable, option, by), 0) << "trial " << trial;
+            ++compared;
+          }
+  }
+  EXPECT_GT(compared, 1000u);
+}
+
 TEST(DominationTest, KeepsThePreferredOfEqualOptions) {
   Model model;
   model.domains = {3};
