@@ -47,7 +47,7 @@ private:
 };
 } // namespace
 
-/// Shards all states that the axis divides. False if it divides none, or a rule says of one that it is replicated along it.
+/// Shards all states that the axis divides and nothing is asked of; what a rule names stays as it asks. False if there are none.
 static bool shardStates(func::FuncOp func, spmd::MeshAttr mesh, StringRef axis) {
   FailureOr<SmallVector<spmd::StatePlace>> states = spmd::getStates(func);
   bool isAny = false;
@@ -55,14 +55,10 @@ static bool shardStates(func::FuncOp func, spmd::MeshAttr mesh, StringRef axis) 
     return false;
   for (const spmd::StatePlace &state : *states) {
     auto type = dyn_cast<RankedTensorType>(func.getArgument(state.argument).getType());
-    if (!type || spmd::getBytes(type) < spmd::PlanZero().minBytes)
+    bool isAsked = func.getArgAttr(state.argument, SpmdDialect::kAnnotationAttr) != nullptr;
+    if (!type || isAsked || spmd::getBytes(type) < spmd::PlanZero().minBytes)
       continue;
-    auto known = func.getArgAttrOfType<AnnotationAttr>(state.argument, SpmdDialect::kAnnotationAttr);
-    bool isHeld = known && llvm::any_of(known.getSharding().getReplicated(),
-                                        [&](spmd::AxisAttr other) { return other.getName() == axis; });
-    if (isHeld)
-      return false;
-    if (AnnotationAttr sharded = spmd::addAxis(mesh, known, type, axis, func.getLoc())) {
+    if (AnnotationAttr sharded = spmd::addAxis(mesh, {}, type, axis, func.getLoc())) {
       func.setArgAttr(state.argument, SpmdDialect::kAnnotationAttr, sharded);
       isAny = true;
     }
