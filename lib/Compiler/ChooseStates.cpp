@@ -85,11 +85,17 @@ void Compilation::State::chooseStates(const Prediction &decided) {
       before.put();
       continue;
     }
-    ShardOptions trial = sharding;
-    trial.decidingCosts.reset();
-    Prediction taken = predict(handed.plan, trial, Trial::WithKernels);
-    compareObjectives(handed.plan, trial, [&](spmd::Optimize optimize) { return makeCosts(optimize); }, taken);
-    if (taken.ns * kSaving < best.ns && taken.peakBytes <= most) {
+    // What sends less is the better one of two that are as fast: what is sent goes through the memory in which other ranks compute, too.
+    for (spmd::Optimize by : {spmd::Optimize::Time, spmd::Optimize::Balanced, spmd::Optimize::Bytes}) {
+      ShardOptions trial = sharding;
+      trial.decidingCosts.reset();
+      if (by != spmd::Optimize::Time)
+        trial.decidingCosts = makeCosts(by);
+      Prediction taken = predict(handed.plan, trial, Trial::WithKernels);
+      bool isFaster = taken.ns * kSaving < best.ns;
+      bool isAlike = taken.ns < best.ns * kSaving && taken.sentBytes < best.sentBytes;
+      if (taken.hasRings || taken.peakBytes > most || (!isFaster && !isAlike))
+        continue;
       best = taken;
       sharding.decidingCosts = trial.decidingCosts;
       chosen.emplace(*func);
