@@ -107,7 +107,7 @@ void Compilation::State::chooseStates(const Prediction &decided) {
     return;
   chosen->put();
   emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
-      << "parameters, gradients and states of the optimizer are sharded along \"" << along << "\", as 'zero: {axis: "
-      << along << ", stage: 3}' has them: predicted " << formatTime(best.ns) << " per rank after fusion, "
-      << formatTime(decided.ns) << " without";
+      << "parameters, gradients and states of the optimizer are sharded along \"" << along
+      << "\", as 'zero: {axis: " << along << ", stage: 3}' has them: predicted " << formatTime(best.ns)
+      << " per rank after fusion, " << formatTime(decided.ns) << " without";
 }

@@ -96,8 +96,7 @@ static void defineOptions(nb::module_ &m) {
                                       [](CompileOptions &self) -> LibraryUse & { return self.libraries; });
   // What is set was asked for.
   options.def_prop_rw(
-      "optimize",
-      [](CompileOptions &self) { return spmd::kOptimizeWords[size_t(self.sharding.optimize)].str(); },
+      "optimize", [](CompileOptions &self) { return spmd::kOptimizeWords[size_t(self.sharding.optimize)].str(); },
       [](CompileOptions &self, const std::string &word) {
         self.sharding.optimize = parse<spmd::Optimize>(spmd::kOptimizeWords, word);
         self.hasObjective = true;

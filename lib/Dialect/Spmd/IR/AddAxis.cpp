@@ -1,4 +1,9 @@
 //===- AddAxis.cpp - one axis more in an annotation -----------------------===//
+//
+// An axis goes behind those that a dim has already, so that ranks along it share what the other axes leave to them together: only a dim that
+// all of them divide takes it, for parts of states are of one size.
+//
+//===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Spmd/IR/AddAxis.h"
 
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
