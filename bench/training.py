@@ -100,7 +100,13 @@ def measure(all_, steps, pause):
     return told
 
 
-def bench(options, net, threads, folder):
+def bench(options, net, folder):
+    """A row for each number of threads."""
+    for threads in options.threads:
+        bench_threads(options, net, threads, folder)
+
+
+def bench_threads(options, net, threads, folder):
     all_ = {"step": Ours(options.build, net, threads, folder, zero=options.zero[-1]), "forward": Ours(options.build, net, threads, folder, train=False)}
     if options.onnxruntime:
         all_["onnxruntime"] = start_onnxruntime(options.onnxruntime, net, threads)
@@ -112,12 +118,17 @@ def bench(options, net, threads, folder):
           f"{(median['step'] - median['forward']) / median['forward']:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
-def take_medians(all_, options, pause):
-    """Of each, medians of what its steps take by the clock and of processors, in ms."""
+def take_steps(all_, options, pause):
+    """Of each, what its steps take by the clock and of processors, in ms: an array [steps, 2]."""
     told = measure(all_, options.steps + 2, pause)
     for one in all_.values():
         one.close()
-    return {name: tuple(float(np.median([step[key] for step in steps[2:]])) for key in ("ms", "processor")) for name, steps in told.items()}
+    return {name: np.array([[step[key] for key in ("ms", "processor")] for step in steps[2:]]) for name, steps in told.items()}
+
+
+def take_medians(all_, options, pause):
+    """Of each, medians of what its steps take by the clock and of processors, in ms."""
+    return {name: tuple(np.median(steps, 0).tolist()) for name, steps in take_steps(all_, options, pause).items()}
 
 
 def split_step(options, net, folder):
@@ -130,15 +141,16 @@ def split_step(options, net, folder):
 
 
 def compare_ranks(options, net, folder):
-    """Several ranks beside one, in turn."""
+    """Several ranks beside one, in turn: the median of quotients of neighboring steps, and how far the middle half of them goes."""
     many, words = options.threads[-1], ["--cluster", options.cluster, "--optimize=time"] if options.cluster else []
     ways = {("batch and states" if zero == 1 else "batch, states and parameters") if zero else "batch": zero for zero in options.zero}
-    median = take_medians({"one": Ours(options.build, net, 1, folder),
-                           **{way: Ours(options.build, net, many, folder, zero=zero, words=words) for way, zero in ways.items()}}, options, 0.1)
+    told = take_steps({"one": Ours(options.build, net, 1, folder),
+                       **{way: Ours(options.build, net, many, folder, zero=zero, words=words) for way, zero in ways.items()}}, options, 0.1)
     for way in ways:
-        (clock, worked), (clock1, worked1) = median[way], median["one"]
-        print(f"| {net.name} | {way} | {clock1:.1f} | {clock:.1f} | {clock1 / clock:.2f} | {worked / worked1:.2f} | {many * worked1 / worked:.2f} | "
-              f"{os.getloadavg()[0]:.1f} |", flush=True)
+        (clock, worked), (clock1, worked1) = told[way].T, told["one"].T
+        low, fast, high = np.quantile(many * worked1 / worked, (0.25, 0.5, 0.75))
+        print(f"| {net.name} | {way} | {np.median(clock1):.1f} | {np.median(clock):.1f} | {np.median(clock1 / clock):.2f} | {np.median(worked / worked1):.2f} | "
+              f"{fast:.2f} | {low:.2f} to {high:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
 
 
 def compare_gradients(options, net, folder):
@@ -195,6 +207,18 @@ def compare_memory(options, net, folder):
     print(f"| {net.name} | {planned / 1e6:.1f} | {theirs / 1e6:.1f} | {planned / theirs:.2f} |", flush=True)
 
 
+# What the columns of each way to measure are called, and who fills a row in, or several.
+PEERS = ["net", "threads", "a step ms", "onnxruntime-training ms", "ours of it", "jax ms", "ours of it", "forward ms", "backward and update of it", "load"]
+WAYS = {
+    "parts": (["net", "a step ms", "forward ms", "backward ms", "of the forward", "update ms", "of the forward", "load"], split_step),
+    "parallel": (["net", "ranks share", "one rank ms", "ranks ms", "times as fast", "processor time of one's", "as fast by that", "the middle half", "load"],
+                 compare_ranks),
+    "agree": (["net", "weights", "gradients, f64", "first loss", "loss of step 20", "losses, f64", "losses, f32", "our f32 beside jax's f64",
+               "jax's f32 beside its f64"], agree),
+    "memory": (["net", "planned MB", "jax MB", "ours of it"], compare_memory),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=os.path.abspath)
@@ -205,31 +229,19 @@ def main():
     parser.add_argument("--steps", type=int, default=21)
     parser.add_argument("--zero", type=int, nargs="+", choices=[0, 1, 3], help="what ranks share, next to the batch (without it 0 1 3; of one way 3)")
     parser.add_argument("--cluster", help="of which --parallel decides by time")
-    parser.add_argument("--parts", action="store_true")
-    parser.add_argument("--parallel", action="store_true")
-    parser.add_argument("--agree", action="store_true")
-    parser.add_argument("--memory", action="store_true")
+    for way in WAYS:
+        parser.add_argument(f"--{way}", action="store_true")
     options = parser.parse_args()
     options.zero = options.zero or [0, 1, 3]
-    with tempfile.TemporaryDirectory() as folder:
-        if options.agree:
-            print("| net | weights | gradients, f64 | first loss | loss of step 20 | losses, f64 | losses, f32 | our f32 beside jax's f64 | jax's f32 beside its f64 |\n|" + "---|" * 9)
-            return [agree(options, NETS[name](folder), folder) for name in options.nets]
-        if options.memory:
-            print("| net | planned MB | jax MB | ours of it |\n|" + "---|" * 4)
-            return [compare_memory(options, NETS[name](folder), folder) for name in options.nets]
-        if options.parts:
-            print("| net | a step ms | forward ms | backward ms | of the forward | update ms | of the forward | load |\n|" + "---|" * 8)
-            return [split_step(options, NETS[name](folder), folder) for name in options.nets]
-        if options.parallel:
-            print("| net | ranks share | one rank ms | ranks ms | times as fast | processor time of one's | as fast by that | load |\n|" + "---|" * 8)
-            return [compare_ranks(options, NETS[name](folder), folder) for name in options.nets]
-    print("| net | threads | a step ms | onnxruntime-training ms | ours of it | jax ms | ours of it | forward ms | backward and update of it | load |\n|" + "---|" * 10)
+    for way, (columns, function) in WAYS.items():
+        if getattr(options, way):
+            break
+    else:
+        columns, function = PEERS, bench
+    print(f"| {' | '.join(columns)} |\n|" + "---|" * len(columns))
     with tempfile.TemporaryDirectory() as folder:
         for name in options.nets:
-            net = NETS[name](folder)
-            for threads in options.threads:
-                bench(options, net, threads, folder)
+            function(options, NETS[name](folder), folder)
 
 
 if __name__ == "__main__":

@@ -155,6 +155,16 @@ spmd::CostModel Compilation::State::makeCosts(spmd::Optimize optimize) {
   return spmd::makeCostModel(*getCluster(), mesh, inner, optimize);
 }
 
+/// Threads and processes of this machine compute slowly next to what they send, which is the other way round on the default cluster. There is
+/// a step once it is differentiated; large ones are not decided by time unless that is asked for, since that takes long. Stages of a
+/// pipeline go by the plan's machine alone.
+bool Compilation::State::isByHostTime() {
+  Phase done = cleave::getPhase(*module);
+  spmd::MeshAttr whole = getWholeMesh();
+  return handed.hasStep() && !options.hasObjective && !getCluster() && getTargetCluster() && !isPipelined() &&
+         done >= Phase::Differentiated && done < Phase::Propagated && whole && whole.getNumRanks() > 1 && isSmall();
+}
+
 /// Before any phase that asks for costs. A file may say which machine it is for; a plan goes before it.
 bool Compilation::State::useCluster() {
   if (!plan || !plan->cluster) {
@@ -162,6 +172,13 @@ bool Compilation::State::useCluster() {
     if (failed(kept))
       return false;
     options.sharding.cluster = *kept;
+  }
+  if (isByHostTime()) {
+    options.sharding.optimize = spmd::Optimize::Time;
+    options.sharding.cluster = getTargetCluster();
+    emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
+        << "the step is decided by time on " << options.sharding.cluster->name
+        << ", which stands for this machine; --cluster and --optimize name others";
   }
   if ((handed.plan && handed.plan->isByTime) || (*module)->hasAttr(spmd::kFreeAttr)) {
     if (options.sharding.optimize == spmd::Optimize::Bytes)
@@ -221,7 +238,8 @@ bool Compilation::advance(Phase last) {
   if (last >= Phase::Propagated) {
     state->chooseAttention();
     if (!state->hasFreeAxes())
-      state->chooseObjective();
+      if (std::optional<State::Prediction> decided = state->chooseObjective())
+        state->chooseStates(*decided);
   }
   if (llvm::Error error = state->dump(done))
     return fail(std::move(error));

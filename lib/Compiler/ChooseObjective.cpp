@@ -44,18 +44,19 @@ StringRef Compilation::State::compareObjectives(const std::shared_ptr<const spmd
   return chosen;
 }
 
-void Compilation::State::chooseObjective() {
+std::optional<Compilation::State::Prediction> Compilation::State::chooseObjective() {
   ShardOptions &sharding = options.sharding;
   if (sharding.optimize != spmd::Optimize::Time || !mayCompare())
-    return;
+    return std::nullopt;
   Telling telling(onProgress, "objective");
   sharding.decidingCosts.reset();
   Prediction byTime = predict(handed.plan, sharding, Trial::WithKernels), best = byTime;
   StringRef chosen =
       compareObjectives(handed.plan, sharding, [&](spmd::Optimize optimize) { return makeCosts(optimize); }, best);
   if (chosen.empty())
-    return;
+    return best;
   emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
       << "used the sharding of --optimize=" << chosen << ": predicted " << formatTime(best.ns)
       << " per rank after fusion, " << formatTime(byTime.ns) << " with --optimize=time";
+  return best;
 }

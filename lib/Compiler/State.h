@@ -68,6 +68,8 @@ struct Compilation::State {
   bool checkExpectations(const std::optional<Report> &report);
   /// Costs of an objective, on that cluster, if there is one.
   spmd::CostModel makeCosts(spmd::Optimize optimize);
+  /// A step for the host is decided by time, on what its ranks are, where neither a machine nor an objective is asked for.
+  bool isByHostTime();
   /// From now on costs are those of that cluster, which the module names. False after an error.
   bool useCluster();
   /// Lays the ranks of a plan that leaves that to the cluster on its devices. False after an error.
@@ -83,8 +85,11 @@ struct Compilation::State {
     bool fitsDevices = true; ///< no rank takes more than its device has, as far as that is known
     std::optional<StagesTime> stages = std::nullopt;
   };
-  /// By time: decides as another objective does where a rank then takes less.
-  void chooseObjective();
+  /// By time: decides as another objective does where a rank then takes less. What it comes to; nothing where that was not looked at.
+  std::optional<Prediction> chooseObjective();
+  /// Of a step that is decided by time, and whose plan says nothing of `zero`: shards parameters, gradients and states along an axis where a
+  /// rank then takes less than `decided`.
+  void chooseStates(const Prediction &decided);
   /// Holds the other objectives against time, whose prediction is `best`: where one of them takes a hundredth less, `best` becomes its, and
   /// `sharding` decides by its costs. Its word; empty: time's is best. `makeModel` has the costs of an objective.
   llvm::StringRef compareObjectives(const std::shared_ptr<const spmd::Plan> &candidate, ShardOptions &sharding,

@@ -70,6 +70,7 @@ public:
     options.compile.train |= !options.compile.trainText.empty() || options.command == "train" || hasArtifacts;
     if (hasArtifacts && options.compile.model.empty())
       options.compile.model = getArtifactsModel(options.compile.artifacts);
+    options.compile.hasObjective = given.count(OPT_optimize) > 0;
     options.check |= given.count(OPT_check_eq) > 0;
     // What is wrong with a gradient hardly shows in the weight that it changes. A training has a step of its own for it.
     options.compile.keepsGradients = options.check && options.command == "run";

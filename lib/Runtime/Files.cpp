@@ -131,7 +131,10 @@ static std::string dropName(const std::string &path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-static std::string findFolder(const std::string &path) { return dropName(path).empty() ? "." : dropName(path); }
+static std::string findFolder(const std::string &path) {
+  std::string folder = dropName(path);
+  return folder.empty() ? "." : folder;
+}
 
 static constexpr std::string_view kOtherPrefix = ".cleave-", kOtherSuffix = ".tmp";
 

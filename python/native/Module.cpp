@@ -94,9 +94,13 @@ static void defineOptions(nb::module_ &m) {
                                      [](CompileOptions &self) -> Precision & { return self.precision; });
   defWord<CompileOptions, LibraryUse>(options, "libraries", kLibraryUseWords,
                                       [](CompileOptions &self) -> LibraryUse & { return self.libraries; });
-  defWord<CompileOptions, spmd::Optimize>(
-      options, "optimize", spmd::kOptimizeWords,
-      [](CompileOptions &self) -> spmd::Optimize & { return self.sharding.optimize; });
+  // What is set was asked for.
+  options.def_prop_rw(
+      "optimize", [](CompileOptions &self) { return spmd::kOptimizeWords[size_t(self.sharding.optimize)].str(); },
+      [](CompileOptions &self, const std::string &word) {
+        self.sharding.optimize = parse<spmd::Optimize>(spmd::kOptimizeWords, word);
+        self.hasObjective = true;
+      });
 }
 
 static void defineRequests(nb::module_ &m) {

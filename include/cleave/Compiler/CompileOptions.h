@@ -78,6 +78,8 @@ struct CompileOptions {
   bool mustFit = false;
   /// The mesh, the plan, and the options of all passes.
   ShardOptions sharding;
+  /// `sharding.optimize` was asked for. Else a step of training for the host is decided by time on the host, where no machine is named.
+  bool hasObjective = false;
   /// Go before what the plan says of its pipeline. Without one they have no effect.
   PipelineSizes pipeline;
 

@@ -21,6 +21,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "cleave/Dialect/Nn/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/Transforms/TrainPasses.h"
+#include "cleave/Dialect/Spmd/IR/AddAxis.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
@@ -174,57 +175,26 @@ void UpdateAttacher::unscale() {
 // Where states are
 //===----------------------------------------------------------------------===//
 
-/// The sharding of a rule, or of none: all dims open.
-static ShardingAttr getAsked(MLIRContext *context, spmd::MeshAttr mesh, AnnotationAttr known, RankedTensorType type) {
-  if (known)
-    return known.getSharding();
-  SmallVector<spmd::DimShardingAttr> dims(type.getRank(), spmd::DimShardingAttr::get(context, {}, /*isOpen=*/true, 0));
-  return ShardingAttr::get(context, mesh, dims, ArrayRef<spmd::AxisAttr>(), spmd::ReductionKind::Sum, {}, false);
-}
-
-static AnnotationAttr makeAnnotation(MLIRContext *context, ShardingAttr sharding, const spmd::PlanPlace &place) {
-  auto loc = FileLineColLoc::get(context, place.file, place.line, place.column);
-  return AnnotationAttr::get(context, sharding, loc, loc);
+static FileLineColLoc getCause(MLIRContext *context, const spmd::PlanPlace &place) {
+  return FileLineColLoc::get(context, place.file, place.line, place.column);
 }
 
 /// Null where the axis divides no dim, or what is small stays replicated.
 AnnotationAttr UpdateAttacher::addAxis(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero) {
-  std::optional<unsigned> position = mesh ? mesh.findAxis(zero.axis) : std::nullopt;
-  if (!position || spmd::getBytes(type) < zero.minBytes)
+  if (spmd::getBytes(type) < zero.minBytes)
     return {};
-  ShardingAttr asked = getAsked(context, mesh, known, type);
-  SmallVector<spmd::DimShardingAttr> dims;
-  bool isAdded = llvm::any_of(asked.getDims(), [&](spmd::DimShardingAttr dim) {
-    return llvm::any_of(dim.getAxes(), [&](spmd::AxisAttr axis) { return axis.getName() == zero.axis; });
-  });
-  if (isAdded)
-    return known;
-  for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
-    SmallVector<spmd::AxisAttr> axes(asked.getDims()[dim].getAxes());
-    int64_t shards = mesh.getSizes()[*position];
-    for (spmd::AxisAttr axis : axes)
-      shards *= axis.getExtent(mesh);
-    if (!isAdded && extent % shards == 0) {
-      axes.push_back(spmd::AxisAttr::get(context, zero.axis, 1, 0));
-      isAdded = true;
-    }
-    dims.push_back(spmd::DimShardingAttr::get(context, axes, /*isOpen=*/false, 0));
-  }
-  if (!isAdded)
-    return {};
-  auto sharding = ShardingAttr::get(context, mesh, dims, ArrayRef<spmd::AxisAttr>(), spmd::ReductionKind::Sum, {},
-                                    asked.getUneven());
-  return makeAnnotation(context, sharding, zero.place);
+  return spmd::addAxis(mesh, known, type, zero.axis, getCause(context, zero.place));
 }
 
 /// The parameter itself stays whole along the axis.
 AnnotationAttr UpdateAttacher::replicate(AnnotationAttr known, RankedTensorType type, const spmd::PlanZero &zero) {
   if (known)
     return known;
-  ShardingAttr open = getAsked(context, mesh, {}, type);
+  ShardingAttr open = spmd::getAsked(mesh, {}, type);
   auto sharding = ShardingAttr::get(context, mesh, open.getDims(), ArrayRef<spmd::AxisAttr>(), spmd::ReductionKind::Sum,
                                     {spmd::AxisAttr::get(context, zero.axis, 1, 0)}, false);
-  return makeAnnotation(context, sharding, zero.place);
+  FileLineColLoc cause = getCause(context, zero.place);
+  return AnnotationAttr::get(context, sharding, cause, cause);
 }
 
 /// Whether gradients of microbatches add up as states are sharded.
