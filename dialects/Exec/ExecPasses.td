@@ -113,7 +113,8 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
     ```
   }];
   let options = [Option<"forDevices", "for-devices", "bool", "false", "the program is one of devices">,
-                 Option<"fewBytes", "few-bytes", "int64_t", "1 << 20", "of scores: fewer are kept for gradients, unless places hide some">];
+                 Option<"fewBytes", "few-bytes", "int64_t", "1 << 20", "of scores: fewer are kept for gradients, unless places hide some">,
+                 Option<"skipsGradients", "skip-gradients", "bool", "false", "attention that has gradients stays in parts, and so do these">];
 }
 
 def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {

@@ -168,7 +168,7 @@ func.func @nothing(%q: tensor<1x2x9x8xf32>, %k: tensor<1x2x11x8xf32>, %v: tensor
 // NAMED-LABEL: func.func @blind
 // NAMED: vector
 func.func @blind(%q: tensor<1x1x7x8xf64>, %k: tensor<1x1x5x8xf64>, %v: tensor<1x1x5x3xf64>, %dy: tensor<1x1x7x3xf64>, %d: tensor<1x1x7xf64>) -> (tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>) {
-  %l = nn.constant dense<[[[0xFFF0000000000000, 1.0, 2.0, 0xFFF0000000000000, 3.0, 4.0, 5.0]]]> : tensor<1x1x7xf64> -> tensor<1x1x7xf64>
+  %l = nn.constant dense<[[[0xFFF0000000000000, 1.0, 2.0, -1.0, 3.0, 4.0, 5.0]]]> : tensor<1x1x7xf64> -> tensor<1x1x7xf64>
   %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy logs %l means %d scale 0.25 causal {causalOffset = -1 : i64} : (tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>, tensor<1x1x7x3xf64>, tensor<1x1x7xf64>, tensor<1x1x7xf64>) -> (tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>)
   return %dq, %dk, %dv : tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>
 }

@@ -408,23 +408,28 @@ void RingBuilder::buildGradients(const Attended &forward) {
   Value value = isShared() ? key : AgainOp::create(builder, loc, ring.value.gather->getOperand(0));
   Blocks blocks = getFirst(key, value);
   SmallVector<int64_t> steps = findSteps(ring);
+  constexpr int64_t kSequence = 2;
+  StringRef ofKeys = "gradients of keys", ofValues = "gradients of values";
   Value ofQuery, ofKey, ofValue;
   for (auto [index, step] : llvm::enumerate(steps)) {
     Blocks next = step < steps.back() ? passOn(blocks, steps[index + 1] - step) : blocks;
+    // What has been added up so far travels meanwhile, too.
+    auto bring = [&, ranks = index > 0 ? step - steps[index - 1] : 0](Value &all, StringRef what) {
+      all = all ? passOn(all, ranks, kSequence, what) : Value();
+    };
+    bring(ofKey, ofKeys);
+    bring(ofValue, ofValues);
     AttentionGradOp here = differentiate(step, blocks, gradient, forward.logs, means);
     ofQuery = ofQuery ? add(ofQuery, here.getDQuery()) : here.getDQuery();
-    int64_t ranks = index > 0 ? step - steps[index - 1] : 0;
-    for (auto [to, all, part, what] :
-         {std::tuple(&of.ofKey, &ofKey, here.getDKey(), StringRef("gradients of keys")),
-          std::tuple(&of.ofValue, &ofValue, here.getDValue(), StringRef("gradients of values"))}) {
-      if (!to->from)
-        continue;
-      *all = addUp(*all ? passOn(*all, ranks, /*dim=*/2, what) : Value(), part, getElementType(to->scatter.getInput()));
-      if (step == steps.back())
-        putHome(*to, step > 0 ? passOn(*all, ring.ranks - step, /*dim=*/2, what) : *all);
-    }
+    if (of.ofKey.from)
+      ofKey = addUp(ofKey, here.getDKey(), getElementType(of.ofKey.scatter.getInput()));
+    if (of.ofValue.from)
+      ofValue = addUp(ofValue, here.getDValue(), getElementType(of.ofValue.scatter.getInput()));
     blocks = next;
   }
+  for (auto [to, all, what] : {std::tuple(&of.ofKey, ofKey, ofKeys), std::tuple(&of.ofValue, ofValue, ofValues)})
+    if (all)
+      putHome(*to, steps.back() > 0 ? passOn(all, ring.ranks - steps.back(), kSequence, what) : all);
   if (of.ofQuery)
     of.ofQuery.replaceAllUsesWith(permute(builder, cast(ofQuery, getElementType(of.ofQuery)), of.queryOrder));
 }

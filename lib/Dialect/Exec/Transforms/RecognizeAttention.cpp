@@ -109,6 +109,8 @@ private:
     AttentionRecognizer recognizer(softmax, masks);
     if (!recognizer.isBetweenEinsums())
       return;
+    if (recognizer.hasGradients() && skipsGradients)
+      return;
     if (recognizer.hasGradients() && forDevices)
       return tell(softmax, "its gradients have a kernel on the host only");
     if (recognizer.fits()) {
