@@ -183,17 +183,28 @@ def Exec_AttentionGradOp
     and ds times 1 - tanh^2 under a `softcap`. A query that sees nothing gives zeros. Where `shown` is false, a score got a number in
     place of its own, and passes no gradient on: a row of nothing else has weights all the same. Computed in f32 (f64 for f64).
 
-    The op is made of its parts once shardings are decided (`exec-recognize-attention`), for the host. Its rule tells its
-    flops; batch and key heads are all that splits without sums.
+    With statistics of the rows, keys and values may be some of those that the queries see: a block of a ring (`exec-form-rings`).
+    `logs` [batch, heads, sequence] are the logarithms of the sums of the exponentials of all scores of a query, `means` its sums of
+    dp p, which are those of gradient times result. Then p is exp(score - logs) without another walk over the scores, dKey and dValue are
+    those of the block, dQuery is its share, and results are not rounded: f32, or f64 for f64. Where `seen` is false, no query sees any of
+    the keys, regardless of masks, and nothing but zeros is stored.
 
-    Constraints: (C1) operands and attributes but `gradient` and `shown` are those of an nn.attention; (C2) `gradient` has the type
-    of its result; (C3) `shown` broadcasts as a mask does; (C4) results have the types of query, key and value.
+    The op is made of its parts once shardings are decided (`exec-recognize-attention`, and `exec-form-rings` where keys go round), for
+    the host. Its rule tells its flops; batch and key heads are all that splits without sums.
+
+    Constraints: (C1) operands and attributes but those named here are those of an nn.attention; (C2) `gradient` has the type
+    of its result; (C3) `shown` broadcasts as a mask does; (C4) results have the shapes of query, key and value, and their elements, or with
+    statistics those above; (C5) `logs` and `means` come together, with the shape above and the elements of such results; (C6) `seen` is one
+    element, and comes with statistics.
     Example: `%dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy scale 0.125 causal : (...) -> (...)`
   }];
-  let arguments = !con(Nn_AttentionOp.arguments, (ins Nn_FloatTensor:$gradient, Optional<Nn_BoolTensor>:$shown));
+  let arguments = !con(Nn_AttentionOp.arguments, (ins Nn_FloatTensor:$gradient, Optional<Nn_BoolTensor>:$shown,
+                                                  Optional<Nn_FloatTensor>:$logs, Optional<Nn_FloatTensor>:$means,
+                                                  Optional<Nn_BoolTensor>:$seen));
   let results = (outs Nn_FloatTensor:$dQuery, Nn_FloatTensor:$dKey, Nn_FloatTensor:$dValue);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `of` $gradient (`mask` $mask^)? (`shown` $shown^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value `of` $gradient (`mask` $mask^)? (`shown` $shown^)? (`logs` $logs^)? (`means` $means^)? (`seen` $seen^)?
+    `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -20,10 +20,16 @@ def FormRings : Exec_Pass<"exec-form-rings"> {
     element then says which. Blocks that no rank sees are left out: the next blocks are sent directly, from more distant ranks. Of an
     additive mask each step takes the columns of its block.
 
+    In a step of training the gradients of such an attention read what is gathered, too, and scatter those of keys and values over the same
+    axes. Then blocks go round a second time, on the way back: a rank adds up its queries' gradients, and what they give for a block is
+    added to the sums that travel with it, p - 1 times and once more to where the block belongs (`exec.attention_grad` with statistics of
+    rows, which the forward's ring leaves). The two ways are formed together or not at all.
+
     The pass does so with `attention=ring`, or if the plan asks for it (`spmd.attention` of the module), wherever possible, with a remark
     where not; else where it takes less time on the module's cluster (`by-time`), or a device's memory is too small for what is gathered.
 
-    It is the first pass after partition, and removes the attribute `nn.band`, which partition leaves for it.
+    It is the first pass after partition, and removes the attributes `nn.band`, which partition leaves for it, and
+    `nn.gradient_of`, by which differentiation says whose gradients are whose.
 
     ```mlir
     %gk = spmd.all_gather %k dims [{}, {}, {"seq"}, {} ] : (tensor<1x8x4x64xf32>) -> tensor<1x8x8x64xf32>        // before
@@ -107,7 +113,8 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
     ```
   }];
   let options = [Option<"forDevices", "for-devices", "bool", "false", "the program is one of devices">,
-                 Option<"fewBytes", "few-bytes", "int64_t", "1 << 20", "of scores: fewer are kept for gradients, unless places hide some">];
+                 Option<"fewBytes", "few-bytes", "int64_t", "1 << 20", "of scores: fewer are kept for gradients, unless places hide some">,
+                 Option<"skipsGradients", "skip-gradients", "bool", "false", "attention that has gradients stays in parts, and so do these">];
 }
 
 def ChooseLayouts : Exec_Pass<"exec-choose-layouts"> {

@@ -380,5 +380,6 @@ void cleave::codegen::registerAttention(LoweringTable &table) {
   table.addFill<exec::PartialAttentionOp>(fillByAttention);
   table.addFill<exec::AttentionGradOp>(fillAttentionGrad);
   table.addDeviceFill<exec::PartialAttentionOp>(fillPartialAttention);
+  table.addDeviceFill<exec::AttentionGradOp>(fillDeviceAttentionGrad);
   table.addPull<nn::RotaryEmbeddingOp>(pullRotary);
 }

@@ -10,8 +10,10 @@
 //     dQuery  = inner x keys                            tile by tile
 //   dKey   += inner^T x queries,  dValue += weights^T x gradient       block by block, so that few sums are loaded and stored
 //
-// So a row's statistics are at hand where they are wanted, and the forward need not keep them. Blocks have as many queries as leave
-// weights and inner products in the second cache. Of keys outside the bands of all queries of a block nothing is computed.
+// So a row's statistics are at hand where they are wanted, and the forward need not keep them. Where it did, as a ring has to, whose keys are
+// some of those that a row sees, weights are exp(score - log) as soon as there is a score, and gradients of scores as soon as there is an
+// inner product: no walk over a row between the products. Blocks have as many queries as leave weights and inner products in the second
+// cache. Of keys outside the bands of all queries of a block nothing is computed.
 //
 //===----------------------------------------------------------------------===//
 #include "Attention.h"
@@ -59,12 +61,18 @@ private:
   int64_t countActive(Value key) const;
   Index inRow(Value row, Value key) { return {e.places.add(e.places.mul(row, width), key), lanes > 1}; }
 
+  void runSeen();
   void clear(Value buffer, int64_t vectors);
+  void keepRows(Value buffer, const Values &vectors);
   void block(const Head &head, Value row, int64_t height);
   void tile(const Head &head, Value first, Value inBlock, int64_t height);
+  void weighScores(const Head &head, Value first, Value inBlock, int64_t height);
+  void differentiateScores(const Head &head, Value first, Value inBlock, int64_t height);
+  void loadStatistics(const Head &head, Value first, int64_t height);
   Value score(const Head &head, Value product, Value row, Value inBlock, Value key);
   void weigh(Value r, Value inBlock);
   void differentiate(const Head &head, Value r, Value row, Value inBlock);
+  Value finish(const Head &head, Value row, Value inBlock, Value key, Value weight, Value product, Value mean);
   void storeQuery(const Head &head, Value first, Value inBlock, int64_t height);
   void sum(const Lines &rows, Value head, Value row, int64_t height, Value factors, Value sums);
   void storeSums(const Head &head, const Lines &rows, Value sums, Value buffer, Value like);
@@ -83,9 +91,10 @@ private:
   int64_t most;          ///< queries of a block
   TurnedKeys turnedK, turnedV;
   Value weights, inner, slopes; ///< [queries of a block, width]
-  Value rowSums, rowTotals;     ///< a vector for each row of a tile
-  Value sumsK, sumsV;           ///< [keys, vectors]
-  KeyRange seen;                ///< of keys in whole blocks, those of the block of queries
+  Value rowSums,
+      rowTotals;      ///< a vector for each row of a tile; with statistics what is subtracted of scores and of products
+  Value sumsK, sumsV; ///< [keys, vectors]
+  KeyRange seen;      ///< of keys in whole blocks, those of the block of queries
 };
 } // namespace
 
@@ -115,8 +124,27 @@ AttentionGrad::AttentionGrad(Emitter &e, exec::AttentionGradOp op, nn::Attention
   sumsV = e.allocate(compute, keys * v.vectors * lanes);
 }
 
-/// Keys are turned once for all heads that share them, and their gradients are sums over these.
+/// Of a block that no query sees there is nothing to compute, and nothing is read.
 void AttentionGrad::run() {
+  Value seen = op.getSeen();
+  if (!seen)
+    return runSeen();
+  Point first(getShape(seen).size(), {e.places.number(0)});
+  Value isSeen = e.asScalar([&] { return e.evalScalar(seen, first); });
+  e.when(isSeen, [&] { runSeen(); });
+  Value yes = arith::ConstantIntOp::create(e.b, e.loc, 1, 1);
+  e.when(arith::XOrIOp::create(e.b, e.loc, isSeen, yes), [&] {
+    for (auto [result, buffer] : llvm::zip_equal(op.getResults(), buffers))
+      e.asScalar([&, result = Value(result), buffer = buffer] {
+        Value zero = e.elements.number(getElementType(result), 0);
+        e.loop(countElements(getShape(result)), [&](Value at) { e.store(buffer, zero, {at}); });
+        return 0;
+      });
+  });
+}
+
+/// Keys are turned once for all heads that share them, and their gradients are sums over these.
+void AttentionGrad::runSeen() {
   e.withLanes(lanes, lanes, [&] {
     turnedK.clearRest();
     turnedV.clearRest();
@@ -224,43 +252,98 @@ Values AttentionGrad::multiply(const Lines &rows, Value head, Value row, int64_t
 // A tile
 //===----------------------------------------------------------------------===//
 
-/// Of `height` rows from `first` on, which are those from `inBlock` on of the block.
-void AttentionGrad::tile(const Head &head, Value first, Value inBlock, int64_t height) {
-  PlaceBuilder &p = e.places;
-  auto keepRows = [&](Value buffer, const Values &vectors) {
-    for (auto [r, vector] : llvm::enumerate(vectors))
-      e.store(buffer, vector, {p.number(int64_t(r) * lanes), lanes > 1});
+/// A vector of each row of a tile.
+void AttentionGrad::keepRows(Value buffer, const Values &vectors) {
+  for (auto [r, vector] : llvm::enumerate(vectors))
+    e.store(buffer, vector, {e.places.number(int64_t(r) * lanes), lanes > 1});
+}
+
+/// Of a row that sees nothing the logarithm is that of 0: its scores are as low, and nothing is subtracted.
+void AttentionGrad::loadStatistics(const Head &head, Value first, int64_t height) {
+  ElementBuilder &m = e.elements;
+  auto load = [&](Value statistic, int64_t r) {
+    Point at{{head.batch}, {head.query}, {e.places.add(first, r)}};
+    return e.asScalar([&] { return e.evalScalar(statistic, at); });
   };
+  Values shifts, means;
+  for (int64_t r = 0; r < height; ++r) {
+    Value log = load(op.getLogs(), r);
+    Value seesNothing = m.compare(Relation::Eq, log, m.number(compute, -INFINITY));
+    shifts.push_back(e.splat(m.select(seesNothing, m.number(compute, 0), log)));
+    means.push_back(e.splat(load(op.getMeans(), r)));
+  }
+  keepRows(rowSums, shifts);
+  keepRows(rowTotals, means);
+}
+
+/// Scores, and with statistics weights at once; else weights, not yet over their sum, once the largest score is known.
+void AttentionGrad::weighScores(const Head &head, Value first, Value inBlock, int64_t height) {
+  PlaceBuilder &p = e.places;
   Value ofQueries = locateHead(e, q.operand, head.batch, head.query);
   Values largest(height, e.elements.number(e.withLanes(compute), -INFINITY));
-  keepRows(rowSums, overKeys(largest, [&](Value key, int64_t count, Values greatest) {
-             Values products = multiply(q, ofQueries, first, height, turnedK, key, count);
-             for (int64_t i = 0; i < count; ++i)
-               for (int64_t r = 0; r < height; ++r) {
-                 Value at = p.add(key, i * lanes);
-                 Value made = e.withLanes(lanes, countActive(at), [&] {
-                   return score(head, products[r * count + i], p.add(first, r), p.add(inBlock, r), at);
-                 });
-                 greatest[r] = e.elements.extremum(true, greatest[r], made, false);
-               }
-             return greatest;
-           }));
+  if (op.getLogs())
+    largest.clear();
+  Values found = overKeys(largest, [&](Value key, int64_t count, Values greatest) {
+    Values products = multiply(q, ofQueries, first, height, turnedK, key, count);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t r = 0; r < height; ++r) {
+        Value at = p.add(key, i * lanes), row = p.add(inBlock, r);
+        Value made = e.withLanes(lanes, countActive(at),
+                                 [&] { return score(head, products[r * count + i], p.add(first, r), row, at); });
+        if (op.getLogs()) {
+          // What rounding makes of the only score that counts may be above the logarithm of its exponential.
+          Value shift = e.load(rowSums, compute, {p.number(r * lanes), lanes > 1});
+          made = weighScore(e, e.elements.extremum(false, made, shift, false), shift);
+        } else {
+          greatest[r] = e.elements.extremum(true, greatest[r], made, false);
+        }
+        e.store(weights, made, inRow(row, at));
+      }
+    return greatest;
+  });
+  if (op.getLogs())
+    return;
+  keepRows(rowSums, found);
   e.loop(height, [&](Value r) { weigh(r, p.add(inBlock, r)); });
+}
+
+/// Products of gradients and values, and with statistics gradients of scores at once; else once the mean of a row is known.
+void AttentionGrad::differentiateScores(const Head &head, Value first, Value inBlock, int64_t height) {
+  PlaceBuilder &p = e.places;
   Value ofGradient = locateHead(e, d.operand, head.batch, head.query);
   Values totals(height, e.elements.number(e.withLanes(compute), 0));
+  if (op.getLogs())
+    totals.clear();
   // Weights are not over their sum yet, and so the mean of a row is not, either: `differentiate` divides both.
-  keepRows(rowTotals, overKeys(totals, [&](Value key, int64_t count, Values all) {
-             Values products = multiply(d, ofGradient, first, height, turnedV, key, count);
-             for (int64_t i = 0; i < count; ++i)
-               for (int64_t r = 0; r < height; ++r) {
-                 Index place = inRow(p.add(inBlock, r), p.add(key, i * lanes));
-                 Value product = products[r * count + i];
-                 all[r] = e.elements.fma(e.load(weights, compute, place), product, all[r]);
-                 e.store(inner, product, place);
-               }
-             return all;
-           }));
+  Values found = overKeys(totals, [&](Value key, int64_t count, Values all) {
+    Values products = multiply(d, ofGradient, first, height, turnedV, key, count);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t r = 0; r < height; ++r) {
+        Value at = p.add(key, i * lanes), row = p.add(inBlock, r), product = products[r * count + i];
+        Value weight = e.load(weights, compute, inRow(row, at));
+        if (op.getLogs()) {
+          Value mean = e.load(rowTotals, compute, {p.number(r * lanes), lanes > 1});
+          product = e.withLanes(lanes, countActive(at),
+                                [&] { return finish(head, p.add(first, r), row, at, weight, product, mean); });
+        } else {
+          all[r] = e.elements.fma(weight, product, all[r]);
+        }
+        e.store(inner, product, inRow(row, at));
+      }
+    return all;
+  });
+  if (op.getLogs())
+    return;
+  keepRows(rowTotals, found);
   e.loop(height, [&](Value r) { differentiate(head, r, p.add(first, r), p.add(inBlock, r)); });
+}
+
+/// Of `height` rows from `first` on, which are those from `inBlock` on of the block.
+void AttentionGrad::tile(const Head &head, Value first, Value inBlock, int64_t height) {
+  if (op.getLogs())
+    loadStatistics(head, first, height);
+  weighScores(head, first, inBlock, height);
+  differentiateScores(head, first, inBlock, height);
   storeQuery(head, first, inBlock, height);
 }
 
@@ -277,12 +360,7 @@ Value AttentionGrad::score(const Head &head, Value product, Value row, Value inB
       return 0;
     });
   }
-  made = maskScore(e, forward, head, made, row, key);
-  e.withLanes(lanes, lanes, [&] {
-    e.store(weights, made, inRow(inBlock, key));
-    return 0;
-  });
-  return made;
+  return maskScore(e, forward, head, made, row, key);
 }
 
 /// Makes weights of a row's scores, and keeps 1 / sum. A query that sees nothing gives zeros: what is subtracted is then 0 rather
@@ -306,6 +384,22 @@ void AttentionGrad::weigh(Value r, Value inBlock) {
   e.store(rowSums, e.splat(m.divide(one, m.select(seesNothing, one, sum), false)), place);
 }
 
+/// The gradients of neighboring scores from what their weights are and those of the weights. In lanes behind the last key weights are 0, and
+/// values were.
+Value AttentionGrad::finish(const Head &head, Value row, Value inBlock, Value key, Value weight, Value product,
+                            Value mean) {
+  ElementBuilder &m = e.elements;
+  Value shown = op.getShown();
+  Value isShown =
+      shown ? e.eval(shown, e.broadcast({{head.batch}, {head.query}, {row}, {key, 1}}, getShape(shown))) : Value();
+  return e.withLanes(lanes, lanes, [&] {
+    Value made = m.mul(m.mul(weight, m.sub(product, mean)), scale);
+    if (cap > 0)
+      made = m.mul(made, e.load(slopes, compute, inRow(inBlock, key)));
+    return isShown ? m.select(isShown, made, m.like(made, 0)) : made;
+  });
+}
+
 /// Of a row: weights over their sum, and the gradients of scores in place of those of weights.
 void AttentionGrad::differentiate(const Head &head, Value r, Value row, Value inBlock) {
   ElementBuilder &m = e.elements;
@@ -314,21 +408,16 @@ void AttentionGrad::differentiate(const Head &head, Value r, Value row, Value in
   Value total = e.acrossLanes(e.load(rowTotals, compute, place), [&](Value x, Value y) { return m.add(x, y); });
   total = m.mul(e.splat(total), factor);
   overVectors(total, [&](Value key, Value carried) {
-    Value shown = op.getShown();
-    Value isShown =
-        shown ? e.eval(shown, e.broadcast({{head.batch}, {head.query}, {row}, {key, 1}}, getShape(shown))) : Value();
-    // In lanes behind the last key weights are 0, and values were.
-    return e.withLanes(lanes, lanes, [&] {
-      Value weight = m.mul(e.load(weights, compute, inRow(inBlock, key)), factor);
-      Value made = m.mul(m.mul(weight, m.sub(e.load(inner, compute, inRow(inBlock, key)), carried)), scale);
-      if (cap > 0)
-        made = m.mul(made, e.load(slopes, compute, inRow(inBlock, key)));
-      if (isShown)
-        made = m.select(isShown, made, m.like(made, 0));
+    auto full = [&](auto body) { return e.withLanes(lanes, lanes, body); };
+    Value weight = full([&] { return m.mul(e.load(weights, compute, inRow(inBlock, key)), factor); });
+    Value product = full([&] { return e.load(inner, compute, inRow(inBlock, key)); });
+    Value made = finish(head, row, inBlock, key, weight, product, carried);
+    full([&] {
       e.store(weights, weight, inRow(inBlock, key));
       e.store(inner, made, inRow(inBlock, key));
-      return carried;
+      return 0;
     });
+    return carried;
   });
 }
 

@@ -67,8 +67,8 @@ bool cleave::codegen::haveLowerings(Block &region, Processor processor, std::str
       reason = (op.getName().getStringRef() + " has a lowering for devices only").str();
       return false;
     }
-    if (processor == Processor::Device && isa<exec::AttentionGradOp>(op)) {
-      reason = (op.getName().getStringRef() + " has a lowering for the host only").str();
+    if (auto grad = dyn_cast<exec::AttentionGradOp>(op); grad && processor == Processor::Device && !grad.getLogs()) {
+      reason = (op.getName().getStringRef() + " without statistics of rows has a lowering for the host only").str();
       return false;
     }
   }

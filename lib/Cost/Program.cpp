@@ -29,7 +29,7 @@ public:
   double add(Operation &op, double ns) {
     if (auto window = dyn_cast<spmd::WindowOp>(op); window && window.getWraps())
       sentNs += ns;
-    else if (isa<exec::PartialAttentionOp>(op))
+    else if (isa<exec::PartialAttentionOp, exec::AttentionGradOp>(op))
       return std::min(std::exchange(sentNs, 0), ns);
     return 0;
   }

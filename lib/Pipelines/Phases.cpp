@@ -56,7 +56,9 @@ static void addCanonical(OpPassManager &manager, const ShardOptions &options, Sh
   buildCanonicalizePipeline(manager);
   // Who asks for a form of attention means those too that exporters write as products and softmax.
   if (options.attention != spmd::AttentionMethod::Auto) {
-    manager.addPass(exec::createRecognizeAttention());
+    exec::RecognizeAttentionOptions recognizing;
+    recognizing.skipsGradients = true; // they are decided on as products
+    manager.addPass(exec::createRecognizeAttention(recognizing));
     manager.addPass(nn::createNnFuseMovement());
     manager.addPass(nn::createNnMergeEqual());
     manager.addPass(nn::createNnStoreNodes());

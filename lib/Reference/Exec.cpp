@@ -164,6 +164,8 @@ private:
   nn::KeyBand band;
   Elements<double> query, key, value, gradient;
   std::optional<OfScores> mask, shown;
+  /// Of all keys, where those here are some of them.
+  std::optional<Elements<double>> logs, means;
   ResultBuffer<double> dQuery, dKey, dValue;
 };
 } // namespace
@@ -181,8 +183,17 @@ AttentionGradients::AttentionGradients(exec::AttentionGradOp op, Operands in)
       valueSize(in[2].getShape()[3]), scale(op.getScale().convertToDouble()), cap(op.getSoftcap().convertToDouble()),
       band(nn::KeyBand::get(queries, keys, op.getCausal(), op.getCausalOffset(), op.getLeft(), op.getRight())),
       query(in[0]), key(in[1]), value(in[2]), gradient(in[op.getMask() ? 4 : 3]),
-      mask(read(bool(op.getMask()), in[op.getMask() ? 3 : 0])), shown(read(bool(op.getShown()), in.back())),
-      dQuery(getResultType(op, 0)), dKey(getResultType(op, 1)), dValue(getResultType(op, 2)) {}
+      mask(read(bool(op.getMask()), in[op.getMask() ? 3 : 0])),
+      shown(read(bool(op.getShown()), in[op.getMask() && op.getShown() ? 5
+                                         : op.getShown()               ? 4
+                                                                       : 0])),
+      dQuery(getResultType(op, 0)), dKey(getResultType(op, 1)), dValue(getResultType(op, 2)) {
+  if (!op.getLogs())
+    return;
+  Operands behind = in.drop_back(op.getSeen() ? 1 : 0);
+  logs.emplace(behind[behind.size() - 2]);
+  means.emplace(behind.back());
+}
 
 /// What the weights of one query, w, add: with y = sum(w v) / total and its gradient g,
 ///
@@ -212,8 +223,16 @@ void AttentionGradients::addRow(int64_t batch, int64_t head, int64_t row) {
     weights.push_back(band.sees(row, at) ? score : excluded);
     largest = std::max(largest, weights.back());
   }
+  // A query that sees nothing at all has the logarithm of 0. No score is above the logarithm but by rounding: it counts as that.
+  if (logs) {
+    largest = (*logs)[line];
+    for (double &weight : weights)
+      weight = std::min(weight, largest);
+  }
   for (double &weight : weights)
     total += weight = largest == excluded ? 0 : std::exp(weight - largest);
+  if (logs)
+    total = 1;
   for (int64_t at = 0; at < keys; ++at) {
     weights[at] = total > 0 ? weights[at] / total : 0;
     for (int64_t i = 0; i < valueSize; ++i) {
@@ -222,6 +241,8 @@ void AttentionGradients::addRow(int64_t batch, int64_t head, int64_t row) {
     }
     mean += weights[at] * inner[at];
   }
+  if (means)
+    mean = (*means)[line];
   for (int64_t at = 0; at < keys; ++at) {
     double ofScore = weights[at] * (inner[at] - mean) * slopes[at];
     for (int64_t i = 0; i < size; ++i) {
@@ -234,7 +255,8 @@ void AttentionGradients::addRow(int64_t batch, int64_t head, int64_t row) {
 /// Row by row, in one order: gradients of keys and values are sums over rows.
 static LogicalResult differentiateAttention(exec::AttentionGradOp op, Operands in, SmallVectorImpl<Tensor> &results) {
   AttentionGradients gradients(op, in);
-  for (int64_t batch = 0; batch < gradients.batches; ++batch)
+  bool isSeen = !op.getSeen() || Elements<double>(in.back())[0] != 0;
+  for (int64_t batch = 0; isSeen && batch < gradients.batches; ++batch)
     for (int64_t head = 0; head < gradients.heads; ++head)
       for (int64_t row = 0; row < gradients.queries; ++row)
         gradients.addRow(batch, head, row);

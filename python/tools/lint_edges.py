@@ -31,7 +31,7 @@ EDGES = {
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
     "Dialect/Exec/Memory": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Exec/Fusion Codegen/KernelRules.h",
-    "Dialect/Exec/Rings": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
+    "Dialect/Exec/Rings": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Kernels",
     "Dialect/Exec/Kernels": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion",
     "Dialect/Nn/Patterns": "Dialect/Nn/IR",
     "Dialect/Spmd/Annotations": "Support Plan Dialect/Spmd/IR",

@@ -4,7 +4,7 @@
 // RUN: cleave-kernels %s --isa x86-64-v3 --check | FileCheck %s --check-prefix=CHECKED
 // RUN: cleave-kernels %s --isa x86-64 --check | FileCheck %s --check-prefix=CHECKED
 // RUN: cleave-kernels %s --isa x86-64-v3 | FileCheck %s --check-prefix=NAMED
-// CHECKED: 15 passed, 0 failed
+// CHECKED: 20 passed, 0 failed
 
 // All in whole vectors and blocks.
 // NAMED-LABEL: func.func @whole
@@ -129,4 +129,46 @@ func.func @turned(%q: tensor<2x20x3x16xf32>, %k: tensor<2x40x3x16xf32>, %v: tens
 func.func @ahead(%q: tensor<1x1x100x8xf32>, %k: tensor<1x1x1040x8xf32>, %v: tensor<1x1x1040x8xf32>, %dy: tensor<1x1x100x8xf32>) -> (tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>) {
   %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy scale 0.25 causal {causalOffset = 900 : i64} : (tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x100x8xf32>) -> (tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>)
   return %dq, %dk, %dv : tensor<1x1x100x8xf32>, tensor<1x1x1040x8xf32>, tensor<1x1x1040x8xf32>
+}
+
+// With statistics of rows, of keys that are some of those that are seen: results are not rounded.
+// NAMED-LABEL: func.func @statistics
+// NAMED: vector
+func.func @statistics(%q: tensor<2x4x37x19xf32>, %k: tensor<2x2x53x19xf32>, %v: tensor<2x2x53x21xf32>, %dy: tensor<2x4x37x21xf32>, %l: tensor<2x4x37xf32>, %d: tensor<2x4x37xf32>) -> (tensor<2x4x37x19xf32>, tensor<2x2x53x19xf32>, tensor<2x2x53x21xf32>) {
+  %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy logs %l means %d scale 0.25 causal {causalOffset = 11 : i64, left = 20 : i64} : (tensor<2x4x37x19xf32>, tensor<2x2x53x19xf32>, tensor<2x2x53x21xf32>, tensor<2x4x37x21xf32>, tensor<2x4x37xf32>, tensor<2x4x37xf32>) -> (tensor<2x4x37x19xf32>, tensor<2x2x53x19xf32>, tensor<2x2x53x21xf32>)
+  return %dq, %dk, %dv : tensor<2x4x37x19xf32>, tensor<2x2x53x19xf32>, tensor<2x2x53x21xf32>
+}
+
+// Under a cap, a mask and numbers in the place of scores; more keys than a block of weights holds.
+// NAMED-LABEL: func.func @statistics_shown
+// NAMED: vector
+func.func @statistics_shown(%q: tensor<1x2x70x16xf32>, %k: tensor<1x1x1030x16xf32>, %v: tensor<1x1x1030x8xf32>, %dy: tensor<1x2x70x8xf32>, %m: tensor<70x1030xf32>, %c: tensor<1x1x1x1030xi1>, %l: tensor<1x2x70xf32>, %d: tensor<1x2x70xf32>) -> (tensor<1x2x70x16xf32>, tensor<1x1x1030x16xf32>, tensor<1x1x1030x8xf32>) {
+  %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy mask %m shown %c logs %l means %d scale 0.25 {softcap = 2.0 : f64} : (tensor<1x2x70x16xf32>, tensor<1x1x1030x16xf32>, tensor<1x1x1030x8xf32>, tensor<70x1030xf32>, tensor<1x2x70x8xf32>, tensor<1x1x1x1030xi1>, tensor<1x2x70xf32>, tensor<1x2x70xf32>) -> (tensor<1x2x70x16xf32>, tensor<1x1x1030x16xf32>, tensor<1x1x1030x8xf32>)
+  return %dq, %dk, %dv : tensor<1x2x70x16xf32>, tensor<1x1x1030x16xf32>, tensor<1x1x1030x8xf32>
+}
+
+// Halves are widened, and gradients stay wide, for others are added to them. Whether anything is seen is drawn: a block is zeros, or not.
+// NAMED-LABEL: func.func @statistics_narrow
+// NAMED: vector
+func.func @statistics_narrow(%q: tensor<1x2x33x16xbf16>, %k: tensor<1x2x47x16xbf16>, %v: tensor<1x2x47x16xbf16>, %dy: tensor<1x2x33x16xbf16>, %l: tensor<1x2x33xf32>, %d: tensor<1x2x33xf32>, %s: tensor<1x1xi1>) -> (tensor<1x2x33x16xf32>, tensor<1x2x47x16xf32>, tensor<1x2x47x16xf32>) {
+  %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy logs %l means %d seen %s scale 0.25 : (tensor<1x2x33x16xbf16>, tensor<1x2x47x16xbf16>, tensor<1x2x47x16xbf16>, tensor<1x2x33x16xbf16>, tensor<1x2x33xf32>, tensor<1x2x33xf32>, tensor<1x1xi1>) -> (tensor<1x2x33x16xf32>, tensor<1x2x47x16xf32>, tensor<1x2x47x16xf32>)
+  return %dq, %dk, %dv : tensor<1x2x33x16xf32>, tensor<1x2x47x16xf32>, tensor<1x2x47x16xf32>
+}
+
+// Nothing is seen: zeros.
+// NAMED-LABEL: func.func @nothing
+// NAMED: scf.if
+func.func @nothing(%q: tensor<1x2x9x8xf32>, %k: tensor<1x2x11x8xf32>, %v: tensor<1x2x11x8xf32>, %dy: tensor<1x2x9x8xf32>, %l: tensor<1x2x9xf32>, %d: tensor<1x2x9xf32>, %a: tensor<i64>) -> (tensor<1x2x9x8xf32>, tensor<1x2x11x8xf32>, tensor<1x2x11x8xf32>) {
+  %s = nn.lt %a, %a : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy logs %l means %d seen %s scale 0.25 : (tensor<1x2x9x8xf32>, tensor<1x2x11x8xf32>, tensor<1x2x11x8xf32>, tensor<1x2x9x8xf32>, tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<i1>) -> (tensor<1x2x9x8xf32>, tensor<1x2x11x8xf32>, tensor<1x2x11x8xf32>)
+  return %dq, %dk, %dv : tensor<1x2x9x8xf32>, tensor<1x2x11x8xf32>, tensor<1x2x11x8xf32>
+}
+
+// A row that sees nothing of all keys has the logarithm of 0, and gives nothing.
+// NAMED-LABEL: func.func @blind
+// NAMED: vector
+func.func @blind(%q: tensor<1x1x7x8xf64>, %k: tensor<1x1x5x8xf64>, %v: tensor<1x1x5x3xf64>, %dy: tensor<1x1x7x3xf64>, %d: tensor<1x1x7xf64>) -> (tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>) {
+  %l = nn.constant dense<[[[0xFFF0000000000000, 1.0, 2.0, -1.0, 3.0, 4.0, 5.0]]]> : tensor<1x1x7xf64> -> tensor<1x1x7xf64>
+  %dq, %dk, %dv = exec.attention_grad %q, %k, %v of %dy logs %l means %d scale 0.25 causal {causalOffset = -1 : i64} : (tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>, tensor<1x1x7x3xf64>, tensor<1x1x7xf64>, tensor<1x1x7xf64>) -> (tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>)
+  return %dq, %dk, %dv : tensor<1x1x7x8xf64>, tensor<1x1x5x8xf64>, tensor<1x1x5x3xf64>
 }

@@ -45,12 +45,17 @@ IMAGES = [("image", "[data, _, _, _]"), ("labels", "[data, _]")]
 SEQUENCE = [("node: \"*/{ln_1,ln_2,ln_f}/LayerNormalization\", operand: 0", "[_, model, _]")]
 
 
+# Keys and values of both layers, which would else be made by all ranks, of tokens that are gathered in front of their projections.
+KEYS = ("{add_5,transpose_2,add_11,transpose_6}", "[_, _, seq, _]")
+HEADS = ("*/attn/{Reshape,Reshape_1}_output_0", "[data, seq, _, _]")
+
+
 def zero(stage, axis="data"):
     return {"zero": f"{{axis: {axis}, stage: {stage}}}"}
 
 
-def case(of, mesh="one: 1", rules=(), uneven=False, stages="", **train):
-    return dict(of, mesh=mesh, rules=rules, uneven=uneven, stages=stages, train=train)
+def case(of, mesh="one: 1", rules=(), uneven=False, stages="", attention="", **train):
+    return dict(of, mesh=mesh, rules=rules, uneven=uneven, stages=stages, attention=attention, train=train)
 
 
 CASES = {
@@ -68,6 +73,8 @@ CASES = {
     "llama, stages": case(LLAMA, "data: 2, stage: 2", [("{input_ids,attention_mask,labels}", "[data, _]")], stages="microbatches: 2, schedule: auto"),
     "resnet, stages": case(RESNET, "stage: 3", stages="microbatches: 2, schedule: 1f1b"),
     "llama": case(LLAMA), "llama, context parallel": case(LLAMA, "seq: 4", [("{input_ids,attention_mask,labels}", "[_, seq]")]),
+    **{f"llama, context parallel in a ring of {ranks}": case(LLAMA, f"seq: {ranks}", [("{input_ids,attention_mask,labels}", "[_, seq]"), KEYS], attention="ring") for ranks in (2, 4)},
+    "gpt2, data and context parallel in a ring": case(GPT2, "data: 2, seq: 2", [("{input_ids,attention_mask,labels}", "[data, seq]"), HEADS], attention="ring"),
     "llama, data parallel": case(LLAMA, "data: 4", [("{input_ids,attention_mask,labels}", "[data, _]")]),
     "experts": case(MOE), "experts, expert parallel": case(MOE, "expert: 4", [("\"moe.w{1,2}\"", "[expert, _, _]")]),
     "resnet": case(RESNET), "resnet, data parallel": case(RESNET, "data: 2", IMAGES), "resnet in f64, data parallel": case(RESNET_F64, "data: 2", IMAGES),
@@ -82,7 +89,7 @@ def key(of):
 
 def save_plan(path, of, output, kind):
     lines = [f"mesh: {{{of['mesh']}}}", *(["dims: {" + ", ".join(f"{name}: {size}" for name, size in of["dims"].items()) + "}"] if of["dims"] else [])]
-    lines += ["uneven: true"] * of["uneven"] + [f"pipeline: {{axis: stage, {of['stages']}}}"] * bool(of["stages"]) + ["shard:"] * bool(of["rules"])
+    lines += ["uneven: true"] * of["uneven"] + [f"pipeline: {{axis: stage, {of['stages']}}}"] * bool(of["stages"]) + [f"attention: {of['attention']}"] * bool(of["attention"]) + ["shard:"] * bool(of["rules"])
     lines += [f"  - {{{name if name.startswith('node') else 'tensor: ' + (name if name.startswith(chr(34)) else chr(34) + name + chr(34))}, dims: {dims}}}" for name, dims in of["rules"]]
     train = {"loss": f"{{kind: {kind}, of: \"{output}\"}}", "optimizer": "{kind: adamw, epsilon: 1e-4}", "rate": "1e-3", **of["train"]}
     with open(path, "w") as file:

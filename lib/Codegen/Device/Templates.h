@@ -65,6 +65,8 @@ mlir::Type findFlashElement(nn::AttentionOp op);
 void runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
 /// exec.partial_attention, a block for each part of each query's keys.
 void fillPartialAttention(Emitter &e, mlir::Operation *op, mlir::ValueRange buffers);
+/// exec.attention_grad with statistics of rows, a warp for each query and for each key (Device/AttentionGrad.cpp).
+void fillDeviceAttentionGrad(Emitter &e, mlir::Operation *op, mlir::ValueRange buffers);
 /// How many queries are worth a block of their own in products, and how many a block has at most.
 constexpr int64_t kQueriesOfBlock = 16, kMostQueriesOfBlock = 64;
 /// How many keys of a query a block has at a time, one a thread.

@@ -6,9 +6,13 @@ A case is one attention: its mesh, axes that cut the tokens, heads, sizes, masks
 device as this machine plays it) are drawn by its number. Half of the cases name the cut of the arguments and ask for `attention: ring`, the others say
 which values are gathered, so that windows do not take their own way. The result must be that of attention in f64 here, and each of keys and values
 must be passed on as often as there are further steps at which some rank sees something of its block: p - 1 times on p ranks if nothing is hidden.
+
+One case in three is differentiated as well: then gradients are compared with their formulas, in f64, and on the way back keys and values are passed on
+as often as before, their gradients once more than that.
 """
 import json
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -52,6 +56,11 @@ class Case:
             self.offset, self.left = 0, None
         self.softcap = pick(0.0, 0.0, 2.0)
         self.scale = self.size ** -0.5
+        # One in three is a step: the gradients of keys and values go round with them on the way back.
+        self.back = number % 3 == 0 and self.ranks < 8 and all(":" not in axis for axis in axes) and not self.uneven and self.keys % self.ranks == 0
+        self.written &= not self.back
+        if self.back:
+            self.left = self.right = None # a window would have its edges exchanged
         self.mask = pick(None, None, "bool", "keys", "added")
         if self.uneven and self.mask == "added":
             self.mask = "bool"
@@ -60,6 +69,8 @@ class Case:
         heads, draw = self.kv * self.group, lambda *shape: self.random.standard_normal(shape)
         arrays = {"q": draw(self.batch, heads, self.tokens, self.size), "k": draw(self.batch, self.kv, self.keys, self.size),
                   "v": draw(self.batch, self.kv, self.keys, self.value_size)}
+        if self.back:
+            arrays["w"] = draw(self.batch, heads, self.tokens, self.value_size)
         if self.mask == "bool":
             arrays["m"] = self.random.random((1, heads, self.tokens, self.keys)) < 0.6
         elif self.mask == "keys":
@@ -100,6 +111,27 @@ class Case:
         weights = np.exp(scores - np.where(np.isinf(top), 0, top))
         total = weights.sum(-1, keepdims=True)
         return weights @ v / np.where(total == 0, 1, total)
+
+    def gradients(self, arrays):
+        """Of sum(y w) for queries, keys and values: the formulas of attention's gradients."""
+        q, k, v, w = (arrays[name].astype(np.float64) for name in "qkvw")
+        wide_k, wide_v = np.repeat(k, self.group, 1), np.repeat(v, self.group, 1)
+        scores = q @ wide_k.swapaxes(2, 3) * self.scale
+        slope = np.ones_like(scores)
+        if self.softcap:
+            turned = np.tanh(scores / self.softcap)
+            scores, slope = self.softcap * turned, 1 - turned**2
+        if "m" in arrays:
+            scores = np.where(arrays["m"], scores, -np.inf) if arrays["m"].dtype == bool else scores + arrays["m"].astype(np.float64)
+        scores = np.where(self.sees(), scores, -np.inf)
+        top = scores.max(-1, keepdims=True)
+        weights = np.exp(scores - np.where(np.isinf(top), 0, top))
+        total = weights.sum(-1, keepdims=True)
+        weights = weights / np.where(total == 0, 1, total)
+        of_weights = w @ wide_v.swapaxes(2, 3)
+        inner = weights * (of_weights - (weights * of_weights).sum(-1, keepdims=True)) * self.scale * slope
+        join = lambda heads: heads.reshape(self.batch, self.kv, self.group, *heads.shape[2:]).sum(2)
+        return {"q": inner @ wide_k, "k": join(inner.swapaxes(2, 3) @ q), "v": join(weights.swapaxes(2, 3) @ w)}
 
     def steps(self):
         """How often a block is passed on: at as many steps behind the first some rank sees something, by places, of the block of the rank so many before it."""
@@ -154,32 +186,65 @@ class Case:
         return "\n".join(lines + [f"  return %0 : {result}", "}", ""])
 
 
+    def step(self, build, path):
+        """Writes the gradients of sum(y w) as a file of their own, in which nothing is decided, and gives the options that decide it."""
+        heads, e = self.kv * self.group, self.element
+        shapes = {"q": (self.batch, heads, self.tokens, self.size), "k": (self.batch, self.kv, self.keys, self.size),
+                  "v": (self.batch, self.kv, self.keys, self.value_size), "w": (self.batch, heads, self.tokens, self.value_size)}
+        types = {name: "tensor<" + "x".join(map(str, shape)) + f"x{e}>" for name, shape in shapes.items()}
+        masks = {"bool": f"tensor<1x{heads}x{self.tokens}x{self.keys}xi1>", "keys": f"tensor<{self.batch}x1x1x{self.keys}xi1>",
+                 "added": f"tensor<{self.tokens}x{self.keys}x{e}>"}
+        given = [f'%{name}: {types[name]} {{nn.name = "{name}"{", nn.role = " + chr(34) + "parameter" + chr(34) if name != "w" else ""}}}' for name in "qkvw"]
+        given += [f'%m: {masks.get(self.mask)} {{nn.name = "m"}}'] * bool(self.mask)
+        words = ", ".join([f"causalOffset = {self.offset}"] * (self.offset != 0) + [f"softcap = {self.softcap}"] * (self.softcap > 0))
+        read = [types["q"], types["k"], types["v"]] + [masks.get(self.mask)] * bool(self.mask)
+        text = [f'func.func @main({", ".join(given)}) -> (tensor<{e}> {{nn.name = "loss"}}) {{',
+                f"  %0 = nn.attention %q, %k, %v {'mask %m ' if self.mask else ''}scale {self.scale!r} {'causal ' if self.causal else ''}{{{words}}} : ({', '.join(read)}) -> {types['w']} loc(#nn.node<\"attend\", \"Attention\", [\"q\", \"k\", \"v\"], [[\"y\"]]>)",
+                f"  %1 = nn.mul %0, %w : ({types['w']}, {types['w']}) -> {types['w']}",
+                f"  %2 = nn.reduce sum %1 dims [0, 1, 2, 3] : ({types['w']}) -> tensor<{e}>", f"  return %2 : tensor<{e}>", "}", ""]
+        made = subprocess.run([os.path.join(build, "bin", "cleave-opt"), "-", "--nn-differentiate", "--mlir-print-debuginfo", "-o", path], input="\n".join(text), capture_output=True, text=True)
+        if made.returncode:
+            raise RuntimeError(made.stderr[-400:])
+        axes = "[" + ", ".join(axis.strip('"') for axis in self.axes.split(", ")) + "]"
+        mesh = ",".join(f"{axis}={size}" for axis, size in self.mesh.items())
+        rules = [f"{name}=[_,_,{axes},_]" for name in ("q", "k", "v", "w", "y", "grad(q)", "grad(k)", "grad(v)")]
+        return ["--mesh", mesh] + [word for rule in rules for word in ("--shard", rule)]
+
+
 def problem(build, number):
     case = Case(number)
     with tempfile.TemporaryDirectory() as folder:
         model, inputs, outputs, path = (os.path.join(folder, name) for name in ("m.mlir", "in.npz", "out.npz", "report.json"))
-        with open(model, "w") as file:
-            file.write(case.text())
+        options = case.step(build, model) if case.back else []
+        if not case.back:
+            with open(model, "w") as file:
+                file.write(case.text())
         arrays = case.arrays()
         np.savez(inputs, **arrays)
         done = harness.cleave(build, "run", model, "--attention=ring", "--inputs", inputs, "--outputs", outputs, "--report", path, "--quiet",
-                              *case.run)
+                              *case.run, *options)
         if done.returncode:
             return f"exit {done.returncode}: {done.stderr.strip()[:600]}\n{case.text()}"
-        got = list(np.load(outputs).values())[0]
-        got = (got.view(ml_dtypes.bfloat16) if got.dtype.kind == "V" else got).astype(np.float64)
+        widen = lambda array: (array.view(ml_dtypes.bfloat16) if array.dtype.kind == "V" else array).astype(np.float64)
+        results = {name: widen(array) for name, array in np.load(outputs).items()}
         with open(path) as file:
             report = json.load(file)
-    expected, tolerance = case.expected(arrays), max(TOLERANCES[case.element], TOLERANCES["bf16"] if "bf16" in case.run else 0)
-    if not np.allclose(got, expected, rtol=tolerance, atol=tolerance * max(1, abs(expected).max())):
-        return f"values differ by {abs(got - expected).max()}: {case.run}\n{case.text()}"
+    wanted = {f"grad({name})": gradient for name, gradient in case.gradients(arrays).items()} if case.back else {"y": case.expected(arrays)}
+    tolerance = max(TOLERANCES[case.element], TOLERANCES["bf16"] if "bf16" in case.run else 0)
+    for name, expected in wanted.items():
+        got = results[name]
+        if not np.allclose(got, expected, rtol=tolerance, atol=tolerance * max(1, abs(expected).max())):
+            return f"{name} differs by {abs(got - expected).max()}: {case.run} {options}\n{case.text()}"
     kinds = {kind: (total["count"], total["wire_bytes_per_rank"]) for kind, total in report["totals"].items()}
     steps, size = case.steps(), {"f32": 4, "f64": 8, "f16": 2, "bf16": 2}[case.element]
-    passed = sum(kinds.pop(kind, (0, 0))[0] for kind in ("window", "permute"))
-    if passed != 2 * steps or kinds:
-        return f"{passed} blocks are passed on, by formula {2 * steps}; beside them {kinds}\n{case.text()}"
-    sent = sum(total["wire_bytes_per_rank"] for total in report["totals"].values())
-    formula = steps * case.batch * case.kv * case.shard * (case.size + case.value_size) * size
+    # On the way back keys and values go once more, their gradients at each step behind the first, and home.
+    hops = steps + (2 * steps + (steps > 0) if case.back else 0)
+    if case.back:
+        kinds.pop("all_reduce") # of the loss
+    passed, sent = (sum(values) for values in zip(*(kinds.pop(kind, (0, 0)) for kind in ("window", "permute"))))
+    if passed != 2 * hops or kinds:
+        return f"{passed} blocks are passed on, by formula {2 * hops}; beside them {kinds}: {options}\n{case.text()}"
+    formula = hops * case.batch * case.kv * case.shard * (case.size + case.value_size) * size
     return "" if sent == formula else f"{sent} bytes are sent, by formula {formula}\n{case.text()}"
 
 

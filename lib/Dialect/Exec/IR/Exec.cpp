@@ -246,6 +246,10 @@ spmd::ShardingRule AttentionGradOp::getShardingRule() {
   rule.operands.push_back(result);
   if (Value shown = getShown())
     rule.operands.emplace_back(cast<RankedTensorType>(shown.getType()).getRank());
+  for (unsigned count = bool(getLogs()) + bool(getMeans()); count > 0; --count)
+    rule.operands.emplace_back(ArrayRef(result).drop_back());
+  if (Value seen = getSeen())
+    rule.operands.emplace_back(cast<RankedTensorType>(seen.getType()).getRank());
   return rule;
 }
 
@@ -264,8 +268,21 @@ LogicalResult AttentionGradOp::verify() {
         !OpTrait::util::getBroadcastedShape(shape, scores, both) || both != scores)
       return emitOpError() << "reads which scores count from " << shown.getType() << ", which does not broadcast to ["
                            << scores << "] (C3)";
-  if (getResultTypes() != TypeRange(getOperands().take_front(3)))
-    return emitOpError() << "has results of other types than query, key and value (C4)";
+  Type element = query.getElementType();
+  if (getLogs() || getMeans())
+    element = element.isF64() ? element : Float32Type::get(getContext());
+  for (auto [operand, given] : llvm::zip(getOperands(), getResultTypes()))
+    if (given != cast<RankedTensorType>(operand.getType()).clone(element))
+      return emitOpError() << "has results of other types than "
+                           << (getLogs() ? "gradients that are not rounded (C4)" : "query, key and value (C4)");
+  auto ofRows = RankedTensorType::get(ArrayRef(scores).drop_back(), element);
+  for (Value statistic : {getLogs(), getMeans()})
+    if (bool(statistic) != bool(getLogs()) || (statistic && statistic.getType() != ofRows))
+      return emitOpError() << "reads statistics of rows from other than two " << ofRows << " (C5)";
+  if (Value seen = getSeen())
+    if (auto type = cast<RankedTensorType>(seen.getType()); type.getNumElements() != 1 || !getLogs())
+      return emitOpError() << "reads whether keys are seen from " << type
+                           << ", expected one element, with statistics of rows (C6)";
   return success();
 }
 

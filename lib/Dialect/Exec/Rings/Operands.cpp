@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
 
+#include "cleave/Dialect/Nn/IR/GradientOf.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
@@ -20,13 +21,25 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::exec;
 
-/// True if `value` is read by one op alone, by attention as keys and values.
-static bool hasOneReader(Value value) {
-  bool isKeyOrValue = llvm::all_of(value.getUses(), [](OpOperand &use) {
+/// True if `value` is read by one op alone, by attention as keys and values, but for what makes its gradients.
+static bool hasOneReader(Value value, const std::optional<RingGradient> &gradient) {
+  Operation *reader = nullptr;
+  for (OpOperand &use : value.getUses()) {
+    if (gradient && gradient->dying.contains(use.getOwner()))
+      continue;
     auto attention = dyn_cast<nn::AttentionOp>(use.getOwner());
-    return !attention || &use == &attention.getKeyMutable() || &use == &attention.getValueMutable();
-  });
-  return !value.use_empty() && llvm::all_equal(value.getUsers()) && isKeyOrValue;
+    bool isKeyOrValue = !attention || &use == &attention.getKeyMutable() || &use == &attention.getValueMutable();
+    if (!isKeyOrValue || (reader && reader != use.getOwner()))
+      return false;
+    reader = use.getOwner();
+  }
+  return reader;
+}
+
+/// Of all that is on the way.
+static bool isReadByAttention(const GatheredSequence &sequence, const std::optional<RingGradient> &gradient) {
+  return hasOneReader(sequence.gather->getResult(0), gradient) &&
+         llvm::all_of(sequence.moves, [&](auto move) { return hasOneReader(move.first->getResult(0), gradient); });
 }
 
 /// Per dim the axes over which `op` puts shards together; nothing if it is no gather.
@@ -53,10 +66,10 @@ static std::optional<GatheredSequence> findGathered(Value value, std::string &re
   GatheredSequence found;
   SmallVector<Operation *> moves;
   std::optional<SmallVector<SmallVector<spmd::AxisAttr>>> gathered;
-  bool isAlone = true;
   for (Operation *op = value.getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
     found.gather = op;
-    isAlone &= op->getNumResults() == 1 && hasOneReader(op->getResult(0));
+    if (op->getNumResults() != 1)
+      return std::nullopt;
     if ((gathered = getGatheredAxes(op)))
       break;
     if (!isa<nn::MovesDimsOpInterface>(op))
@@ -84,12 +97,10 @@ static std::optional<GatheredSequence> findGathered(Value value, std::string &re
     return std::nullopt;
   if (splits != 1)
     reason = "other dims are gathered with the sequence";
-  else if (!isAlone)
-    reason = "others read what is gathered too";
   return reason.empty() ? std::optional(found) : std::nullopt;
 }
 
-std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::string &reason) {
+std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, const SoftmaxOf &softmaxes, std::string &reason) {
   std::optional<GatheredSequence> key = findGathered(attention.getKey(), reason),
                                   value = findGathered(attention.getValue(), reason);
   if (!key || !value)
@@ -103,6 +114,16 @@ std::optional<Ring> cleave::exec::findRing(nn::AttentionOp attention, std::strin
     return std::nullopt;
   }
   Ring ring;
+  auto number = attention->getAttrOfType<IntegerAttr>(nn::kGradientOfAttr);
+  if (nn::SoftmaxOp softmax = number ? softmaxes.lookup(number.getInt()) : nn::SoftmaxOp()) {
+    ring.gradient = findRingGradient(attention, softmax, key->shard, key->axes, reason);
+    if (!ring.gradient)
+      return std::nullopt;
+  }
+  if (!isReadByAttention(*key, ring.gradient) || !isReadByAttention(*value, ring.gradient)) {
+    reason = "others read what is gathered too";
+    return std::nullopt;
+  }
   ring.attention = attention;
   ring.key = *key;
   ring.value = *value;

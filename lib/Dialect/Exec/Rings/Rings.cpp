@@ -12,6 +12,14 @@
 //
 //   m = max(l, l'),  w = e^(l - m),  w' = e^(l' - m),   y w / (w + w') + y' w' / (w + w'),   m + log(w + w')
 //
+// On the way back blocks go round once more, and with them go the sums of what each rank's queries give for them:
+//
+//   step i     K, V of rank (r - i) mod p  ─▶  part of dQ, which stays; parts of dK, dV, which are added to those that came along
+//   behind     dK, dV of rank (r - i) mod p ─▶  that rank
+//
+// A rank knows of its queries what the forward has put together of all blocks: l, and sum(dY Y), which is what all weights give for the
+// weighted gradients of a row (FlashAttention-2, Dao 2023). So a block's gradients need no other block.
+//
 // Which block a rank has decides what its queries see of it. Where ranks have as many queries as keys, in the same order, all ranks from
 // number i on are as far from their block, and so are all others: causal attention sees all of it or nothing. Otherwise places are
 // compared. What a rank sees nothing of it does not compute: of p blocks the first rank of causal attention has one, the last one all.
@@ -19,9 +27,11 @@
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
 
+#include "../Kernels/Movement.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
+#include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -60,19 +70,30 @@ struct BlockSight {
   }
 };
 
-/// Makes the ops of a ring in front of its attention.
+/// Makes the ops of a ring in front of its attention, and those of its way back behind what its gradients are made of.
 class RingBuilder : nn::Composer {
 public:
-  RingBuilder(OpBuilder &builder, Ring &ring)
-      : Composer(builder, ring.attention.getLoc()), ring(ring), block(ring.key.shard),
+  RingBuilder(OpBuilder &builder, Location loc, Ring &ring)
+      : Composer(builder, loc), ring(ring), block(ring.key.shard),
         compute(getElementType(ring.attention.getQuery()).isF64() ? f64() : f32()) {}
 
-  Value build();
-
-private:
   /// A result, and the logarithms of the sums of its weights.
   struct Attended {
     Value result, logs;
+  };
+  Attended build();
+  /// Puts gradients in the place of products and scatters. `forward`: as `build` gave it.
+  void buildGradients(const Attended &forward);
+
+private:
+  /// What queries see of a block: a band of places from its first key on, a mask, and whether they see anything.
+  struct View {
+    nn::KeyBand band;
+    Value mask, anySeen;
+  };
+  /// Keys and values of one step, and the way to those of the next.
+  struct Blocks {
+    Value key, value;
   };
 
   Value number(double value) { return scalar(compute, value); }
@@ -82,15 +103,22 @@ private:
   Value firstQuery();
 
   Value hidePadding(Value shard, int64_t dim);
-  Value passOn(Value blocks, int64_t ranks, const GatheredSequence &sequence, StringRef what);
+  Value passOn(Value blocks, int64_t ranks, int64_t dim, StringRef what);
+  Blocks getFirst(Value ownKey, Value ownValue);
+  Blocks passOn(Blocks blocks, int64_t ranks);
+  bool isShared() const { return ring.key.gather == ring.value.gather; }
   Value move(Value shard, const GatheredSequence &sequence);
   Value seesOwnSide(int64_t step, bool isAhead);
   Value reaches(Value from);
   Value comparePlaces(Value from, const nn::KeyBand &band);
   Value takeColumns(Value from);
   Value joinMasks(Value given, Value isSeen);
-  Attended attend(int64_t step, Value key, Value value);
+  View look(int64_t step);
+  Attended attend(int64_t step, Blocks blocks);
   Attended combine(Attended first, Attended second);
+  AttentionGradOp differentiate(int64_t step, Blocks blocks, Value gradient, Value logs, Value means);
+  Value addUp(Value sum, Value part, Type held);
+  void putHome(const ScatteredSequence &sequence, Value sum);
 
   Ring &ring;
   int64_t block; ///< keys of one
@@ -146,18 +174,29 @@ Value RingBuilder::hidePadding(Value shard, int64_t dim) {
 }
 
 /// The block of the rank that is so many before, which the op `window` gives as an interval that lies as many whole shards earlier.
-Value RingBuilder::passOn(Value blocks, int64_t ranks, const GatheredSequence &sequence, StringRef what) {
+Value RingBuilder::passOn(Value blocks, int64_t ranks, int64_t dim, StringRef what) {
   SmallVector<int64_t> highs(getShape(blocks)), lows(highs.size(), 0), steps(highs.size(), 0);
-  steps[sequence.dim] = block;
-  lows[sequence.dim] = -block * ranks;
-  highs[sequence.dim] = lows[sequence.dim] + block;
+  steps[dim] = block;
+  lows[dim] = -block * ranks;
+  highs[dim] = lows[dim] + block;
   SmallVector<Attribute> dims(highs.size(), builder.getArrayAttr({}));
-  dims[sequence.dim] = builder.getArrayAttr(SmallVector<Attribute>(sequence.axes.begin(), sequence.axes.end()));
+  dims[dim] = builder.getArrayAttr(SmallVector<Attribute>(ring.key.axes.begin(), ring.key.axes.end()));
   std::string cause = (what + " of nn.attention go round, a block at a time").str();
   return spmd::WindowOp::create(builder, loc, blocks.getType(), blocks, builder.getArrayAttr(dims), steps, lows, highs,
                                 /*fill=*/TypedAttr(), /*wraps=*/true, /*reflects=*/false, builder.getStringAttr(cause),
                                 /*missing=*/DenseI64ArrayAttr(), /*firsts=*/DenseI64ArrayAttr(),
                                 /*ends=*/DenseI64ArrayAttr(), /*takers=*/DenseI64ArrayAttr());
+}
+
+/// Of those that a rank has itself.
+RingBuilder::Blocks RingBuilder::getFirst(Value ownKey, Value ownValue) {
+  Value key = hidePadding(ownKey, ring.key.dim);
+  return {key, isShared() ? key : hidePadding(ownValue, ring.value.dim)};
+}
+
+RingBuilder::Blocks RingBuilder::passOn(Blocks blocks, int64_t ranks) {
+  Value key = passOn(blocks.key, ranks, ring.key.dim, isShared() ? "keys, which are the values," : "keys");
+  return {key, isShared() ? key : passOn(blocks.value, ranks, ring.value.dim, "values")};
 }
 
 /// What was done to all keys, done to a block.
@@ -241,7 +280,7 @@ Value RingBuilder::joinMasks(Value given, Value isSeen) {
 //===----------------------------------------------------------------------===//
 
 /// A band that all ranks with something to see have is one of the op; the others compute nothing.
-RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) {
+RingBuilder::View RingBuilder::look(int64_t step) {
   Value from = index(ring.key.axes), isSeen, anySeen;
   if (step > 0) {
     Value before = sub(from, position(step));
@@ -268,16 +307,22 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Value key, Value value) 
     Value isKey = lt(places(block, firstKey, 2, 1), position(ring.countKeys()));
     isSeen = isSeen ? both(isSeen, isKey) : isKey;
   }
+  return {band, joinMasks(takeColumns(from), isSeen), anySeen};
+}
+
+RingBuilder::Attended RingBuilder::attend(int64_t step, Blocks blocks) {
+  View view = look(step);
+  Value key = move(blocks.key, ring.key), value = move(blocks.value, ring.value);
   nn::AttentionOp whole = ring.attention;
   SmallVector<int64_t> shape(getShape(whole.getResult()));
   shape.insert(shape.begin() + 3, 1);
-  nn::BandAttributes said(band);
+  nn::BandAttributes said(view.band);
   auto partial = PartialAttentionOp::create(
       builder, loc, RankedTensorType::get(shape, compute), RankedTensorType::get(ArrayRef(shape).drop_back(), compute),
-      whole.getQuery(), key, value, joinMasks(takeColumns(from), isSeen), whole.getScaleAttr(),
-      said.isCausal ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(said.offset),
-      whole.getSoftcapAttr(), said.left ? builder.getI64IntegerAttr(*said.left) : IntegerAttr(),
-      /*right=*/IntegerAttr(), anySeen, builder.getI64IntegerAttr(block));
+      whole.getQuery(), key, value, view.mask, whole.getScaleAttr(), said.isCausal ? builder.getUnitAttr() : UnitAttr(),
+      builder.getI64IntegerAttr(said.offset), whole.getSoftcapAttr(),
+      said.left ? builder.getI64IntegerAttr(*said.left) : IntegerAttr(), /*right=*/IntegerAttr(), view.anySeen,
+      builder.getI64IntegerAttr(block));
   shape.erase(shape.begin() + 3);
   return {reshape(partial.getSums(), shape), partial.getLogs()};
 }
@@ -297,25 +342,96 @@ RingBuilder::Attended RingBuilder::combine(Attended first, Attended second) {
 
 /// Blocks are passed on before they are attended to, so that they travel meanwhile; past steps at which nobody sees anything they go at
 /// once.
-Value RingBuilder::build() {
-  Value key = hidePadding(ring.key.gather->getOperand(0), ring.key.dim);
-  bool isShared = ring.key.gather == ring.value.gather;
-  Value value = isShared ? key : hidePadding(ring.value.gather->getOperand(0), ring.value.dim);
+RingBuilder::Attended RingBuilder::build() {
+  Blocks blocks = getFirst(ring.key.gather->getOperand(0), ring.value.gather->getOperand(0));
   SmallVector<int64_t> steps = findSteps(ring);
   std::optional<Attended> attended;
   for (auto [index, step] : llvm::enumerate(steps)) {
-    Value nextKey = key, nextValue = value;
-    if (step < steps.back()) {
-      int64_t ranks = steps[index + 1] - step;
-      nextKey = passOn(key, ranks, ring.key, isShared ? "keys, which are the values," : "keys");
-      nextValue = isShared ? nextKey : passOn(value, ranks, ring.value, "values");
-    }
-    Attended here = attend(step, move(key, ring.key), move(value, ring.value));
+    Blocks next = step < steps.back() ? passOn(blocks, steps[index + 1] - step) : blocks;
+    Attended here = attend(step, blocks);
     attended = attended ? combine(*attended, here) : here;
-    key = nextKey;
-    value = nextValue;
+    blocks = next;
   }
-  return cast(attended->result, getElementType(ring.attention.getResult()));
+  SmallVector<int64_t> ofRows(getShape(ring.attention.getResult()).drop_back());
+  return {cast(attended->result, getElementType(ring.attention.getResult())), reshape(attended->logs, ofRows)};
+}
+
+//===----------------------------------------------------------------------===//
+// The way back
+//===----------------------------------------------------------------------===//
+
+AttentionGradOp RingBuilder::differentiate(int64_t step, Blocks blocks, Value gradient, Value logs, Value means) {
+  View view = look(step);
+  Value query = ring.attention.getQuery(), key = move(blocks.key, ring.key), value = move(blocks.value, ring.value);
+  auto wide = [&](Value like) { return RankedTensorType::get(getShape(like), compute); };
+  nn::BandAttributes said(view.band);
+  return AttentionGradOp::create(builder, loc, wide(query), wide(key), wide(value), query, key, value, view.mask,
+                                 ring.attention.getScaleAttr(), said.isCausal ? builder.getUnitAttr() : UnitAttr(),
+                                 builder.getI64IntegerAttr(said.offset), ring.attention.getSoftcapAttr(),
+                                 said.left ? builder.getI64IntegerAttr(*said.left) : IntegerAttr(),
+                                 /*right=*/IntegerAttr(), gradient, /*shown=*/Value(), logs, means, view.anySeen);
+}
+
+/// Of what came along, if anything did, and what is new: added wide, and held as the sum over ranks would be.
+Value RingBuilder::addUp(Value sum, Value part, Type held) {
+  return cast(sum ? add(cast(sum, compute), part) : part, held);
+}
+
+/// What was done to the gradients of all keys before they were scattered, done to a block. Padding and casts are behind it.
+void RingBuilder::putHome(const ScatteredSequence &sequence, Value sum) {
+  spmd::ReduceScatterOp scatter = sequence.scatter;
+  for (auto [op, dim] : sequence.moves) {
+    if (isa<nn::SliceOp, nn::PadOp, nn::CastOp>(op))
+      continue;
+    SmallVector<int64_t> shape(getShape(op->getResult(0)));
+    shape[dim] = block;
+    IRMapping mapping;
+    mapping.map(op->getOperand(0), sum);
+    Operation *moved = builder.clone(*op, mapping);
+    moved->getResult(0).setType(RankedTensorType::get(shape, getElementType(sum)));
+    sum = moved->getResult(0);
+  }
+  scatter.getResult().replaceAllUsesWith(sum);
+}
+
+/// Gradients of a block are on their way to it while the next one's are made; they come home behind the last step.
+void RingBuilder::buildGradients(const Attended &forward) {
+  RingGradient &of = *ring.gradient;
+  Type element = getElementType(ring.attention.getQuery());
+  Value gradient = of.gradient;
+  if (auto wider = gradient.getDefiningOp<nn::CastOp>(); wider && getElementType(wider.getInput()) == element)
+    gradient = wider.getInput();
+  gradient = cast(permute(builder, gradient, of.gradientOrder), element);
+  Value means = sum(mul(cast(gradient, compute), cast(forward.result, compute)), {3});
+  // Blocks of the forward would be equal to these, and would all be kept for them: what a ring is to avoid.
+  Value key = AgainOp::create(builder, loc, ring.key.gather->getOperand(0));
+  Value value = isShared() ? key : AgainOp::create(builder, loc, ring.value.gather->getOperand(0));
+  Blocks blocks = getFirst(key, value);
+  SmallVector<int64_t> steps = findSteps(ring);
+  constexpr int64_t kSequence = 2;
+  StringRef ofKeys = "gradients of keys", ofValues = "gradients of values";
+  Value ofQuery, ofKey, ofValue;
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    Blocks next = step < steps.back() ? passOn(blocks, steps[index + 1] - step) : blocks;
+    // What has been added up so far travels meanwhile, too.
+    auto bring = [&, ranks = index > 0 ? step - steps[index - 1] : 0](Value &all, StringRef what) {
+      all = all ? passOn(all, ranks, kSequence, what) : Value();
+    };
+    bring(ofKey, ofKeys);
+    bring(ofValue, ofValues);
+    AttentionGradOp here = differentiate(step, blocks, gradient, forward.logs, means);
+    ofQuery = ofQuery ? add(ofQuery, here.getDQuery()) : here.getDQuery();
+    if (of.ofKey.from)
+      ofKey = addUp(ofKey, here.getDKey(), getElementType(of.ofKey.scatter.getInput()));
+    if (of.ofValue.from)
+      ofValue = addUp(ofValue, here.getDValue(), getElementType(of.ofValue.scatter.getInput()));
+    blocks = next;
+  }
+  for (auto [to, all, what] : {std::tuple(&of.ofKey, ofKey, ofKeys), std::tuple(&of.ofValue, ofValue, ofValues)})
+    if (all)
+      putHome(*to, steps.back() > 0 ? passOn(all, ring.ranks - steps.back(), kSequence, what) : all);
+  if (of.ofQuery)
+    of.ofQuery.replaceAllUsesWith(permute(builder, cast(ofQuery, getElementType(of.ofQuery)), of.queryOrder));
 }
 
 static void erase(const GatheredSequence &sequence) {
@@ -324,13 +440,27 @@ static void erase(const GatheredSequence &sequence) {
   sequence.gather->erase();
 }
 
+/// The last one first: what it reads is then read by nobody, but for what the ring reads instead, as attention's gradient.
+static void eraseDying(RingGradient &gradient) {
+  SmallVector<Operation *> dying = gradient.dying.takeVector();
+  llvm::sort(dying, [](Operation *one, Operation *other) { return other->isBeforeInBlock(one); });
+  for (Operation *op : dying)
+    if (op->use_empty())
+      op->erase();
+}
+
 void cleave::exec::formRing(Ring &ring) {
   OpBuilder builder(ring.attention);
-  Value result = RingBuilder(builder, ring).build();
+  RingBuilder::Attended made = RingBuilder(builder, ring.attention.getLoc(), ring).build();
+  if (ring.gradient) {
+    builder.setInsertionPointAfter(ring.gradient->place);
+    RingBuilder(builder, ring.gradient->loc, ring).buildGradients(made);
+    eraseDying(*ring.gradient);
+  }
   bool isShared = ring.attention.getKey() == ring.attention.getValue();
   nn::GlobalBand::removeFrom(ring.attention);
-  result.getDefiningOp()->setDiscardableAttrs(ring.attention->getDiscardableAttrDictionary());
-  ring.attention.replaceAllUsesWith(result);
+  made.result.getDefiningOp()->setDiscardableAttrs(ring.attention->getDiscardableAttrDictionary());
+  ring.attention.replaceAllUsesWith(made.result);
   ring.attention->erase();
   erase(ring.key);
   if (!isShared)

@@ -16,6 +16,11 @@
 // blocks are sent at once. Both are programs, counted as such (lib/Cost). What causal attention hides a rank does not compute, but the
 // last rank sees all, and the others wait for its blocks.
 //
+// In a step of training gradients of keys and values go round with them on the way back, in the place of a scatter:
+//
+//   gathered    gradients of all + scatter dk + scatter dv
+//   ring        (s-1) max(gradients of a block, send k, v, dk and dv of a block) + gradients of a block + send dk and dv home
+//
 // Taken where a plan asks for it, by time where that is less, and where memory asks for it: what does not fit on a device with
 // keys and values gathered is tried with rings.
 //
@@ -25,6 +30,8 @@
 #include "cleave/Cost/Memory.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/GradientOf.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Spmd/IR/AttentionRequest.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -76,6 +83,7 @@ public:
 
 private:
   void clone(Operation *op, OpBuilder &builder);
+  void copyGradient(OpBuilder &builder);
   void copy(const GatheredSequence &from, GatheredSequence &to, OpBuilder &builder);
 
   func::FuncOp trial;
@@ -87,9 +95,10 @@ private:
 /// The program's rings in its order, those in loops too, each with what has to be told where it cannot be one.
 static std::vector<Ring> findRings(func::FuncOp func, bool isAsked) {
   std::vector<Ring> rings;
+  SoftmaxOf softmaxes = findSoftmaxes(func);
   func.walk([&](nn::AttentionOp attention) {
     std::string reason;
-    if (std::optional<Ring> ring = findRing(attention, reason))
+    if (std::optional<Ring> ring = findRing(attention, softmaxes, reason))
       rings.push_back(*ring);
     else if (isAsked && !reason.empty())
       attention.emitRemark() << "'nn.attention' op takes its keys and values gathered, not in a ring: " << reason;
@@ -130,7 +139,48 @@ Trial::Trial(func::FuncOp func, Ring &ring) : ring(ring) {
   clone(ring.attention, builder);
   this->ring.attention = cast<nn::AttentionOp>(values.lookup(ring.attention.getOperation()));
   this->ring.mask = values.lookupOrNull(ring.mask);
+  if (ring.gradient)
+    copyGradient(builder);
   func::ReturnOp::create(builder, func.getLoc(), this->ring.attention.getResult());
+  // What gradients go to is read, or it would be counted as nothing.
+  if (ring.gradient)
+    for (Value result : {this->ring.gradient->ofQuery, Value(this->ring.gradient->ofKey.scatter),
+                         Value(this->ring.gradient->ofValue.scatter)})
+      if (result)
+        trial.getBody().front().getTerminator()->insertOperands(0, result);
+}
+
+/// Gathered, they are one kernel of all keys, as they will be once kernels are formed.
+void Trial::copyGradient(OpBuilder &builder) {
+  RingGradient &to = *ring.gradient;
+  nn::AttentionOp attention = ring.attention;
+  Block &body = trial.getBody().front();
+  Value query = attention.getQuery(), key = attention.getKey(), value = attention.getValue();
+  to.gradient = body.addArgument(attention.getType(), to.loc);
+  to.gradientOrder = {0, 1, 2, 3};
+  auto all = AttentionGradOp::create(
+      builder, to.loc, query.getType(), key.getType(), value.getType(), query, key, value, attention.getMask(),
+      attention.getScaleAttr(), attention.getCausalAttr(), attention.getCausalOffsetAttr(), attention.getSoftcapAttr(),
+      attention.getLeftAttr(), attention.getRightAttr(), to.gradient, Value(), Value(), Value(), Value());
+  to.place = attention;
+  to.dying = {};
+  to.dying.insert(all);
+  if (to.ofQuery)
+    to.ofQuery = all.getDQuery();
+  to.queryOrder = to.gradientOrder;
+  for (auto [sequence, made] : {std::pair(&to.ofKey, all.getDKey()), std::pair(&to.ofValue, all.getDValue())}) {
+    if (!sequence->from)
+      continue;
+    Value from = nn::Composer(builder, to.loc).cast(made, getElementType(sequence->from));
+    if (from != made)
+      to.dying.insert(from.getDefiningOp());
+    values.map(sequence->from, from);
+    sequence->from = from;
+    for (auto &[op, dim] : sequence->moves)
+      to.dying.insert(op = builder.clone(*op, values));
+    sequence->scatter = cast<spmd::ReduceScatterOp>(builder.clone(*sequence->scatter, values));
+    to.dying.insert(sequence->scatter);
+  }
 }
 
 /// Both ways counted as any program is.
@@ -207,6 +257,15 @@ void FormRings::formToFit(func::FuncOp func, const cost::OpTimes &times) {
                     << (sum.ring > sum.gathered ? "more" : "less");
 }
 
+/// What differentiation and partition have left for this pass: equal layers are equal without it.
+static void removeMarks(func::FuncOp func) {
+  func.walk([](Operation *op) {
+    if (auto attention = dyn_cast<nn::AttentionOp>(op))
+      nn::GlobalBand::removeFrom(attention);
+    op->removeAttr(nn::kGradientOfAttr);
+  });
+}
+
 void FormRings::runOnOperation() {
   if (failed(spmd::checkAttentionRequest(getOperation())))
     return signalPassFailure();
@@ -218,8 +277,11 @@ void FormRings::runOnOperation() {
   int64_t asked = 0;
   SmallVector<func::FuncOp> funcs(getOperation().getOps<func::FuncOp>());
   for (func::FuncOp func : funcs) {
-    if (func.isDeclaration() || !func.getBody().hasOneBlock() || !spmd::getMesh(func))
+    bool hasRanks = !func.isDeclaration() && func.getBody().hasOneBlock() && spmd::getMesh(func);
+    if (!hasRanks) {
+      removeMarks(func);
       continue;
+    }
     numCandidates += findRings(func, /*isAsked=*/false).size();
     if (form == spmd::AttentionMethod::Ring)
       asked += formAsked(func);
@@ -227,7 +289,7 @@ void FormRings::runOnOperation() {
       formFaster(func, *times);
     if (form == spmd::AttentionMethod::Auto)
       formToFit(func, *times);
-    func.walk([](nn::AttentionOp op) { nn::GlobalBand::removeFrom(op); });
+    removeMarks(func);
   }
   if (form == spmd::AttentionMethod::Ring && asked == 0)
     getOperation().emitRemark() << "no nn.attention takes keys and values gathered along their sequence: nothing goes "

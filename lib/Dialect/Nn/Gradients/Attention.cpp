@@ -11,8 +11,11 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Nn/Gradients/GradientBuilder.h"
+#include "cleave/Dialect/Nn/IR/GradientOf.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <limits>
 
@@ -33,6 +36,8 @@ private:
   /// The other way: sums of the heads that share keys.
   Value join(Value heads, Value like);
   void computeScores();
+  /// Gives the op and its softmax their number.
+  void number(Value weights);
   void hide(Value isSeen) { scores = f.select(isSeen, scores, f.scalarLike(scores, -INFINITY)); }
 
   GradientBuilder &g;
@@ -84,9 +89,21 @@ void AttentionRule::computeScores() {
   if (band.high)
     hide(f.le(places, double(*band.high)));
   softmax = f.create<SoftmaxOp>(scores, int64_t(3));
+  number(softmax);
   // A query that sees nothing gives zeros.
   if (op.getMask() || !band.isEmpty())
     softmax = f.select(f.create<IsNanOp>(softmax), f.scalarLike(softmax, 0), softmax);
+}
+
+void AttentionRule::number(Value weights) {
+  auto made = weights ? weights.getDefiningOp<SoftmaxOp>() : SoftmaxOp();
+  if (!made)
+    return;
+  int64_t count = 0;
+  op->getParentOfType<func::FuncOp>().walk([&](AttentionOp other) { count += other->hasAttr(kGradientOfAttr); });
+  auto number = IntegerAttr::get(IntegerType::get(op.getContext(), 64), count);
+  op->setAttr(kGradientOfAttr, number);
+  made->setAttr(kGradientOfAttr, number);
 }
 
 LogicalResult AttentionRule::run() {

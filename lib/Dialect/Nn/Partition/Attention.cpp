@@ -21,6 +21,7 @@
 #include "LocalBuilder.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/GlobalBand.h"
+#include "cleave/Dialect/Nn/IR/GradientOf.h"
 
 #include <limits>
 
@@ -128,6 +129,8 @@ Value LocalAttention::computeWithMask() {
                                    /*causalOffset=*/IntegerAttr(), op.getSoftcapAttr(), /*left=*/IntegerAttr(),
                                    /*right=*/IntegerAttr());
   GlobalBand{op.getBand(), queryAxes, static_cast<bool>(op.getMask())}.setOn(local);
+  if (Attribute number = op->getAttr(kGradientOfAttr))
+    local->setAttr(kGradientOfAttr, number);
   return local;
 }
 

@@ -93,7 +93,7 @@ func.func @main(%q: tensor<2x6x8x4xf32> {nn.name = "q", nn.role = "parameter"}, 
 
 // The rule of nn.attention: gradients alone read a softmax. A mask by places is a band.
 // CHECK-LABEL: @main(
-// CHECK: nn.attention %arg0, %arg1, %arg2 scale 2.500000e-01 causal {left = 3 : i64}
+// CHECK: nn.attention %arg0, %arg1, %arg2 scale 2.500000e-01 causal {left = 3 : i64
 // CHECK-NOT: nn.softmax
 // CHECK: exec.attention_grad %arg0, %{{.*}}, %{{.*}} of %{{.*}} scale 2.500000e-01 causal {left = 3 : i64} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>)
 // CHECK-NOT: nn.einsum
