@@ -50,8 +50,8 @@ static int64_t toNanoseconds(double seconds) { return std::llround(seconds * 1e9
 /// Microseconds, as traces count.
 static std::string formatTime(int64_t nanoseconds) {
   char text[40];
-  std::snprintf(text, sizeof(text), "%s%" PRId64 ".%03" PRId64, nanoseconds < 0 ? "-" : "", std::abs(nanoseconds) / 1000,
-                std::abs(nanoseconds) % 1000);
+  std::snprintf(text, sizeof(text), "%s%" PRId64 ".%03" PRId64, nanoseconds < 0 ? "-" : "",
+                std::abs(nanoseconds) / 1000, std::abs(nanoseconds) % 1000);
   return text;
 }
 
@@ -81,16 +81,17 @@ void TraceWriter::addBar(const TraceBar &bar, const std::string &args) {
   // Both ends are rounded, and their distance is not: Perfetto drops a bar that ends a nanosecond behind the next one's, or its caller's.
   const int64_t begin = toNanoseconds(bar.begin), end = toNanoseconds(bar.end);
   add(concat("\"ph\": \"X\", \"name\": ", quoteJson(bar.name), ", \"cat\": ", quoteJson(bar.category),
-             ", \"cname\": ", quoteJson(bar.color), ", ", formatPlace(bar.rank, bar.stream), ", \"ts\": ",
-             formatTime(begin), ", \"dur\": ", formatTime(end - begin), ", \"args\": {", args, "}"));
+             ", \"cname\": ", quoteJson(bar.color), ", ", formatPlace(bar.rank, bar.stream),
+             ", \"ts\": ", formatTime(begin), ", \"dur\": ", formatTime(end - begin), ", \"args\": {", args, "}"));
 }
 
 void TraceWriter::addArrow(const TraceBar &from, const TraceBar &to, uint64_t bytes) {
   // An arrow binds to the bar that holds its time, and the very end of a bar belongs to the next one.
   double end = to.end - (to.end - to.begin) / 1000;
   auto addEnd = [&](const char *phase, const TraceBar &bar, double time, const char *more) {
-    add(concat("\"ph\": \"", phase, "\", \"name\": \"message\", \"cat\": \"message\", \"id\": ", arrows, more,
-               ", ", formatPlace(bar.rank, bar.stream), ", \"ts\": ", formatMicroseconds(time), ", \"args\": {\"bytes\": ", bytes, "}"));
+    add(concat("\"ph\": \"", phase, "\", \"name\": \"message\", \"cat\": \"message\", \"id\": ", arrows, more, ", ",
+               formatPlace(bar.rank, bar.stream), ", \"ts\": ", formatMicroseconds(time),
+               ", \"args\": {\"bytes\": ", bytes, "}"));
   };
   addEnd("s", from, from.begin, "");
   addEnd("f", to, end, ", \"bp\": \"e\"");
@@ -132,8 +133,8 @@ static std::string describeUnit(const std::string &unit) {
 }
 
 static std::string describeCommand(const Executor &executor, const Event &event) {
-  return concat("\"command\": ", event.command, ", \"node\": ",
-                quoteJson(getNode(executor, getCommand(executor, event))));
+  return concat("\"command\": ", event.command,
+                ", \"node\": ", quoteJson(getNode(executor, getCommand(executor, event))));
 }
 
 static std::string describeEvent(const Executor &executor, const Event &event) {
@@ -206,7 +207,8 @@ static std::string formatClocks(const std::vector<RankClock> &clocks) {
   std::string text;
   for (const RankClock &clock : clocks)
     text += concat(text.empty() ? " \"clocks\": [" : ", ", "{\"rank\": ", clock.rank,
-                   ", \"offset_us\": ", formatMicroseconds(clock.offset), ", \"error_us\": ", formatMicroseconds(clock.error), "}");
+                   ", \"offset_us\": ", formatMicroseconds(clock.offset),
+                   ", \"error_us\": ", formatMicroseconds(clock.error), "}");
   return text.empty() ? text : text + "],\n ";
 }
 

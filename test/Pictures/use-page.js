@@ -116,6 +116,26 @@ function useSchedule() {
   check(busy === plan.schedule.ranks.length, `the table has ${busy} ranks of ${plan.schedule.ranks.length}`);
 }
 
+function useRun() {
+  const section = document.getElementById('run-section'), run = plan.run;
+  check(section.hidden === !run, 'the run is hidden, or there is none');
+  if (!run) return;
+  const canvas = section.querySelector('canvas'), first = runView.rows[0].bars[0];
+  const at = bar => runView.x((bar.at(-2) + bar.at(-1)) / 2);
+  const longest = row => row.bars.reduce((best, bar) => bar.at(-1) - bar.at(-2) > best.at(-1) - best.at(-2) ? bar : best);
+  check(runView.rows.length === 1 + run.rows.length, 'a row is missing');
+  check(first[1] === 0 && move(canvas, at(longest(runView.rows[0])), 8).startsWith('predicted: '), 'the pointer does not show what is predicted');
+  const bar = longest(runView.rows[1]), said = move(canvas, at(bar), 28 + 8);
+  check(said.startsWith(`rank ${run.rows[0].rank}: ${kDoings[bar[0]][0]}`) && said.includes(runView.nameLayer(bar[1])), `the pointer does not show what a rank did: ${said}`);
+  press(canvas, '+');
+  check(runView.zoom > 1, 'the key + does not zoom');
+  press(canvas, '-');
+  const rows = section.querySelectorAll('tbody tr');
+  check(rows.length >= plan.layers.length, `the table has ${rows.length} layers of ${plan.layers.length}`);
+  rows[0].querySelector('button').click();
+  check(chosen?.layer === 0, 'a layer of the table is not chosen in the graph');
+}
+
 function usePlans() {
   const buttons = document.querySelectorAll('#plans button');
   check(buttons.length === (page.plans.length > 1 ? page.plans.length : 0), 'plans cannot be chosen');
@@ -131,6 +151,7 @@ function useAll() {
   useGraph();
   useOthers();
   useSchedule();
+  useRun();
   usePlans();
   for (const details of document.querySelectorAll('details')) details.open = true;
   checkText();
