@@ -32,6 +32,13 @@ function checkText() {
     if (!own || element.closest('script, noscript, style, #tip, .hidden, #used') || !element.getClientRects().length) continue;
     const style = getComputedStyle(element), color = parseColor(element instanceof SVGElement ? style.fill : style.color);
     const contrast = getContrast(color, getGround(element));
+    // Words of a narrow window are broken, but not into letters.
+    if (element.closest('td')) {
+      const range = document.createRange(), words = element.textContent.trim();
+      range.selectNodeContents(element);
+      const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top))).size;
+      check(lines < 2 + words.length / 7, `'${words.slice(0, 30)}' is broken into ${lines} lines`);
+    }
     check(contrast >= 4.5, `'${element.textContent.trim().slice(0, 30)}' has a contrast of ${contrast.toFixed(2)}`);
     check(parseFloat(style.fontSize) >= 12, `'${element.textContent.trim().slice(0, 30)}' is ${style.fontSize} high`);
   }
@@ -154,6 +161,8 @@ function useAll() {
   useRun();
   usePlans();
   for (const details of document.querySelectorAll('details')) details.open = true;
+  for (const link of document.querySelectorAll('nav a'))
+    check(!link.getClientRects().length === Boolean(document.querySelector(link.getAttribute('href')).closest('[hidden]')), `a link to ${link.textContent} that leads nowhere, or none`);
   checkText();
   check(document.documentElement.scrollWidth <= innerWidth, `the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}: ${[...document.querySelectorAll('body *')].filter(one =>
     one.getBoundingClientRect().right > innerWidth && !one.closest('.scroll, .ops')).slice(0, 3).map(one => `${one.tagName} '${one.textContent.slice(0, 40)}'`).join(', ')}`);

@@ -21,16 +21,15 @@ const runView = {
     this.end = Math.max(run.makespan, now);
   },
   draw() {
-    const section = document.getElementById('run-section'), run = plan.run;
-    section.hidden = !run;
+    const run = plan.run;
     this.canvas = null;
-    if (!run) return;
+    if (!showSection('run-section', run)) return;
     this.takeRows(run);
     const ranks = new Set(run.rows.map(row => row.rank)).size, sums = run.layers.reduce((all, layer) => all.map((sum, doing) => sum + layer[doing]), [0, 0, 0]);
-    const said = `a call took ${formatTime(run.makespan)}, predicted are ${formatTime(this.predicted)} of ${plan.cluster}`;
+    const said = `a call took ${formatTime(run.makespan)}, predicted are ${formatTime(getTotals(plan).time)} on ${plan.cluster}`;
     this.makeCanvas(`a run on ${count(ranks, 'rank')}: ${said}`);
     const column = (head, value) => ({head, number: true, text: row => formatTime(value(row)), key: value});
-    fill(document.getElementById('run'), make('p', {class: 'soft', text: `${said}; a rank computes for ${formatTime(sums[0])}, sends for ${formatTime(sums[1])} and waits for others for ${formatTime(sums[2])}, on average`}),
+    fill(document.getElementById('run'), make('p', {class: 'soft', text: `${said}; a rank computes for ${formatTime(sums[0])}, sends for ${formatTime(sums[1])} and waits for others for ${formatTime(sums[2])}, on average. The row of what is predicted has op behind op, as if no kernel had several and nothing were sent meanwhile`}),
       this.makeTools(), make('div', {class: 'legend'}, ...kDoings.map(([name, color]) => make('span', {}, make('i', {style: `background:var(${color})`}), name))),
       this.canvas, make('details', {}, make('summary', {text: 'as a table'}), makeTable('layers as predicted and as measured', [
         {head: 'layer', text: row => row.layer < plan.layers.length ? make('button', {class: 'tool', text: this.nameLayer(row.layer), onclick: () => choose(row.layer, null)}) : this.nameLayer(row.layer), key: row => row.layer},

@@ -108,10 +108,9 @@ const scheduleView = {
     this.end = Math.max(schedule.makespan, schedule.measured?.makespan ?? 0);
   },
   draw() {
-    const section = document.getElementById('schedule-section'), schedule = plan.schedule;
-    section.hidden = !schedule;
+    const schedule = plan.schedule;
     this.canvas = null;
-    if (!schedule) return;
+    if (!showSection('schedule-section', schedule)) return;
     this.takeRows(schedule);
     const addUp = ranks => ranks.map(bars => bars.reduce((sum, bar) => sum + bar[4] - bar[3], 0));
     const busy = addUp(schedule.ranks), measured = schedule.measured, wasBusy = measured ? addUp(measured.ranks) : [];
