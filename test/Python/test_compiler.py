@@ -287,8 +287,13 @@ def test_a_page_is_what_the_command_writes(mlp, tmp_path):
     assert "srcdoc=" in page._repr_html_() and '<html lang' not in page._repr_html_().split("srcdoc=")[0]
     with cleave.compile(mlp, **options) as program:
         assert program.page().json["plans"][0]["axes"] == page.json["plans"][0]["axes"] and "<iframe" in program._repr_html_()
-    with pytest.raises(cleave.Error, match="measured"):
+    with pytest.raises(cleave.Error, match="p.html: .*JSON"):
         cleave.page(mlp, measured=tmp_path / "p.html", **options)
+    cleave.compile(mlp, tmp_path / "m.cleave", **options).close()
+    runner = os.path.join(os.path.dirname(sys.executable), "cleave-run")
+    subprocess.run([runner, tmp_path / "m.cleave", "--trace", tmp_path / "t.json"], check=True, capture_output=True)
+    run = cleave.page(mlp, measured=tmp_path / "t.json", **options).json["plans"][0]["run"]
+    assert {row["rank"] for row in run["rows"]} == {0, 1} and run["makespan"] > 0 and any(sum(layer) for layer in run["layers"])
 
 
 def test_bench_times_models_and_programs(mlp, tmp_path):
