@@ -13,6 +13,7 @@
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/Plan.h"
+#include "cleave/Support/Interruption.h"
 #include "cleave/Support/Status.h"
 
 #include "mlir/IR/Verifier.h"
@@ -84,11 +85,9 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
   manager.enableVerifier(false);
   handed.memory = memory;
   step.addPasses(manager, options.sharding, handed);
-  const bool hadFailed = worst.has_value();
   Telling telling(onProgress, "phase " + toString(phase).str());
-  // Who hears of the phase may end the compilation with an error of its own.
-  if (worst && !hadFailed)
-    return false;
+  if (Interruption::isAsked())
+    return fail(makeError("interrupted"), Blame::Run);
   auto start = std::chrono::steady_clock::now();
   bool isDone = succeeded(manager.run(*module));
   isDone = isDone && (!isVerified || verifyModule());

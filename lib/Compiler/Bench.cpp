@@ -12,6 +12,7 @@
 #include "cleave/Program/Operands.h"
 #include "cleave/Program/Words.h"
 #include "cleave/Support/File.h"
+#include "cleave/Support/Interruption.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -143,6 +144,8 @@ llvm::Error Bench::State::call(uint64_t count, bool keepsTimes,
   }
   std::vector<runtime::Value> outputs;
   for (uint64_t i = 0; i < warmUp + count; ++i) {
+    if (Interruption::isAsked())
+      return makeError("interrupted");
     // States are given once, and stay.
     for (size_t input = i == 1 ? arguments.size() : 0; input-- > 0;)
       if (llvm::any_of(program.variants.front().states,

@@ -15,6 +15,7 @@
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Plan/ProposeStates.h"
 #include "cleave/Search/MeshCells.h"
+#include "cleave/Support/Interruption.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
@@ -271,6 +272,11 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
     return std::nullopt;
   if (!request.isQuick && request.devices > 0)
     lookAtMeshes(pickBest());
+  // What was looked at before is not the answer.
+  if (Interruption::isAsked()) {
+    fail(makeError("interrupted"), Blame::Run);
+    return std::nullopt;
+  }
   dropEqual();
   auto order = [&](const PlanCell &cell) {
     return std::tuple(cell.text.empty(), getMeasure(cell), StringRef(cell.mesh), cell.stages.microbatches,

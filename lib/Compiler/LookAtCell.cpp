@@ -11,6 +11,7 @@
 
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Search/MainPath.h"
+#include "cleave/Support/Interruption.h"
 
 #include <cmath>
 
@@ -93,6 +94,8 @@ Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::sha
 /// Predicts a plan, and keeps it where it fits and is better than the best of its cell. Where nothing fits yet, the last one is kept.
 /// \return it fits
 bool Compilation::PlanFinder::tryPlan(Plan plan, std::optional<int64_t> storedBytes, Look &look) {
+  if (Interruption::isAsked())
+    return false;
   PlanCell &known = look.best.cell;
   bool hasAnswer = !known.text.empty();
   auto made = std::make_shared<Plan>(std::move(plan));
@@ -234,8 +237,11 @@ PlanCell Compilation::PlanFinder::makeImpossible(const Candidate &candidate, std
 
 /// A cell without a problem keeps the first reason that the phases gave.
 Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &candidate) {
-  Plan plan = makeCellPlan(given, candidate.stages, candidate.mesh);
   std::string reason;
+  // `run` ends with an error, whatever cells say.
+  if (Interruption::isAsked())
+    return {makeImpossible(candidate, std::move(reason)), nullptr};
+  Plan plan = makeCellPlan(given, candidate.stages, candidate.mesh);
   std::unique_ptr<MeshProblem> problem =
       state.makeProblem(plan, state.searchBy(plan), /*storesParameters=*/true, &reason);
   Tried best{makeImpossible(candidate, std::move(reason)), nullptr};

@@ -178,6 +178,13 @@ static void describeGraph(Object &page, const ProgramGraph &graph, llvm::ArrayRe
                            {"reads", layer.reads},
                            {"step", graph.ops[layer.first].step}});
   }
+  // Of all layers, where those of one kind have the names of the first alone. A node's kernel is with the first of its ops.
+  Object layerOf;
+  for (auto [number, layer] : llvm::enumerate(layers))
+    for (unsigned op = layer.first; op < layer.last; ++op)
+      if (!graph.ops[op].node.empty())
+        layerOf.try_emplace(graph.ops[op].node, static_cast<int64_t>(number));
+  page["layer_of"] = std::move(layerOf);
   page["kinds"] = std::move(kinds);
   page["layers"] = std::move(order);
   page["parts"] = graph.parts;

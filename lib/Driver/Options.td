@@ -211,7 +211,7 @@ defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long au
 defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Page, Plan, Schedule],
                      "a line for each of several schedules; of plan, --compare A.yaml B.yaml: where two plans differ; of page, a plan beside the first">;
 defm measured : Value<"measured", "TRACE.json", "schedule.measured", [Page, Schedule],
-                      "what a run of the schedule took (cleave-run --trace), beside what it should take: in the report, in pictures, on the page">;
+                      "what a run took (cleave-run --trace), beside what it should take: in the report, in pictures, on the page">;
 defm messages : Value<"messages", "HOW", "schedule.messages", [Schedule],
                       "whether a sender waits for the receiver (rendezvous) or not (async, without it)">;
 defm steps : Value<"steps", "N", "schedule.steps", [Schedule, Train], "batches, one after the other; of train, how many steps there are in the end">;

@@ -19,6 +19,9 @@
 using namespace cleave;
 using namespace cleave::driver;
 
+/// By node the layer that it is in: for who lays a run next to the page, which does not have it.
+static constexpr llvm::StringLiteral kLayerOfKey = "layer_of";
+
 /// What a plan is called on the page: its file, or how it came about.
 static std::string namePlan(const CompileOptions &options) {
   if (!options.sharding.plan.empty())
@@ -36,7 +39,14 @@ static std::optional<llvm::json::Object> describePlan(Compilation &compilation) 
   return compilation.describeForPage(namePlan(compilation.getGivenOptions()));
 }
 
-/// The page shows the first plan's schedule next to a run of it.
+static int64_t countRanks(const llvm::json::Object &plan) {
+  int64_t ranks = 1;
+  for (const llvm::json::Value &axis : *plan.getArray("axes"))
+    ranks *= axis.getAsObject()->getInteger("size").value_or(1);
+  return ranks;
+}
+
+/// The page shows a run next to the first plan: of a pipeline its actions next to the schedule, else what was done of each layer.
 static llvm::Error addMeasured(llvm::json::Object &plan, const CompileOptions &given, const std::string &path) {
   if (path.empty())
     return llvm::Error::success();
@@ -45,8 +55,14 @@ static llvm::Error addMeasured(llvm::json::Object &plan, const CompileOptions &g
     Compilation anew(given, [](const Diagnostic &) {});
     made = scheduleModel(anew, {});
   }
-  if (!made)
-    return makeError("'--measured' is laid next to the schedule of a pipeline, and the plan has none");
+  if (!made) {
+    llvm::Expected<llvm::json::Object> run =
+        readRun(path, *plan.getObject(kLayerOfKey), plan.getArray("layers")->size(), countRanks(plan));
+    if (!run)
+      return run.takeError();
+    plan["run"] = std::move(*run);
+    return llvm::Error::success();
+  }
   llvm::Expected<std::optional<schedule::Simulation>> measured = readMeasured(path, *made);
   if (!measured)
     return measured.takeError();
@@ -75,6 +91,7 @@ std::optional<llvm::json::Object> cleave::driver::makePage(Compilation &compilat
     compilation.fail(std::move(error));
     return std::nullopt;
   }
+  first->erase(kLayerOfKey);
   plans.push_back(std::move(*first));
   if (!compare.empty()) {
     auto handler = [&](const Diagnostic &diagnostic) { compilation.report(diagnostic); };
@@ -82,6 +99,7 @@ std::optional<llvm::json::Object> cleave::driver::makePage(Compilation &compilat
     std::optional<llvm::json::Object> plan = describePlan(second);
     if (!plan)
       return std::nullopt;
+    plan->erase(kLayerOfKey);
     plans.push_back(std::move(*plan));
     std::optional<PlanDifference> difference = comparePlans(given, given.sharding.plan, compare, handler);
     if (!difference)

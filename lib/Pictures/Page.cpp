@@ -20,7 +20,7 @@ using llvm::StringRef;
 llvm::json::Object cleave::pictures::makePage(StringRef model, llvm::json::Array plans,
                                               llvm::ArrayRef<std::string> differences) {
   assert(!plans.empty() && "a page shows a plan");
-  return llvm::json::Object{{"version", 2},
+  return llvm::json::Object{{"version", 3},
                             {"kind", "page"},
                             {"model", model.str()},
                             {"plans", std::move(plans)},

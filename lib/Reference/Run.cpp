@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Pieces.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
+#include "cleave/Support/Interruption.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -172,6 +173,8 @@ void Interpreter::finish(Operation &op) {
 FailureOr<Operation *> Interpreter::advance() {
   while (!next->hasTrait<OpTrait::IsTerminator>() && !isa<pipe::SendOp, pipe::RecvOp>(next)) {
     Operation &op = *next;
+    if (Interruption::isAsked())
+      return op.emitError("interrupted");
     if (isa<exec::EnterOp, exec::LeaveOp>(op)) {
       auto enter = dyn_cast<exec::EnterOp>(op);
       if (failed(enter ? runEnter(enter) : runLeave(cast<exec::LeaveOp>(op))))

@@ -260,10 +260,11 @@ std::string cleave::runtime::formatProfileJson(const Executor &executor) {
     row.commands += event.part == Part::Whole ? 1 + event.laterRuns : 0;
     row.seconds += event.getSeconds();
   }
-  TraceWriter writer;
+  TraceWriter writer(executor.getProgram().ranks);
   for (const auto &[number, kinds] : ranks) {
     const uint32_t rank = number;
     writer.nameRank(executor.getProgram(), rank);
+    writer.nameStream(rank, 0, "time by kind");
     std::map<std::string, ProfileRow> sums;
     for (const auto &[kind, nodes] : kinds)
       for (const auto &[node, row] : nodes) {
@@ -271,19 +272,22 @@ std::string cleave::runtime::formatProfileJson(const Executor &executor) {
         sums[kind].seconds += row.seconds;
       }
     double at = 0;
-    auto write = [&](const ProfileRow &row, const std::string &kind, double begin) {
-      writer.addBar({rank, 0, row.name, kind, colors[kind], begin, begin + row.seconds},
+    auto write = [&](const ProfileRow &row, const std::string &kind, double begin, double end) {
+      writer.addBar({rank, 0, row.name, kind, colors[kind], begin, end},
                     program::concat("\"commands\": ", row.commands));
     };
     for (const ProfileRow &kind : sortRows(sums)) {
-      write(kind, kind.name, at);
+      // Sums in two orders differ in their last digits, and what is within ends no later.
+      const double end = at + kind.seconds;
+      write(kind, kind.name, at, end);
       double inner = at;
       for (const ProfileRow &node : sortRows(kinds.at(kind.name))) {
+        const double begin = inner;
+        inner = std::min(end, inner + node.seconds);
         if (!node.name.empty())
-          write(node, kind.name, inner);
-        inner += node.seconds;
+          write(node, kind.name, begin, inner);
       }
-      at += kind.seconds;
+      at = end;
     }
   }
   return program::concat("{\"version\": 1, \"ranks\": ", profile.ranks, ", \"seconds\": ", seconds, ",\n ",

@@ -15,8 +15,11 @@
 #include "cleave/Program/Words.h"
 #include "cleave/Runtime/Profile.h"
 
-#include <cctype>
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -42,12 +45,17 @@ const char *cleave::runtime::getColor(const program::Action &action) {
   return kColors[action.index()];
 }
 
+static int64_t toNanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
 /// Microseconds, as traces count.
-static std::string formatTime(double seconds) {
+static std::string formatTime(int64_t nanoseconds) {
   char text[40];
-  std::snprintf(text, sizeof(text), "%.3f", seconds * 1e6);
+  std::snprintf(text, sizeof(text), "%s%" PRId64 ".%03" PRId64, nanoseconds < 0 ? "-" : "",
+                std::abs(nanoseconds) / 1000, std::abs(nanoseconds) % 1000);
   return text;
 }
+
+static std::string formatMicroseconds(double seconds) { return formatTime(toNanoseconds(seconds)); }
 
 void TraceWriter::add(const std::string &event) { events += (events.empty() ? "\n{" : ",\n{") + event + "}"; }
 
@@ -59,23 +67,30 @@ void TraceWriter::nameRank(const program::Program &program, uint32_t rank) {
              "}"));
 }
 
-void TraceWriter::nameStream(uint32_t rank, uint32_t stream) {
-  add(concat("\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": ", rank, ", \"tid\": ", stream,
-             ", \"args\": {\"name\": \"stream ", stream, "\"}"));
+std::string TraceWriter::formatPlace(uint32_t rank, uint32_t stream) const {
+  // One number for each stream of each rank, none of them a rank's.
+  return concat("\"pid\": ", rank, ", \"tid\": ", uint64_t(ranks) * (uint64_t(stream) + 1) + rank);
+}
+
+void TraceWriter::nameStream(uint32_t rank, uint32_t stream, const std::string &name) {
+  add(concat("\"ph\": \"M\", \"name\": \"thread_name\", ", formatPlace(rank, stream),
+             ", \"args\": {\"name\": ", quoteJson(name), "}"));
 }
 
 void TraceWriter::addBar(const TraceBar &bar, const std::string &args) {
+  // Both ends are rounded, and their distance is not: Perfetto drops a bar that ends a nanosecond behind the next one's, or its caller's.
+  const int64_t begin = toNanoseconds(bar.begin), end = toNanoseconds(bar.end);
   add(concat("\"ph\": \"X\", \"name\": ", quoteJson(bar.name), ", \"cat\": ", quoteJson(bar.category),
-             ", \"cname\": ", quoteJson(bar.color), ", \"pid\": ", bar.rank, ", \"tid\": ", bar.stream, ", \"ts\": ",
-             formatTime(bar.begin), ", \"dur\": ", formatTime(bar.end - bar.begin), ", \"args\": {", args, "}"));
+             ", \"cname\": ", quoteJson(bar.color), ", ", formatPlace(bar.rank, bar.stream),
+             ", \"ts\": ", formatTime(begin), ", \"dur\": ", formatTime(end - begin), ", \"args\": {", args, "}"));
 }
 
 void TraceWriter::addArrow(const TraceBar &from, const TraceBar &to, uint64_t bytes) {
   // An arrow binds to the bar that holds its time, and the very end of a bar belongs to the next one.
   double end = to.end - (to.end - to.begin) / 1000;
   auto addEnd = [&](const char *phase, const TraceBar &bar, double time, const char *more) {
-    add(concat("\"ph\": \"", phase, "\", \"name\": \"message\", \"cat\": \"message\", \"id\": ", arrows, more,
-               ", \"pid\": ", bar.rank, ", \"tid\": ", bar.stream, ", \"ts\": ", formatTime(time),
+    add(concat("\"ph\": \"", phase, "\", \"name\": \"message\", \"cat\": \"message\", \"id\": ", arrows, more, ", ",
+               formatPlace(bar.rank, bar.stream), ", \"ts\": ", formatMicroseconds(time),
                ", \"args\": {\"bytes\": ", bytes, "}"));
   };
   addEnd("s", from, from.begin, "");
@@ -89,13 +104,11 @@ std::string TraceWriter::format() const { return "\"displayTimeUnit\": \"ms\", \
 // Bars
 //===----------------------------------------------------------------------===//
 
-/// `launch softmax`; a meeting is there when it starts, while it moves on between other commands, and when it is waited for.
+/// By its kind, which has one color; a meeting is there when it starts, while it moves on between other commands, and when it is waited for.
 static TraceBar makeBar(const Executor &executor, const Event &event) {
   const program::Command &command = getCommand(executor, event);
   std::string kind = program::getWord(command.action);
   TraceBar bar = {event.rank, event.stream, kind, kind, getColor(command.action), event.begin, event.end};
-  if (const auto *launch = std::get_if<program::Launch>(&command.action))
-    bar.name += " " + executor.getProgram().kernels[launch->kernel].name;
   if (event.part == Part::Whole)
     return bar;
   bool isWaiting = event.part == Part::Finish;
@@ -119,13 +132,18 @@ static std::string describeUnit(const std::string &unit) {
   return text;
 }
 
+static std::string describeCommand(const Executor &executor, const Event &event) {
+  return concat("\"command\": ", event.command,
+                ", \"node\": ", quoteJson(getNode(executor, getCommand(executor, event))));
+}
+
 static std::string describeEvent(const Executor &executor, const Event &event) {
   const program::Command &command = getCommand(executor, event);
-  std::string text = concat("\"command\": ", event.command, ", \"node\": ", quoteJson(getNode(executor, command)));
+  std::string text = describeCommand(executor, event);
   if (command.unit >= 0)
     text += describeUnit(executor.getProgram().units[command.unit]);
   if (event.laterRuns)
-    text += concat(", \"later_runs\": ", event.laterRuns, ", \"later_us\": ", formatTime(event.laterSeconds));
+    text += concat(", \"later_runs\": ", event.laterRuns, ", \"later_us\": ", formatMicroseconds(event.laterSeconds));
   return text;
 }
 
@@ -189,23 +207,38 @@ static std::string formatClocks(const std::vector<RankClock> &clocks) {
   std::string text;
   for (const RankClock &clock : clocks)
     text += concat(text.empty() ? " \"clocks\": [" : ", ", "{\"rank\": ", clock.rank,
-                   ", \"offset_us\": ", formatTime(clock.offset), ", \"error_us\": ", formatTime(clock.error), "}");
+                   ", \"offset_us\": ", formatMicroseconds(clock.offset),
+                   ", \"error_us\": ", formatMicroseconds(clock.error), "}");
   return text.empty() ? text : text + "],\n ";
 }
 
 std::string cleave::runtime::formatTrace(const Executor &executor) {
-  TraceWriter writer;
+  TraceWriter writer(executor.getProgram().ranks);
   std::vector<Event> events = executor.getEvents();
   std::set<uint32_t> ranks;
   std::set<std::pair<uint32_t, uint32_t>> streams;
-  for (const Event &event : events) {
+  // From the first event of any rank on: clocks put what a rank does first before rank 0's beginning, and Perfetto drops times below 0.
+  double first = events.empty() ? 0 : events.front().begin;
+  for (const Event &event : events)
+    first = std::min(first, event.begin);
+  for (Event &event : events) {
+    event.begin -= first;
+    event.end -= first;
     if (ranks.insert(event.rank).second)
       writer.nameRank(executor.getProgram(), event.rank);
     if (streams.emplace(event.rank, event.stream).second)
-      writer.nameStream(event.rank, event.stream);
+      writer.nameStream(event.rank, event.stream, concat("stream ", event.stream));
   }
-  for (const Event &event : events)
-    writer.addBar(makeBar(executor, event), describeEvent(executor, event));
+  for (const Event &event : events) {
+    TraceBar bar = makeBar(executor, event);
+    writer.addBar(bar, describeEvent(executor, event));
+    // The kernel is a bar within that of its kind, as one that is called is within its caller.
+    if (const auto *launch = std::get_if<program::Launch>(&getCommand(executor, event).action)) {
+      bar.name = executor.getProgram().kernels[launch->kernel].name;
+      bar.category += ",kernel";
+      writer.addBar(bar, describeCommand(executor, event));
+    }
+  }
   addArrows(executor, events, writer);
   return concat("{", formatClocks(executor.getClocks()), writer.format(), "}\n");
 }

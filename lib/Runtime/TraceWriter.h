@@ -1,7 +1,8 @@
 //===- TraceWriter.h - bars and arrows in Chrome's format -------*- C++ -*-===//
 //
 // The one place that knows how a run is written for Perfetto and chrome://tracing. Perfetto gives bars of one name one color, whatever
-// numbers are in it; chrome://tracing takes the color that is said.
+// numbers are in it; chrome://tracing takes the color that is said. For Perfetto threads of a machine have numbers of their own, whatever
+// process they are of, and that of a process is its first thread's: streams are numbered beyond all ranks, each once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_RUNTIME_TRACEWRITER_H
@@ -27,9 +28,12 @@ struct TraceBar {
 
 class TraceWriter {
 public:
+  /// Of a program on so many ranks.
+  explicit TraceWriter(uint32_t ranks) : ranks(ranks) {}
+
   /// `rank 3`, and its role where there are several.
   void nameRank(const program::Program &program, uint32_t rank);
-  void nameStream(uint32_t rank, uint32_t stream);
+  void nameStream(uint32_t rank, uint32_t stream, const std::string &name);
   /// `args` is what stands between the braces.
   void addBar(const TraceBar &bar, const std::string &args);
   /// From the beginning of one bar to the end of another.
@@ -39,7 +43,10 @@ public:
 
 private:
   void add(const std::string &event);
+  /// `"pid": 1, "tid": 9`
+  std::string formatPlace(uint32_t rank, uint32_t stream) const;
 
+  const uint32_t ranks;
   std::string events;
   uint64_t arrows = 0;
 };

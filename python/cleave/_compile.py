@@ -1,13 +1,11 @@
 """The calls of the package: what `cleave` does, as functions that give values."""
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
-import threading
 import weakref
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -40,7 +38,7 @@ class Program(cleave_runtime.Program):
     def save(self, path: Path) -> None:
         """Writes the program file to a place of yours. Files of weights stay where they are (`embed_weights=True` of `compile` puts them
         inside)."""
-        call(None, {}, lambda _: _native.move_program(os.fspath(self.path), os.fspath(path)))
+        call(None, {}, lambda *_: _native.move_program(os.fspath(self.path), os.fspath(path)))
 
     def page(self) -> Page:
         """The page of the model and plan that it was compiled from, if the model's file is still there."""
@@ -54,35 +52,6 @@ class Program(cleave_runtime.Program):
             return super()._repr_html_() + self.page()._repr_html_()
         except (Error, ValueError):
             return super()._repr_html_()
-
-
-def _interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:
-    """The result of `work`, which runs in a thread beside the main one, so that Ctrl-C raises at once. What then still runs hears `stop`, and
-    nobody gets its result; the interpreter does not end before it does."""
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    done, results = threading.Event(), []
-
-    def run() -> None:
-        try:
-            results.append((True, work()))
-        except BaseException as error:  # the caller's to handle
-            results.append((False, error))
-        done.set()
-
-    thread = threading.Thread(target=run, daemon=True, name="cleave")
-    try:
-        thread.start()
-        done.wait()
-    except BaseException:
-        stop()
-        atexit.register(thread.join)
-        raise
-    thread.join()
-    is_good, result = results[0]
-    if not is_good:
-        raise result
-    return result
 
 
 def compile(model: Path, output: Optional[Path] = None, *, weights_folder: Optional[Path] = None, runtime: Optional[Mapping[str, Any]] = None,
@@ -103,25 +72,21 @@ def compile(model: Path, output: Optional[Path] = None, *, weights_folder: Optio
 def _compile(model: Path, output: Optional[Path], weights_folder: Optional[Path], runtime: Optional[Mapping[str, Any]], evaluates: bool,
              options: Any) -> Program:
     """`evaluates`: of a step of training the function `eval`, too."""
-    stop, given = _native.Stop(), dict(options)
+    given = dict(options)
 
-    def ask(native: _native.Options) -> str:
+    def ask(native: _native.Options, stop: _native.Stop) -> str:
         native.evaluates = evaluates
-        return _native.compile(native, path, stop)
-
-    def work() -> Any:
-        # Files that options need are made, and gone again, in the thread that compiles.
         try:
-            return call(model, given, ask)
+            return _native.compile(native, path, stop)
         finally:
-            if folder and is_left.is_set():
+            # Whoever has left does so too, and either comes last.
+            if folder and stop.is_asked:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    is_left = threading.Event()
     folder = tempfile.mkdtemp(prefix="cleave") if output is None else None
     path = os.fspath(output) if folder is None else os.path.join(folder, "program.cleave")  # type: ignore[arg-type]
     try:
-        report = make(Report, _interruptible(work, lambda: (is_left.set(), stop.stop())))
+        report = make(Report, call(model, given, ask))
         return Program(path, report, folder, (model, given), weights=weights_folder, **(runtime or {}))
     except BaseException:
         if folder:
@@ -135,8 +100,8 @@ def shard(model: Path, output: Optional[Path] = None, *, phase: Optional[str] = 
     `output`: a file of MLIR that gets the program of a rank, up to `phase` where one is named (`propagated`, `partitioned`, `optimized`, ..).
     Gives None for a phase in which nothing is partitioned yet.
     """
-    result = call(model, options, lambda native: _native.shard(native, phase or "", os.fspath(output) if output is not None else
-                                                               (os.devnull if phase else "")))
+    result = call(model, options, lambda native, stop: _native.shard(native, phase or "", os.fspath(output) if output is not None else
+                                                                     (os.devnull if phase else ""), stop))
     return make(Report, result) if result else None
 
 
@@ -149,17 +114,17 @@ def check(model: Path, *, seed: int = 0, rtol: Optional[float] = None, atol: Opt
     """
     how = _native.CheckOptions()
     how.seed, how.rtol, how.atol, how.executor = seed, rtol, atol, executor
-    return make(Check, call(model, options, lambda native: _native.check(native, how)))
+    return make(Check, call(model, options, lambda native, stop: _native.check(native, how, stop)))
 
 
 def page(model: Path, output: Optional[Path] = None, *, compare: Optional[Path] = None, measured: Optional[Path] = None,
          **options: Unpack[Options]) -> Page:
     """What a plan does to a model, as one page of HTML: graph, mesh, memory, schedule, costs (docs/page.md). Notebooks show it.
 
-    `output`: a file that gets it. `compare`: the file of another plan, beside the first. `measured`: the trace of a run of a pipeline
-    (`cleave-run --trace`), beside its schedule.
+    `output`: a file that gets it. `compare`: the file of another plan, beside the first. `measured`: the trace of a run
+    (`cleave-run --trace`), beside what is predicted.
     """
-    result = call(model, options, lambda native: _native.page(native, os.fspath(compare or ""), os.fspath(measured or "")))
+    result = call(model, options, lambda native, stop: _native.page(native, os.fspath(compare or ""), os.fspath(measured or ""), stop))
     made = Page(result["html"], result["json"])
     if output is not None:
         made.save(output)
@@ -171,12 +136,12 @@ def bench(model: Path, *, calls: int = 20, seed: int = 0, **options: Unpack[Opti
     `inputs`. `calls`: how many count, after some that do not."""
     if calls < 1:
         raise ValueError(f"calls is {calls}, expected 1 or more")
-    return make(Bench, call(model, options, lambda native: _native.bench(native, calls, seed)))
+    return make(Bench, call(model, options, lambda native, stop: _native.bench(native, calls, seed, stop)))
 
 
 def explain(model: Path, value: str = "", **options: Unpack[Options]) -> Explanation:
     """Why values are sharded as they are: those whose name, node or module (`module:..`) matches the pattern `value`, or all."""
-    return make(Explanation, call(model, options, lambda native: _native.explain(native, value)))
+    return make(Explanation, call(model, options, lambda native, stop: _native.explain(native, value, stop)))
 
 
 def _range(counts: Union[int, Sequence[int], range, None]) -> Optional[tuple[int, int]]:
@@ -202,11 +167,11 @@ def plan(model: Path, devices: Optional[int] = None, *, objective: str = "latenc
             put(*counts)
     size = "" if memory is None else memory if isinstance(memory, str) else f"{memory}B"
 
-    def ask(native: _native.Options) -> str:
+    def ask(native: _native.Options, stop: _native.Stop) -> str:
         native.free = True
         if devices:
             native.example_batch = devices
-        return _native.plan(native, request, size, reasons)
+        return _native.plan(native, request, size, reasons, stop)
 
     return make(FoundPlan, call(model, options, ask))
 
@@ -221,7 +186,7 @@ def schedule(model: Optional[Path] = None, name: str = "", *, ranks: int = 0, mi
     wanted = _native.ScheduleOptions()
     wanted.name, wanted.ranks, wanted.microbatches, wanted.chunks, wanted.seed = name, ranks, microbatches, chunks, seed
     wanted.cost, wanted.memory, wanted.latency, wanted.memory_limit = dict(cost or {}), dict(memory or {}), latency, memory_limit
-    result = call(model, options, lambda native: _native.schedule(native, wanted))
+    result = call(model, options, lambda native, stop: _native.schedule(native, wanted, stop))
     bound, bubble = result.get("lower_bound") or {}, result.get("bubble") or {}
     return Schedule(result["schedule"], result["ranks"], result["stages"], result["microbatches"], result["makespan"], bound.get("makespan"),
                     bubble.get("makespan"), result.get("table", ""), result.get("notes", []), result)
@@ -263,7 +228,7 @@ def train(model: Path, data: Union[Path, Mapping[str, Any]], *, steps: int = 0, 
     `eval_data`: on which the loss is evaluated in the end, and every `eval_every` steps. `export`: the ONNX model with its new weights.
     Ctrl-C stops it.
     """
-    wanted, stop = _native.TrainOptions(), _native.Stop()
+    wanted = _native.TrainOptions()
     with tempfile.TemporaryDirectory(prefix="cleave") as folder:
         wanted.data = _write_data(data, folder, "data.npz")
         wanted.eval_data = _write_data(eval_data, folder, "eval.npz") if eval_data is not None else ""
@@ -274,12 +239,12 @@ def train(model: Path, data: Union[Path, Mapping[str, Any]], *, steps: int = 0, 
         wanted.resume, wanted.weights_from = os.fspath(resume or ""), os.fspath(weights_from or "")
         wanted.log = os.fspath(log) if log is not None else os.path.join(folder, "log.jsonl")
 
-        def ask(native: _native.Options) -> str:
+        def ask(native: _native.Options, stop: _native.Stop) -> str:
             native.train, native.evaluates = True, eval_data is not None
-            work = lambda: _native.train(native, wanted, os.fspath(export or ""), os.fspath(export_adapters or ""), stop)
-            return Caller().call(work, stop.stop)
+            return _native.train(native, wanted, os.fspath(export or ""), os.fspath(export_adapters or ""), stop)
 
-        result = call(model, options, ask)
+        # Ranks have stopped before files of theirs are gone.
+        result = call(model, options, ask, Caller().call)
         losses = _read_losses(wanted.log) if wanted.log.endswith(".jsonl") else []
     return make(Training, {**result, "losses": losses})
 

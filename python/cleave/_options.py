@@ -1,10 +1,12 @@
 """What is asked of the compiler: keywords that mean what the options of `cleave` mean, and what a call gives back."""
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
 import tempfile
+import threading
 import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, TypedDict, Union
 
@@ -136,11 +138,48 @@ def _make_diagnostic(read: dict[str, Any], plan: str) -> Diagnostic:
                       tuple(_make_diagnostic(note, plan) for note in read["notes"]), rename(read["text"]))
 
 
-def call(model: Optional[Path], given: Mapping[str, Any], ask: Callable[[_native.Options], str]) -> dict[str, Any]:
-    """What `ask` answers. Errors are raised; warnings are warnings of Python."""
-    with make_options(model, given) as options:
-        answer = json.loads(ask(options))
-        plan = options.plan if isinstance(given.get("plan"), Plan) else ""
+def interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:
+    """The result of `work`, which runs in a thread beside the main one, so that Ctrl-C raises at once. What then still runs hears `stop`, and
+    nobody gets its result; the interpreter does not end before it does. Other threads get no signals, and work by themselves."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    done, results = threading.Event(), []
+
+    def run() -> None:
+        try:
+            results.append((True, work()))
+        except BaseException as error:  # the caller's to handle
+            results.append((False, error))
+        done.set()
+
+    thread = threading.Thread(target=run, daemon=True, name="cleave")
+    try:
+        thread.start()
+        done.wait()
+    except BaseException:
+        stop()
+        atexit.register(thread.join)
+        raise
+    thread.join()
+    is_good, result = results[0]
+    if not is_good:
+        raise result
+    return result
+
+
+def call(model: Optional[Path], given: Mapping[str, Any], ask: Callable[[_native.Options, _native.Stop], str],
+         run: Callable[[Callable[[], Any], Callable[[], None]], Any] = interruptible) -> dict[str, Any]:
+    """What `ask` answers, which is to hand on the `Stop`. Errors are raised; warnings are warnings of Python. `run`: how `ask` is run so that
+    Ctrl-C is heard."""
+    stop = _native.Stop()
+
+    def work() -> tuple[dict[str, Any], str]:
+        # Files that options need are made, and gone again, where they are used.
+        with make_options(model, given) as options:
+            answer = json.loads(ask(options, stop))
+            return answer, options.plan if isinstance(given.get("plan"), Plan) else ""
+
+    answer, plan = run(work, stop.stop)
     said = tuple(_make_diagnostic(one, plan) for one in answer["diagnostics"])
     if answer["result"] is None:
         if not any(one.severity == "error" for one in said):

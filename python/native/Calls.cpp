@@ -20,6 +20,7 @@
 #include "cleave/Plan/Plan.h"
 #include "cleave/Program/File.h"
 #include "cleave/Support/File.h"
+#include "cleave/Support/Interruption.h"
 #include "cleave/Support/Status.h"
 
 #include <filesystem>
@@ -84,7 +85,8 @@ static std::string print(Value result, llvm::ArrayRef<Diagnostic> diagnostics, s
 }
 
 /// What `ask` makes of a compilation; nothing after an error, which the compilation has.
-template <typename Ask> static std::string answer(const CompileOptions &options, Ask ask) {
+template <typename Ask> static std::string answer(const CompileOptions &options, const python::Stop &stop, Ask ask) {
+  Interruption interruption(stop.isAsked());
   Compilation compilation(options);
   std::optional<Object> result = ask(compilation);
   std::optional<Blame> blame = compilation.getBlame();
@@ -132,19 +134,13 @@ static bool needMesh(Compilation &compilation) {
 // Programs, and what ranks would do
 //===----------------------------------------------------------------------===//
 
-std::string python::compile(const CompileOptions &options, const std::string &path, Stop &stop) {
-  return answer(options, [&](Compilation &compilation) {
-    // What has gone wrong ends a compilation before its next phase.
-    compilation.tellProgress([&](const std::string &) {
-      if (stop.isAsked() && !compilation.getBlame())
-        compilation.fail(makeError("interrupted"), Blame::Run);
-    });
-    return toJson(compileModel(compilation, path));
-  });
+std::string python::compile(const CompileOptions &options, const std::string &path, const Stop &stop) {
+  return answer(options, stop, [&](Compilation &compilation) { return toJson(compileModel(compilation, path)); });
 }
 
-std::string python::page(const CompileOptions &options, const std::string &compare, const std::string &measured) {
-  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+std::string python::page(const CompileOptions &options, const std::string &compare, const std::string &measured,
+                         const Stop &stop) {
+  return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
     std::optional<Object> page;
     if (compilation.load())
       page = driver::makePage(compilation, compare, measured);
@@ -157,9 +153,9 @@ std::string python::page(const CompileOptions &options, const std::string &compa
   });
 }
 
-std::string python::bench(const CompileOptions &options, uint64_t calls, uint64_t seed) {
+std::string python::bench(const CompileOptions &options, uint64_t calls, uint64_t seed, const Stop &stop) {
   const BenchOptions how{seed, calls};
-  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+  return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
     std::unique_ptr<Bench> bench;
     llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.model);
     if (file && program::isProgram((*file)->getBytes())) {
@@ -202,8 +198,9 @@ static std::optional<Phase> findPhase(Compilation &compilation, const std::strin
   return phase;
 }
 
-std::string python::shard(const CompileOptions &options, const std::string &phase, const std::string &output) {
-  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+std::string python::shard(const CompileOptions &options, const std::string &phase, const std::string &output,
+                          const Stop &stop) {
+  return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
     if (!compilation.load() || !needMesh(compilation))
       return std::nullopt;
     if (phase.empty() && output.empty())
@@ -237,8 +234,8 @@ static Object toJson(const OutputCheck &found) {
   return object;
 }
 
-std::string python::check(const CompileOptions &options, const RunOptions &how) {
-  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+std::string python::check(const CompileOptions &options, const RunOptions &how, const Stop &stop) {
+  return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
     if (!compilation.load() || !needMesh(compilation))
       return std::nullopt;
     std::optional<CheckResult> checked = checkModel(compilation, how);
@@ -315,8 +312,8 @@ static Object toJson(const ValueExplanation &value) {
   return object;
 }
 
-std::string python::explain(const CompileOptions &options, const std::string &pattern) {
-  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+std::string python::explain(const CompileOptions &options, const std::string &pattern, const Stop &stop) {
+  return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
     std::unique_ptr<Explainer> explainer;
     if (compilation.load() && needMesh(compilation))
       explainer = Explainer::create(compilation);
@@ -350,8 +347,9 @@ std::string python::explain(const CompileOptions &options, const std::string &pa
 // Plans and schedules
 //===----------------------------------------------------------------------===//
 
-std::string python::plan(const CompileOptions &options, PlanRequest request, const std::string &memory, bool reasons) {
-  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+std::string python::plan(const CompileOptions &options, PlanRequest request, const std::string &memory, bool reasons,
+                         const Stop &stop) {
+  return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
     request.takesLeast = memory == "least";
     std::optional<int64_t> bytes = memory.empty() || request.takesLeast ? 0 : spmd::parseBytes(memory);
     if (!bytes || *bytes < 0) {
@@ -393,9 +391,9 @@ static Object toJson(const ScheduleResult &made) {
   return object;
 }
 
-std::string python::schedule(const CompileOptions &options, const ScheduleOptions &wanted) {
+std::string python::schedule(const CompileOptions &options, const ScheduleOptions &wanted, const Stop &stop) {
   if (!options.model.empty())
-    return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+    return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
       std::optional<ScheduleResult> made = scheduleModel(compilation, wanted);
       return made ? std::optional(toJson(*made)) : std::nullopt;
     });
@@ -439,7 +437,7 @@ static Object toJson(const Outline &outline) {
                 {"open", outline.open}};
 }
 
-std::string python::inspect(const CompileOptions &options) {
+std::string python::inspect(const CompileOptions &options, const Stop &stop) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(options.model);
   if (file && program::isProgram((*file)->getBytes())) {
     program::Result<program::Program> program = program::readProgram((*file)->getBytes());
@@ -449,7 +447,7 @@ std::string python::inspect(const CompileOptions &options) {
   }
   // Whoever reads it as a model says what is wrong with it.
   llvm::consumeError(file.takeError());
-  return answer(options, [](Compilation &compilation) -> std::optional<Object> {
+  return answer(options, stop, [](Compilation &compilation) -> std::optional<Object> {
     std::optional<Outline> outline = makeOutline(compilation);
     return outline ? std::optional(toJson(*outline)) : std::nullopt;
   });
@@ -467,11 +465,6 @@ void python::Stop::stop() {
   isStopped = true;
   if (executor)
     failRanks();
-}
-
-bool python::Stop::isAsked() {
-  std::lock_guard<std::mutex> lock(mutex);
-  return isStopped;
 }
 
 python::Stop::Scope::Scope(Stop &stop, runtime::Executor &executor) : stop(stop) {
@@ -506,7 +499,7 @@ static bool writeTrained(Compilation &compilation, const runner::TrainOptions &t
 
 std::string python::train(const CompileOptions &options, const runner::TrainOptions &train, const TrainFiles &files,
                           Stop &stop) {
-  return answer(options, [&](Compilation &compilation) -> std::optional<Object> {
+  return answer(options, stop, [&](Compilation &compilation) -> std::optional<Object> {
     if (program::Status problem = runner::checkOptions(train)) {
       compilation.fail(makeError("{0}", problem->message), Blame::Options);
       return std::nullopt;

@@ -15,16 +15,18 @@
 #include "cleave/Compiler/FindPlan.h"
 #include "cleave/Compiler/Schedule.h"
 #include "cleave/Runner/Train.h"
+#include <atomic>
 #include <mutex>
 
 namespace cleave::python {
 
-/// What stops a training or a compilation from another thread.
+/// What stops a call from another thread.
 class Stop {
 public:
-  /// Fails the ranks of the training that goes on, or of the one that will begin; a compilation ends at its next phase.
+  /// Fails the ranks of the training that goes on, or of the one that will begin; all else ends where it looks next: before a phase of a model,
+  /// a cell of a search, an op of the reference evaluator, a call of a bench.
   void stop();
-  bool isAsked();
+  const std::atomic<bool> &isAsked() const { return isStopped; }
 
   /// While it lives, `stop` is about this executor.
   class Scope {
@@ -40,7 +42,7 @@ private:
   void failRanks();
   std::mutex mutex;
   runtime::Executor *executor = nullptr;
-  bool isStopped = false;
+  std::atomic<bool> isStopped = false;
 };
 
 /// What is written of a training beside its checkpoints; each may be empty.
@@ -49,24 +51,26 @@ struct TrainFiles {
 };
 
 /// Writes the program to `path`. The result is its report.
-std::string compile(const CompileOptions &options, const std::string &path, Stop &stop);
+std::string compile(const CompileOptions &options, const std::string &path, const Stop &stop);
 /// The page of the model's decision, as text of HTML; `compare`, another plan, and `measured`, the trace of a run, may be empty.
-std::string page(const CompileOptions &options, const std::string &compare, const std::string &measured);
+std::string page(const CompileOptions &options, const std::string &compare, const std::string &measured,
+                 const Stop &stop);
 /// How long calls of a model, or of a program file, take: seconds.
-std::string bench(const CompileOptions &options, uint64_t calls, uint64_t seed);
+std::string bench(const CompileOptions &options, uint64_t calls, uint64_t seed, const Stop &stop);
 /// The report of what ranks would send, store and take. `output`: the module of a device goes there, up to `phase` where one is named; both
 /// may be empty.
-std::string shard(const CompileOptions &options, const std::string &phase, const std::string &output);
+std::string shard(const CompileOptions &options, const std::string &phase, const std::string &output, const Stop &stop);
 /// Ranks against one device: the outputs, and the report of the program that ran.
-std::string check(const CompileOptions &options, const RunOptions &how);
+std::string check(const CompileOptions &options, const RunOptions &how, const Stop &stop);
 /// Values that match `pattern`, all that are sharded where it is empty; and collectives with the least that others would cost more.
-std::string explain(const CompileOptions &options, const std::string &pattern);
+std::string explain(const CompileOptions &options, const std::string &pattern, const Stop &stop);
 /// The report of a plan that is found; `memory` is a size such as `72GB`, `least`, or empty. With `reasons` what else there was.
-std::string plan(const CompileOptions &options, PlanRequest request, const std::string &memory, bool reasons);
+std::string plan(const CompileOptions &options, PlanRequest request, const std::string &memory, bool reasons,
+                 const Stop &stop);
 /// The report of a schedule; of no model where options name none.
-std::string schedule(const CompileOptions &options, const ScheduleOptions &wanted);
+std::string schedule(const CompileOptions &options, const ScheduleOptions &wanted, const Stop &stop);
 /// What is in a model or, with `"kind": "program"`, in a program file.
-std::string inspect(const CompileOptions &options);
+std::string inspect(const CompileOptions &options, const Stop &stop);
 /// Trains in this process. The result has the report of the step and the figures of the training; losses are in the log of `train`.
 std::string train(const CompileOptions &options, const runner::TrainOptions &train, const TrainFiles &files,
                   Stop &stop);

@@ -158,6 +158,7 @@ static void defineRequests(nb::module_ &m) {
       .def_rw("eval_every", &TrainOptions::evalEvery);
   nb::class_<python::Stop>(m, "Stop")
       .def(nb::init<>())
+      .def_prop_ro("is_asked", [](const python::Stop &self) { return self.isAsked().load(); })
       .def("stop", &python::Stop::stop, nb::call_guard<nb::gil_scoped_release>());
 }
 
@@ -178,15 +179,16 @@ NB_MODULE(_native, m) {
   defineRequests(m);
   using Released = nb::call_guard<nb::gil_scoped_release>;
   m.def("compile", &python::compile, nb::arg("options"), nb::arg("path"), nb::arg("stop"), Released());
-  m.def("page", &python::page, nb::arg("options"), nb::arg("compare"), nb::arg("measured"), Released());
-  m.def("bench", &python::bench, nb::arg("options"), nb::arg("calls"), nb::arg("seed"), Released());
-  m.def("shard", &python::shard, nb::arg("options"), nb::arg("phase"), nb::arg("output"), Released());
-  m.def("check", &python::check, nb::arg("options"), nb::arg("how"), Released());
-  m.def("explain", &python::explain, nb::arg("options"), nb::arg("pattern"), Released());
-  m.def("plan", &python::plan, nb::arg("options"), nb::arg("request"), nb::arg("memory"), nb::arg("reasons"),
+  m.def("page", &python::page, nb::arg("options"), nb::arg("compare"), nb::arg("measured"), nb::arg("stop"),
         Released());
-  m.def("schedule", &python::schedule, nb::arg("options"), nb::arg("wanted"), Released());
-  m.def("inspect", &python::inspect, nb::arg("options"), Released());
+  m.def("bench", &python::bench, nb::arg("options"), nb::arg("calls"), nb::arg("seed"), nb::arg("stop"), Released());
+  m.def("shard", &python::shard, nb::arg("options"), nb::arg("phase"), nb::arg("output"), nb::arg("stop"), Released());
+  m.def("check", &python::check, nb::arg("options"), nb::arg("how"), nb::arg("stop"), Released());
+  m.def("explain", &python::explain, nb::arg("options"), nb::arg("pattern"), nb::arg("stop"), Released());
+  m.def("plan", &python::plan, nb::arg("options"), nb::arg("request"), nb::arg("memory"), nb::arg("reasons"),
+        nb::arg("stop"), Released());
+  m.def("schedule", &python::schedule, nb::arg("options"), nb::arg("wanted"), nb::arg("stop"), Released());
+  m.def("inspect", &python::inspect, nb::arg("options"), nb::arg("stop"), Released());
   m.def(
       "train",
       [](const CompileOptions &options, const runner::TrainOptions &train, const std::string &exported,

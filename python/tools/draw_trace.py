@@ -11,7 +11,7 @@ import sys
 from html import escape
 
 WIDTH, LEFT, RIGHT, TOP, LANE, GAP = 960, 84, 12, 34, 30, 8
-# What a bar is, by the event's name; the first that fits.
+# What a bar is, by its name, of a kernel `launch` and the kernel's; the first that fits.
 KINDS = [
     ("waiting", "waits for the others", r"finish "),
     ("contraction", "contraction or convolution", r"launch (matmul|conv|einsum)"),
@@ -30,7 +30,8 @@ STYLE = """\
 """
 
 
-def kind(name):
+def kind(event):
+    name = "launch " * (event["cat"] == "launch,kernel") + event["name"]
     return next(key for key, _, pattern in KINDS if re.match(pattern, name))
 
 
@@ -44,8 +45,10 @@ def step(microseconds):
 
 def draw(trace):
     """The picture, as text."""
-    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    # Of a launch the bar of its kernel, which is within that of its kind.
+    events = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["cat"] != "launch"]
     lanes = sorted({(event["pid"], event["tid"]) for event in events})
+    streams = {event["tid"]: event["args"]["name"].partition(" ")[2] for event in trace["traceEvents"] if event["name"] == "thread_name"}
     begin = min(event["ts"] for event in events)
     span = max(event["ts"] + event["dur"] for event in events) - begin
     scale = (WIDTH - LEFT - RIGHT) / span
@@ -54,7 +57,7 @@ def draw(trace):
              f"<style>\n{STYLE}</style>"]
     at = LEFT
     for key, title, _ in KINDS:
-        if any(kind(event["name"]) == key for event in events):
+        if any(kind(event) == key for event in events):
             lines.append(f'<rect class="{key}" x="{at}" y="8" width="12" height="12" rx="2"/><text x="{at + 17}" y="18">{title}</text>')
             at += 36 + 6.5 * len(title)
     mark = 0
@@ -64,21 +67,21 @@ def draw(trace):
         lines.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP - 4}" x2="{x:.1f}" y2="{bottom}"/>'
                      f'<text x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">{text}</text>')
         mark += step(span)
-    for number, (rank, stream) in enumerate(lanes):
+    for number, (rank, thread) in enumerate(lanes):
         y = TOP + number * (LANE + GAP)
-        title = f"rank {rank}" + (f", {stream}" if any(tid for _, tid in lanes) else "")
+        title = f"rank {rank}" + (f", {streams[thread]}" if set(streams.values()) != {"0"} else "")
         lines.append(f'<text x="{LEFT - 8}" y="{y + LANE / 2 + 4:.0f}" text-anchor="end">{title}</text>')
         for event in events:
-            if (event["pid"], event["tid"]) != (rank, stream):
+            if (event["pid"], event["tid"]) != (rank, thread):
                 continue
             width = max(event["dur"] * scale, 0.6)
             x = LEFT + (event["ts"] - begin) * scale
             name, node = escape(event["name"]), escape(event["args"]["node"])
-            lines.append(f'<rect class="{kind(event["name"])}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE}">'
+            lines.append(f'<rect class="{kind(event)}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{LANE}">'
                          f'<title>{name}, {event["dur"]:.0f} us {node}</title></rect>')
             label = event["name"].partition(" ")[2] or event["name"]
             if width > 5.5 * len(label) + 6:
-                lines.append(f'<text class="name on-{kind(event["name"])}" x="{x + 4:.1f}" y="{y + LANE / 2 + 3.5:.1f}">{escape(label)}</text>')
+                lines.append(f'<text class="name on-{kind(event)}" x="{x + 4:.1f}" y="{y + LANE / 2 + 3.5:.1f}">{escape(label)}</text>')
     return "\n".join([*lines, "</svg>\n"])
 
 

@@ -45,6 +45,7 @@ CASES = {
     "convolutions": ["resnet_ts17.onnx", "--dim", "batch=4", "--plan", "parallel/resnet-data.yaml"],
     "step-in-stages": ["gpt2_ts17.onnx", "--plan", "train-pipeline.yaml", "--train"],
     "measured": ["bert_dyn18.onnx", "--staged"],
+    "run": ["gpt2_ts17.onnx", "--plan", "parallel/gpt2-megatron.yaml"],
     "unlike-layers": ["--unlike", "--mesh", "model=2", "--shard", "layers.*.up=[_, model]"],
     "deep": ["--layers=96", "--mesh", "data=8,model=8"],
     "deep-in-stages": ["--layers=96"],
@@ -198,6 +199,37 @@ def check_measured(schedule, trace):
     return len(at)
 
 
+def check_run(plan, trace):
+    """Of each layer the commands of its nodes, by what they do, in the mean of ranks; a row for each rank and stream, whose bars, joined where
+    they are short, cover those of the trace; nodes of the first and the last layer are among the trace's."""
+    with open(trace) as file:
+        bars = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X" and not event["cat"].endswith(",kernel")]
+    ranks, run = len({bar["pid"] for bar in bars}), plan["run"]
+    due = [0.0, 0.0, 0.0]
+    for bar in bars:
+        due[2 if bar["cat"].endswith(",finish") else int(bar["cat"] != "launch" and bar["cat"] != "copy")] += bar["dur"] * 1e3 / ranks
+    sums = [sum(layer[doing] for layer in run["layers"]) for doing in range(3)]
+    # A half of a nanosecond for each layer's mean.
+    expect(all(abs(a - b) <= 1 + len(run["layers"]) for a, b in zip(sums, due)), f"sums of layers {sums}, of the trace {due}")
+    expect(len(run["layers"]) == len(plan["layers"]) + 1, f"{len(run['layers'])} layers")
+    expect(abs(run["makespan"] - 1e3 * max(bar["ts"] + bar["dur"] for bar in bars)) < 1, f"makespan {run['makespan']}")
+    threads = sorted({(bar["pid"], bar["tid"]) for bar in bars})
+    expect([row["rank"] for row in run["rows"]] == [rank for rank, _ in threads], f"rows of {[row['rank'] for row in run['rows']]}")
+    for row, thread in zip(run["rows"], threads):
+        own = [(round(bar["ts"] * 1e3), round((bar["ts"] + bar["dur"]) * 1e3)) for bar in bars if (bar["pid"], bar["tid"]) == thread]
+        shown = [(begin, begin + length) for _, _, begin, length in row["bars"]]
+        expect(all(a[1] <= b[0] for a, b in zip(shown, shown[1:])), f"bars of rank {thread[0]} overlap")
+        expect(all(any(a <= begin and end <= b + 1 for a, b in shown) for begin, end in own), f"rank {thread[0]}: a command is in no bar")
+    # The layers that repeat are told apart: what one node did is with its own.
+    for layer, described in enumerate(plan["layers"]):
+        number = re.search(r"\.h\.(\d+)$", described["title"])
+        if number:
+            nodes = [bar for bar in bars if f"/h.{number.group(1)}/" in bar["args"]["node"]]
+            spent = sum(bar["dur"] for bar in nodes) * 1e3 / ranks
+            expect(abs(sum(run["layers"][layer]) - spent) <= 0.02 * spent + 3, f"layer {described['title']}: {run['layers'][layer]}, nodes {spent}")
+    return len(bars) + len(run["layers"])
+
+
 def browse(path, width, scheme, picture):
     """What script.js found when it used the page."""
     with open(path) as file:
@@ -225,7 +257,7 @@ def check_page(build, name, pictures, counts):
     with harness.Folder(build, "cleave-page-") as folder:
         words, page, report = find_words(name, folder), folder.at("page.html"), folder.at("report.json")
         other = ["--compare", os.path.join(PLANS, "parallel/gpt2-data.yaml")] if name == "compared" else []
-        if name == "measured":
+        if name in ("measured", "run"):
             other = ["--measured", run_measured(build, words, folder)]
         cleave(build, "page", *words, *other, "-o", page)
         cleave(build, "shard", *words, "-o", folder.at("sharded.mlir"), "--report", report)
@@ -236,9 +268,11 @@ def check_page(build, name, pictures, counts):
         expect(len(text) < MOST_BYTES, f"{len(text)} bytes")
         expect(not re.search(r"""(src|href)=["'](?!#|data:,)""", text), "the page refers to another file")
         model = read_model(text)
-        expect(model["version"] == 2, f"version {model['version']}")
+        expect(model["version"] == 3, f"version {model['version']}")
         if name == "measured":
             counts.append(check_measured(model["plans"][0]["schedule"], other[1]))
+        if name == "run":
+            counts.append(check_run(model["plans"][0], other[1]))
         check_report(model["plans"][0], report, "schedule" in model["plans"][0])
         counts.append(len(list_sent(model["plans"][0])))
         if "schedule" not in model["plans"][0]:

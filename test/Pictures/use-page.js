@@ -32,6 +32,13 @@ function checkText() {
     if (!own || element.closest('script, noscript, style, #tip, .hidden, #used') || !element.getClientRects().length) continue;
     const style = getComputedStyle(element), color = parseColor(element instanceof SVGElement ? style.fill : style.color);
     const contrast = getContrast(color, getGround(element));
+    // Words of a narrow window are broken, but not into letters.
+    if (element.closest('td')) {
+      const range = document.createRange(), words = element.textContent.trim();
+      range.selectNodeContents(element);
+      const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top))).size;
+      check(lines < 2 + words.length / 7, `'${words.slice(0, 30)}' is broken into ${lines} lines`);
+    }
     check(contrast >= 4.5, `'${element.textContent.trim().slice(0, 30)}' has a contrast of ${contrast.toFixed(2)}`);
     check(parseFloat(style.fontSize) >= 12, `'${element.textContent.trim().slice(0, 30)}' is ${style.fontSize} high`);
   }
@@ -116,6 +123,26 @@ function useSchedule() {
   check(busy === plan.schedule.ranks.length, `the table has ${busy} ranks of ${plan.schedule.ranks.length}`);
 }
 
+function useRun() {
+  const section = document.getElementById('run-section'), run = plan.run;
+  check(section.hidden === !run, 'the run is hidden, or there is none');
+  if (!run) return;
+  const canvas = section.querySelector('canvas'), first = runView.rows[0].bars[0];
+  const at = bar => runView.x((bar.at(-2) + bar.at(-1)) / 2);
+  const longest = row => row.bars.reduce((best, bar) => bar.at(-1) - bar.at(-2) > best.at(-1) - best.at(-2) ? bar : best);
+  check(runView.rows.length === 1 + run.rows.length, 'a row is missing');
+  check(first[1] === 0 && move(canvas, at(longest(runView.rows[0])), 8).startsWith('predicted: '), 'the pointer does not show what is predicted');
+  const bar = longest(runView.rows[1]), said = move(canvas, at(bar), 28 + 8);
+  check(said.startsWith(`rank ${run.rows[0].rank}: ${kDoings[bar[0]][0]}`) && said.includes(runView.nameLayer(bar[1])), `the pointer does not show what a rank did: ${said}`);
+  press(canvas, '+');
+  check(runView.zoom > 1, 'the key + does not zoom');
+  press(canvas, '-');
+  const rows = section.querySelectorAll('tbody tr');
+  check(rows.length >= plan.layers.length, `the table has ${rows.length} layers of ${plan.layers.length}`);
+  rows[0].querySelector('button').click();
+  check(chosen?.layer === 0, 'a layer of the table is not chosen in the graph');
+}
+
 function usePlans() {
   const buttons = document.querySelectorAll('#plans button');
   check(buttons.length === (page.plans.length > 1 ? page.plans.length : 0), 'plans cannot be chosen');
@@ -131,8 +158,11 @@ function useAll() {
   useGraph();
   useOthers();
   useSchedule();
+  useRun();
   usePlans();
   for (const details of document.querySelectorAll('details')) details.open = true;
+  for (const link of document.querySelectorAll('nav a'))
+    check(!link.getClientRects().length === Boolean(document.querySelector(link.getAttribute('href')).closest('[hidden]')), `a link to ${link.textContent} that leads nowhere, or none`);
   checkText();
   check(document.documentElement.scrollWidth <= innerWidth, `the page is ${document.documentElement.scrollWidth} wide in a window of ${innerWidth}: ${[...document.querySelectorAll('body *')].filter(one =>
     one.getBoundingClientRect().right > innerWidth && !one.closest('.scroll, .ops')).slice(0, 3).map(one => `${one.tagName} '${one.textContent.slice(0, 40)}'`).join(', ')}`);

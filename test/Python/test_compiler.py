@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import cleave
+import cleave_compiler._native
 from conftest import MODELS, make_model, run_onnxruntime
 
 GPT2 = os.path.join(MODELS, "gpt2_ts17.onnx")
@@ -278,7 +279,7 @@ def test_training_without_data_or_a_plan_says_so(mlp, tmp_path):
 def test_a_page_is_what_the_command_writes(mlp, tmp_path):
     options = dict(mesh="model=2", shard=SHARD, keep_plan=True)
     page = cleave.page(mlp, tmp_path / "p.html", **options)
-    assert (tmp_path / "p.html").read_text(encoding="utf-8") == page.html and page.json["version"] == 2
+    assert (tmp_path / "p.html").read_text(encoding="utf-8") == page.html and page.json["version"] == 3
     words = [word for rule in SHARD for word in ("--shard", rule)]
     tool = os.path.join(os.path.dirname(sys.executable), "cleave")
     subprocess.run([tool, "page", mlp, "--mesh", "model=2", "--keep-plan", *words, "-o", str(tmp_path / "q.html"), "--quiet"], check=True)
@@ -286,8 +287,13 @@ def test_a_page_is_what_the_command_writes(mlp, tmp_path):
     assert "srcdoc=" in page._repr_html_() and '<html lang' not in page._repr_html_().split("srcdoc=")[0]
     with cleave.compile(mlp, **options) as program:
         assert program.page().json["plans"][0]["axes"] == page.json["plans"][0]["axes"] and "<iframe" in program._repr_html_()
-    with pytest.raises(cleave.Error, match="measured"):
+    with pytest.raises(cleave.Error, match="p.html: .*JSON"):
         cleave.page(mlp, measured=tmp_path / "p.html", **options)
+    cleave.compile(mlp, tmp_path / "m.cleave", **options).close()
+    runner = os.path.join(os.path.dirname(sys.executable), "cleave-run")
+    subprocess.run([runner, tmp_path / "m.cleave", "--trace", tmp_path / "t.json"], check=True, capture_output=True)
+    run = cleave.page(mlp, measured=tmp_path / "t.json", **options).json["plans"][0]["run"]
+    assert {row["rank"] for row in run["rows"]} == {0, 1} and run["makespan"] > 0 and any(sum(layer) for layer in run["layers"])
 
 
 def test_bench_times_models_and_programs(mlp, tmp_path):
@@ -334,6 +340,58 @@ def test_ctrl_c_ends_a_compilation(tmp_path):
     finally:
         child.kill()
     assert lines == ["interrupted", "again 1"] and child.returncode == 0
+
+
+ENDLESS = """
+import sys, cleave
+from cleave_compiler import _native
+inner = _native.check
+def told(*words):
+    print("begins", flush=True)
+    answer = inner(*words)
+    print("ends", "interrupted" in answer, flush=True)
+    return answer
+_native.check = told
+try:
+    cleave.check(sys.argv[1], mesh="model=2", shard=["x=[model, _]"], inputs=sys.argv[2])
+    print("done", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_check(loop, tmp_path):
+    """Steps of a loop that nobody waits for: the interpreter ends, since the evaluator looks whether anybody does."""
+    np.savez(tmp_path / "in.npz", n=np.int64(2**40), x=np.ones((64, 64), np.float32))
+    child = subprocess.Popen([sys.executable, "-c", ENDLESS, loop, tmp_path / "in.npz"], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline().strip() == "begins"
+    child.send_signal(signal.SIGINT)
+    try:
+        lines = child.communicate(timeout=120)[0].splitlines()
+    finally:
+        child.kill()
+    # The call's own end comes after, from its thread.
+    assert sorted(lines) == ["ends True", "interrupted"] and child.returncode == 0
+
+
+class Unwanted(cleave_compiler._native.Stop):
+    """Of a call that is interrupted before it begins."""
+    def __init__(self):
+        super().__init__()
+        self.stop()
+
+
+@pytest.mark.parametrize("ask", [
+    lambda model, **how: cleave.compile(model, **how), lambda model, **how: cleave.shard(model, **how),
+    lambda model, **how: cleave.check(model, **how), lambda model, **how: cleave.explain(model, **how),
+    lambda model, **how: cleave.page(model, **how), lambda model, **how: cleave.bench(model, **how),
+    lambda model, **how: cleave.plan(model, 2),
+], ids=["compile", "shard", "check", "explain", "page", "bench", "plan"])
+def test_a_call_that_is_interrupted_ends(ask, mlp, monkeypatch):
+    monkeypatch.setattr(cleave_compiler._native, "Stop", Unwanted)
+    with pytest.raises(cleave.Error, match="interrupted") as caught:
+        ask(mlp, mesh="model=2", shard=SHARD)
+    assert caught.value.kind == "run"
 
 
 # The commands, and the package

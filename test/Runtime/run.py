@@ -49,16 +49,16 @@ def parallel(case, ranks):
     tracks = {(event["pid"], event["tid"]) for event in events if event["name"] != "process_name"}
     # Whether anything is there to move on between commands is a matter of time.
     done = [event for event in events if event["ph"] == "X" and not event["name"].startswith("advance ")]
-    names = {(event["name"], event["args"]["node"]) for event in done}
-    if tracks != {(rank, stream) for rank in range(4) for stream in (0, 1)}:
+    names = {(event["name"], event["args"]["node"]) for event in done if event["cat"] != "launch"}
+    if tracks != {(rank, 4 + 4 * stream + rank) for rank in range(4) for stream in (0, 1)}:
         return f"tracks {tracks}"
-    if names != {("launch test_matmul", "/fc/MatMul"), ("launch test_affine", "/side"), ("all_reduce", "/fc/MatMul"),
-                 ("finish all_reduce", "/fc/MatMul"), ("launch test_add", "/fc/Add")}:
+    if names != {("test_matmul", "/fc/MatMul"), ("test_affine", "/side"), ("all_reduce", "/fc/MatMul"),
+                 ("finish all_reduce", "/fc/MatMul"), ("test_add", "/fc/Add")}:
         return f"events {names}"
     # The sum is under way beside a kernel: begun before it, waited for behind it.
     for rank in range(4):
         began = {event["name"]: event["ts"] for event in done if event["pid"] == rank}
-        if not began["all_reduce"] < began["launch test_affine"] < began["finish all_reduce"]:
+        if not began["all_reduce"] < began["test_affine"] < began["finish all_reduce"]:
             return f"rank {rank}: {began}"
     if not re.search(r"[\d.]+ +[\d.]+% +" + str(3 * 4) + r"  launch\n", text) or "/fc/MatMul" not in text:
         return f"profile\n{text}"

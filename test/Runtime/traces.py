@@ -72,10 +72,49 @@ def check_colors(bars):
     """One color for each kind, and one kind for each color; waiting has its own."""
     colors = {}
     for bar in bars:
-        part = bar["cat"].partition(",")[2]
-        colors.setdefault(part or bar["cat"], set()).add(bar["cname"])
+        kind, _, part = bar["cat"].partition(",")
+        colors.setdefault(kind if part == "kernel" else part or kind, set()).add(bar["cname"])
     taken = [color for each in colors.values() for color in each]
     return None if all(len(each) == 1 for each in colors.values()) and len(taken) == len(set(taken)) else f"colors {colors}"
+
+
+def to_ns(microseconds):
+    return round(microseconds * 1000)
+
+
+def check_readable(events):
+    """What Perfetto asks of a file (its importer of JSON drops or mixes up the rest, and counts it in a table that few look at): threads of
+    all processes have numbers of their own, which no process has; no time is below 0; of one thread a bar ends before the next begins, or is
+    within the one before."""
+    bars = [event for event in events if event["ph"] == "X"]
+    threads = {(event["pid"], event["tid"]) for event in events if "tid" in event}
+    numbers = [tid for _, tid in threads]
+    if len(set(numbers)) != len(numbers) or set(numbers) & {pid for pid, _ in threads}:
+        return f"threads {sorted(threads)}"
+    if {event["tid"] for event in events if event["name"] == "thread_name"} != set(numbers):
+        return "threads without a name"
+    if min(bar["ts"] for bar in bars) < 0:
+        return "times below 0"
+    opened = {}
+    # Of two that begin together the one that is in the file first is around the other.
+    for bar in sorted(bars, key=lambda bar: bar["ts"]):
+        begin, stack = to_ns(bar["ts"]), opened.setdefault(bar["tid"], [])
+        end = begin + to_ns(bar["dur"])
+        while stack and stack[-1] <= begin:
+            stack.pop()
+        if stack and end > stack[-1]:
+            return f"{bar} ends after what it is within, {stack[-1]}"
+        stack.append(end)
+    return None
+
+
+def check_names(bars):
+    """Perfetto's color is that of a bar's name: one for each kind, but for what is within others."""
+    names = {}
+    for bar in bars:
+        if not bar["cat"].endswith(",kernel"):
+            names.setdefault(bar["cat"], set()).add(bar["name"])
+    return None if all(len(each) == 1 for each in names.values()) else f"names of a kind {names}"
 
 
 def check_arrows(events, bars, lists, errors):
@@ -120,7 +159,10 @@ def check_trace(trace, lists, are_processes):
         if action := bar["args"].get("action"):
             if (bar["args"]["stage"], bar["args"]["microbatch"]) != tuple(map(int, (action[0], action[2:]))):
                 return f"action {bar}"
-    return check_colors(bars) or check_arrows(events, bars, lists, errors)
+    kernels = [bar for bar in bars if bar["cat"] == "launch,kernel"]
+    if len(kernels) != sum(bar["cat"] == "launch" for bar in bars):
+        return f"{len(kernels)} kernels of launches"
+    return check_colors(bars) or check_names(bars) or check_readable(events) or check_arrows(events, bars, lists, errors)
 
 
 def check_profile(profile, lists):
@@ -135,7 +177,7 @@ def check_profile(profile, lists):
         laid_out = sum(bar["dur"] for bar in bars if bar["name"] == kind) / 1e6
         if abs(laid_out - row["seconds"]) > 1e-8 * len(lists) + 1e-6:
             return f"{kind}: bars {laid_out}, row {row}"
-    return check_colors(bars)
+    return check_colors(bars) or check_readable(profile["traceEvents"])
 
 
 def check_files(case, lists, are_processes):

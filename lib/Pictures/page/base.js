@@ -32,6 +32,13 @@ const formatBytes = bytes => scale(bytes, ['B', 'kB', 'MB', 'GB', 'TB'], 1000);
 const formatTime = ns => scale(ns, ['ns', 'us', 'ms', 's'], 1000);
 const formatFlops = flops => scale(flops, ['flop', 'kflop', 'Mflop', 'Gflop', 'Tflop', 'Pflop'], 1000);
 
+/** Shows a section or not, and its link in the head. */
+function showSection(id, isShown) {
+  const section = document.getElementById(id);
+  section.hidden = document.querySelector(`nav a[href="#${id}"]`).hidden = !isShown;
+  return isShown;
+}
+
 /** The axes of the mesh that a sharding, or a list of axes such as `model:(2)4`, names, by number. */
 function findAxes(text) {
   const words = new Set(text.split(/[^A-Za-z0-9_]+/));

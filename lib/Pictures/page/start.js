@@ -35,6 +35,7 @@ function setScheme(scheme) {
   document.documentElement.dataset.scheme = scheme;
   document.getElementById('scheme').setAttribute('aria-pressed', String(scheme === 'dark'));
   scheduleView.paint();
+  runView.paint();
 }
 
 document.title = `${page.model}: ${page.plans.map(one => one.name).join(' and ')}`;

@@ -12,6 +12,7 @@
 
 #include "cleave/Program/File.h"
 #include "cleave/Support/File.h"
+#include "cleave/Support/Interruption.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/FileSystem.h"
@@ -278,6 +279,23 @@ TEST_F(LibraryTest, FindsTheSamePlanWithWhatItRemembersAndWithout) {
       EXPECT_EQ(known->solves, anew->solves);
       EXPECT_GT(known->solves, 4u);
     }
+}
+
+// Asked for when the search has begun: neither a phase nor the first cell has seen it.
+TEST_F(LibraryTest, EndsASearchThatNobodyWaitsFor) {
+  CompileOptions options = write(kLayers);
+  options.cluster = "8xH100-nvlink";
+  std::atomic<bool> asked = false;
+  Compilation compilation(options);
+  compilation.tellProgress([&](const std::string &text) { asked = asked || text == "plan"; });
+  {
+    Interruption interruption(asked);
+    EXPECT_FALSE(findPlan(compilation, {.devices = 8}));
+  }
+  ASSERT_EQ(compilation.getDiagnostics().size(), 1u);
+  EXPECT_EQ(compilation.getDiagnostics().front().message, "interrupted");
+  EXPECT_EQ(compilation.getBlame(), Blame::Run);
+  EXPECT_FALSE(Interruption::isAsked());
 }
 
 TEST_F(LibraryTest, SchedulesTheStagesOfAModel) {
