@@ -107,7 +107,7 @@ std::string Staged::describeNeeds(int32_t stage) {
     int32_t other = getResultStage(value);
     std::string what = other == stage ? "what is made of gradients of several stages"
                        : isOfLoop     ? llvm::formatv("a gradient of stage {0}", other).str()
-                                      : llvm::formatv("what stage {0} makes of gradients", other).str();
+                                      : llvm::formatv("what stage {0} makes of all microbatches", other).str();
     return llvm::formatv("it needs {0}{1}", what, name.empty() ? "" : llvm::formatv(", '{0}'", name).str()).str();
   }
   return {};
