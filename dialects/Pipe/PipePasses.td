@@ -157,8 +157,8 @@ def ScheduleStages : Pipe_Pass<"pipe-schedule"> {
     The pass adds the table of a named schedule, or one from a file, with a message for each pair of stages on different ranks
     between which the loop has values. `ranks` asks for the placement of stages: `circular` can have any placement, all other
     schedules can only renumber their ranks. The pass writes no table that the checker of schedules (P6 to P12) rejects. Of a step,
-    a stage whose update needs the gradients of no other stage gets an UPDATE in the longest wait of its rank, if that has room for it, by
-    the times of `pipe.boundaries`; all others are updated behind the row.
+    what the update of a stage does without the gradients of others gets an UPDATE in the longest wait of its rank, if that has room for it,
+    by the times of `pipe.boundaries`; the rest comes behind the row.
 
     Errors: a schedule with gradients, one of another shape than the model, a file that is not a schedule, ranks that the
     schedule cannot have.

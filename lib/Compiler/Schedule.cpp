@@ -210,7 +210,9 @@ static OrDiagnostic<ScheduleResult> searchSchedule(const ScheduleOptions &option
   Expected<Candidates> candidates = getCandidates(options, model);
   if (!candidates)
     return makeFailure(candidates.takeError(), model ? Blame::Input : Blame::Options);
-  schedule::SearchOptions wanted{options.seed, options.effort};
+  schedule::Effort effort =
+      model && model->isSearchedAsRun() ? schedule::kSearchOfRun.effort : schedule::SearchOptions().effort;
+  schedule::SearchOptions wanted{options.seed, options.effort.value_or(effort)};
   Expected<schedule::SearchResult> found = schedule::search(candidates->placements, wanted);
   if (!found)
     return makeFailure(found.takeError(), Blame::Input);
@@ -268,6 +270,13 @@ OrDiagnostic<ScheduleResult> cleave::makeSchedule(const ScheduleOptions &options
   if (needsMessages)
     if (Error error = schedule::addMessages(made.table))
       return makeFailure(std::move(error), Blame::Input);
+  // Updates fill what is left of waits, once messages are there, as in a run.
+  if (model && made.split) {
+    Expected<std::vector<schedule::LateUpdate>> late = model->placeUpdates(*made.split, made.table, made.costs);
+    if (!late)
+      return makeFailure(late.takeError(), Blame::Input);
+    made.late = std::move(*late);
+  }
   Expected<schedule::Simulation> simulation = schedule::simulate(made.table, made.costs, options.messages);
   if (!simulation)
     return makeFailure(simulation.takeError(), Blame::Input);

@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Pipe/Stages/StageGradients.h"
 #include "cleave/Dialect/Pipe/Stages/StageProfile.h"
 #include "cleave/Dialect/Pipe/Stages/StageSplitter.h"
+#include "cleave/Dialect/Pipe/Transforms/PlaceUpdates.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
@@ -51,6 +52,8 @@ struct StagedModel::State {
   schedule::PlacementRequest request;
   /// A plan says how the model becomes a pipeline.
   bool isPlanned = false;
+  /// Of a step whose plan says `auto`: where that has its stages. Nothing of others.
+  std::optional<schedule::PlacementRequest> searched;
   /// How what is shown and what runs are related, for people.
   std::vector<std::string> notes;
 };
@@ -88,6 +91,15 @@ static llvm::Error takeFromPlan(const spmd::Plan &plan, bool areSeveral, bool tr
   if (pipeline.recompute != spmd::PlanRecompute::Never && !trains)
     return makeError("'recompute' of a pipeline is about gradients: '--train' asks for them");
   return llvm::Error::success();
+}
+
+/// A run searches an order, and neither how many stages a rank has nor where they stand.
+static void settleStages(const spmd::PlanPipeline &pipeline, const schedule::PlacementRequest &request,
+                         ScheduleOptions &options) {
+  if (!options.chunks)
+    options.chunks = pipeline.countChunks();
+  if (!request.placement)
+    options.placement = options.chunks > 1 ? schedule::Placement::Loop : schedule::Placement::Linear;
 }
 
 /// Makes ops of `entry` what is split, with the times that were measured of nodes, where there are some. False after an error, which is among
@@ -181,9 +193,9 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
   const spmd::PlanPipeline *pipeline = plan && plan->pipeline ? &*plan->pipeline : nullptr;
   auto state = std::make_unique<State>();
   const ScheduleOptions given = options;
+  const bool trains = compilation.getGivenOptions().train;
   if (pipeline)
-    if (llvm::Error error =
-            takeFromPlan(*plan, !others.empty(), compilation.getGivenOptions().train, options, state->notes))
+    if (llvm::Error error = takeFromPlan(*plan, !others.empty(), trains, options, state->notes))
       return fail(std::move(error));
   if (!options.ranks || !options.microbatches)
     return fail(makeError("how many ranks and microbatches a pipeline has is said by --ranks and --microbatches, or by "
@@ -196,6 +208,10 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
     state->request = pipe::getPlacementRequest(*pipeline);
     if (options.placement)
       state->request.placement.reset();
+    if (trains && given.name.empty() && !given.placement && pipeline->schedule == "auto") {
+      state->searched = pipe::getPlacementRequest(*pipeline);
+      settleStages(*pipeline, *state->searched, options);
+    }
     if (std::optional<Program> run = findRun(compilation, given, state->notes))
       state->program = std::move(*run);
   }
@@ -209,6 +225,7 @@ std::unique_ptr<StagedModel> StagedModel::create(Compilation &compilation, Sched
 StagedModel::StagedModel(std::unique_ptr<State> state) : state(std::move(state)) {}
 StagedModel::~StagedModel() = default;
 
+bool StagedModel::isSearchedAsRun() const { return state->searched.has_value(); }
 const std::string &StagedModel::getProfile() const { return state->program.profile; }
 const schedule::PlacementRequest &StagedModel::getPlacementRequest() const { return state->request; }
 
@@ -268,6 +285,20 @@ static void setCosts(const schedule::SplitOptions &options, llvm::ArrayRef<pipe:
       costs.memoryLimit[rank] -= static_cast<double>(stage.parameterBytes);
 }
 
+/// Microbatches whose activations stages keep, which decide with a limit of memory where they are cut. Before a search there are no rows: then,
+/// as in a run, those of the schedule from which the search begins.
+static llvm::Expected<std::vector<int64_t>> countInFlight(const schedule::Schedule &table,
+                                                          const std::optional<schedule::PlacementRequest> &searched) {
+  if (!searched || llvm::any_of(table.programs, [](const auto &program) { return !program.empty(); }))
+    return schedule::countInFlight(table);
+  schedule::Shape shape{table.numRanks, table.numMicrobatches, table.numStages / table.numRanks};
+  llvm::Expected<schedule::Schedule> first =
+      schedule::generatePlaced(pipe::getRunSchedule("", shape, *searched, /*trains=*/true), shape, *searched);
+  if (!first)
+    return first.takeError();
+  return schedule::countInFlight(*first);
+}
+
 llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSchedule &costed) const {
   schedule::Schedule &table = costed.schedule;
   if (table.isForwardOnly && state->program.isStep())
@@ -281,8 +312,12 @@ llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSc
   const Program &program = state->program;
   const pipe::StageSplitter &splitter = table.isForwardOnly ? program.forward : program.training;
   std::vector<int64_t> inFlight;
-  if (program.isStep())
-    inFlight = schedule::countInFlight(table);
+  if (program.isStep()) {
+    llvm::Expected<std::vector<int64_t>> counted = countInFlight(table, state->searched);
+    if (!counted)
+      return counted.takeError();
+    inFlight = std::move(*counted);
+  }
   llvm::Expected<schedule::StageSplit> split =
       splitter.splitStages(table.replicas.front().placement, nullptr, inFlight);
   if (!split)
@@ -295,4 +330,14 @@ llvm::Expected<schedule::StageSplit> StagedModel::splitStages(schedule::CostedSc
   pipe::scaleTimes(splitter.options, table.replicas.front().placement, sums);
   setCosts(splitter.options, sums, *split, table, costed.costs);
   return split;
+}
+
+llvm::Expected<std::vector<schedule::LateUpdate>>
+StagedModel::placeUpdates(const schedule::StageSplit &split, schedule::Schedule &table, schedule::Costs &costs) const {
+  const Program &program = state->program;
+  // A step that is shown unsharded, as no run gets there, has no program whose updates could be looked at.
+  if (!program.isStep() || !program.compilation)
+    return std::vector<schedule::LateUpdate>();
+  return pipe::placeUpdates(program.forward.graph, split.stageOf, *program.compilation->getPlan()->pipeline, table,
+                            costs);
 }

@@ -402,7 +402,7 @@ private:
           return llvm::formatv("'--cost': {0} takes {1}, which is negative", key, value);
     bool maySearch = schedule.name == "auto" || llvm::is_contained(llvm::split(schedule.compare, ","), "auto") ||
                      (schedule.name.empty() && !options.compile.sharding.plan.empty());
-    if (!maySearch && (schedule.placement || schedule.effort != schedule::Effort::Normal))
+    if (!maySearch && (schedule.placement || schedule.effort))
       return llvm::formatv("'--placement' and '--effort' are about '--schedule auto', not '{0}'",
                            schedule.name.empty() ? "1f1b" : schedule.name);
     if (schedule.computeOnly && schedule.table.empty())

@@ -195,6 +195,7 @@ static std::vector<StringRef> wordsOf(std::optional<schedule::Placement>) {
 static std::vector<StringRef> wordsOf(schedule::Effort) {
   return {std::begin(schedule::kEffortWords), std::end(schedule::kEffortWords)};
 }
+static std::vector<StringRef> wordsOf(std::optional<schedule::Effort>) { return wordsOf(schedule::Effort()); }
 static std::vector<StringRef> wordsOf(schedule::MessageMode) {
   return {std::begin(schedule::kMessageModeWords), std::end(schedule::kMessageModeWords)};
 }
@@ -233,6 +234,8 @@ static std::string read(std::optional<schedule::Placement> &field, StringRef tex
   field = schedule::parsePlacement(text);
   return "";
 }
+
+static std::string read(std::optional<schedule::Effort> &field, StringRef text) { return read(field.emplace(), text); }
 
 /// Whether an option says all of its field, so that a second one would take back what the first says.
 template <typename T> static bool saysAll(const T &) { return true; }

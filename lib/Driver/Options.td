@@ -207,7 +207,7 @@ defm memory : Value<"memory", "72GB|F=1,I=0,W=-1", "memory", [Plan, Schedule],
 defm memory_limit : Value<"memory-limit", "M", "schedule.memoryLimit", [Schedule], "of each rank, in the units of --memory">;
 defm verify : Value<"verify", "FILE.json", "verify", [Plan], "checks a proof that --certificate has written, instead of finding a plan">;
 defm placement : Value<"placement", "HOW", "schedule.placement", [Schedule], "of stages on ranks, for auto">;
-defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it">;
+defm effort : Value<"effort", "HOW", "schedule.effort", [Schedule], "how long auto searches; normal without it, or as a run where the plan of a step says auto">;
 defm compare : Value<"compare", "A,B,..|all", "schedule.compare", [Page, Plan, Schedule],
                      "a line for each of several schedules; of plan, --compare A.yaml B.yaml: where two plans differ; of page, a plan beside the first">;
 defm measured : Value<"measured", "TRACE.json", "schedule.measured", [Page, Schedule],

@@ -14,6 +14,7 @@
 #include "cleave/Schedule/Numbers.h"
 #include "cleave/Support/File.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Process.h"
@@ -29,6 +30,16 @@ static ExitCode print(const Diagnostic &failure) {
     return printMistake("schedule", failure.message);
   llvm::errs() << "cleave: error: " << failure.message << '\n';
   return kBadInput;
+}
+
+/// Stages with one reason share a line.
+static void printLate(llvm::raw_ostream &os, llvm::ArrayRef<schedule::LateUpdate> late) {
+  llvm::MapVector<StringRef, std::vector<std::string>> stages;
+  for (const schedule::LateUpdate &update : late)
+    stages[update.why].push_back(std::to_string(update.stage));
+  for (const auto &[why, numbers] : stages)
+    os << llvm::formatv("updated at the end: stage{0} {1}: {2}\n", numbers.size() > 1 ? "s" : "",
+                        llvm::join(numbers, ", "), why);
 }
 
 /// A line per stage: its time is that of a microbatch, in training of F, I and W together. Then what is to be known of them.
@@ -47,6 +58,7 @@ static void printStages(llvm::raw_ostream &os, const ScheduleResult &made) {
   }
   os << llvm::formatv("slowest stage or link {0} ns, no split is faster than {1} ns\n", made.split->bottleneckNs,
                       made.split->boundNs);
+  printLate(os, made.late);
   for (const std::string &note : made.notes)
     os << note << '\n';
 }
@@ -84,6 +96,7 @@ static llvm::Error writeReport(const std::string &path, const ScheduleResult &ma
                                const schedule::Simulation *measured) {
   schedule::ReportExtras extras;
   extras.measured = measured;
+  extras.late = made.late;
   extras.checks = made.checked.checks;
   extras.bound = made.bound;
   extras.search = llvm::json::Object(made.search);

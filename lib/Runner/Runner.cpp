@@ -89,6 +89,8 @@ private:
   int evaluate();
   int write();
   ExecutorStatus gather();
+  /// A trace needs times, and so does a profile; the report then has what both come of.
+  bool keepsTimes() const { return options.profile || !options.trace.empty(); }
   std::string formatReport() const;
   /// Prints a message, and gives the exit code back.
   int fail(int code, const std::string &message);
@@ -145,7 +147,7 @@ int Run::open() {
   how.findsNan = options.nan;
   how.verifies = options.verify;
   how.timesDevices = !options.report.empty();
-  how.keepsTimes = options.profile || !options.trace.empty();
+  how.keepsTimes = keepsTimes();
   Progress progress;
   how.onLoad = [&](uint64_t loaded, uint64_t total) { progress.say(formatLoading(loaded, total)); };
   ExecutorStatus error = Executor::open(options.program, how, executor);
@@ -272,9 +274,9 @@ std::string Run::formatReport() const {
                             ", \"runs\": ", formatSeconds(seconds));
   if (!deviceSeconds.empty())
     text += ", \"device_runs\": " + formatSeconds(deviceSeconds);
-  if (options.profile && executor->getProgram().roles.size() > 1)
+  if (keepsTimes() && executor->getProgram().roles.size() > 1)
     text += ", \"roles\": " + formatRoleTimes(getRoleTimes(*executor));
-  if (options.profile)
+  if (keepsTimes())
     if (std::optional<PipelineTimes> times = getPipelineTimes(*executor))
       text += ", \"pipeline\": " + formatPipelineTimes(*times);
   return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(),
@@ -283,7 +285,7 @@ std::string Run::formatReport() const {
 
 /// What other processes did in the last run, if any rank was asked for it, and how long the slowest took for each.
 ExecutorStatus Run::gather() {
-  std::vector<double> asks = {double(options.profile || !options.trace.empty() || !options.report.empty())};
+  std::vector<double> asks = {double(keepsTimes() || !options.report.empty())};
   if (ExecutorStatus error = executor->takeLargest(asks))
     return error;
   if (asks.front() == 0)
@@ -334,7 +336,7 @@ int Run::run() {
     code = trains ? train() : call();
     interrupt.watch(nullptr);
   }
-  if (code == kDone && (!trains || options.profile || !options.trace.empty() || !options.report.empty()))
+  if (code == kDone && (!trains || keepsTimes() || !options.report.empty()))
     code = write();
   code = finishOutput(code);
   // Others may be on their way to the same error: they find it themselves, and not that this process is gone.

@@ -178,6 +178,14 @@ private:
     json.attribute("messages", simulation.messages);
     list("weight_versions",
          schedule.weightVersions.empty() ? std::vector<int32_t>(schedule.numRanks, 1) : schedule.weightVersions);
+    if (!extras.late.empty())
+      json.attributeArray("updated_late", [&] {
+        for (const LateUpdate &late : extras.late)
+          json.object([&] {
+            json.attribute("stage", late.stage);
+            json.attribute("why", late.why);
+          });
+      });
   }
 
   /// How far from the best the schedule may be at most, and who says so.

@@ -42,8 +42,15 @@ std::optional<StageChooser::Chosen> StageChooser::find(int64_t limit) {
         goesOn = true;
       }
     if (!goesOn)
-      return std::nullopt;
+      break;
   }
+  // A stage that never goes back may go too far: then what all stages do alike may fit, or something that was tried before.
+  for (size_t choice = 0; choice < choices.size(); ++choice)
+    getBytes(Chosen(rankOf.size(), choice));
+  for (const Chosen &other : tried)
+    if (getMost(other) <= limit)
+      return other;
+  return std::nullopt;
 }
 
 int64_t StageChooser::findLeast() {

@@ -105,6 +105,25 @@ class Steps:
         wrong = [name for name, want in self.gradients.items() if given and not np.allclose(given[f"next(m({name}))"], want, 1e-4, 1e-6)]
         return given, text or (f"the gradient of {wrong[0]} is not numpy's" if wrong else "")
 
+    def check_clipped(self, clip):
+        """With a length to clip by each stage adds up its squares early. The bits are those of squares at the end, and the gradients those of numpy,
+        shortened to that length where they are longer."""
+        lines = ["mesh: {stage: 4}", "pipeline: {axis: stage, microbatches: 4, schedule: bfs, chunks: 2}", *self.train(clip=clip)]
+        report = os.path.join(self.folder, f"clip-{clip}.json")
+        given, text = self.run(lines, "--executor", "program", "--report", report)
+        late, more = self.run([lines[0], lines[1].replace("}", ", update: end}"), lines[2]], "--executor", "program")
+        if text or more:
+            return text or more
+        with open(report) as file:
+            told = json.load(file)["pipeline"]["schedule"]
+        if not told["updated_early"] or not any("'norm'" in late["why"] for late in told["updated_late"]):
+            return f"squares are not early, or the report does not say what the rest waits for: {told}"
+        if other := [name for name, value in given.items() if value.tobytes() != late[name].tobytes()]:
+            return f"{other[0]} has other bits where all are updated at the end"
+        length = np.sqrt(sum(np.sum(np.square(gradient)) for gradient in self.gradients.values()))
+        want = {f"next(m({name}))": (gradient * min(1, clip / length)).astype(np.float32) for name, gradient in self.gradients.items()}
+        return self.compare({name: given[name] for name in want}, want)
+
     def compare(self, given, want):
         return harness.difference(given, {f"out:{name}": value for name, value in want.items()}, RTOL, ATOL)
 
@@ -130,8 +149,8 @@ class Steps:
             told = json.load(file)["pipeline"]["schedule"]
         if not told.get("updated_early"):
             return "no stage is updated early" if schedule in UPDATES_EARLY and told["ranks"] > 3 else ""
-        if told["updated_with_others"]:
-            return f"updates need gradients of other stages: {told['updated_with_others']}"
+        if needs := [late for late in told["updated_late"] if "needs" in late["why"]]:
+            return f"updates need gradients of other stages: {needs}"
         late, text = self.run([lines[0], lines[1].replace("}", ", update: end}"), *lines[2:]], "--executor", "program")
         other = [name for name, value in given.items() if not text and value.tobytes() != late[name].tobytes()]
         return text or (f"{other[0]} has other bits where all are updated at the end" if other else "")
@@ -154,7 +173,10 @@ def main():
         alone = dict(zip(counts, harness.each(steps.one, counts)))
         results = {f"one rank, {count} microbatches": text for count, (_, text) in alone.items()}
         texts = harness.each(lambda case: alone[case[2]][1] or steps.check(case, alone[case[2]][0]), cases.values())
-        return harness.run(results | dict(zip(cases, texts)), lambda text: text)
+        results |= dict(zip(cases, texts))
+        for name, clip in () if wanted else (("clipped", 1e-3), ("not clipped", 1e3)):
+            results[f"bfs, 4 ranks, {name}"] = steps.check_clipped(clip)
+        return harness.run(results, lambda text: text)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ struct ScheduleOptions {
   std::string costs, profile;
   /// Where `auto` may put stages; nothing: anywhere.
   std::optional<schedule::Placement> placement;
-  schedule::Effort effort = schedule::Effort::Normal;
+  /// Of `auto`; nothing: normal, or that of a run where the plan of a step says `auto`.
+  std::optional<schedule::Effort> effort;
   schedule::MessageMode messages = schedule::MessageMode::Async;
   /// Of searches.
   uint64_t seed = 0;
@@ -57,6 +58,8 @@ struct ScheduleResult {
   schedule::Simulation simulation;
   /// The stages of a model; nothing without one.
   std::optional<schedule::StageSplit> split;
+  /// Of a step: what is updated behind the rows, and why.
+  std::vector<schedule::LateUpdate> late;
   /// What is to be known of the times and stages of a model, for people.
   std::vector<std::string> notes;
 };
@@ -78,10 +81,17 @@ public:
   /// nanoseconds and bytes. What I and W take, and what is kept for them: StageGradients.h.
   llvm::Expected<schedule::StageSplit> splitStages(schedule::CostedSchedule &table) const;
 
+  /// Of a step: adds to `table`, which has its messages, and to its costs what a run with the plan does early of updates, and returns what is
+  /// late. Nothing of other models. \param split as `splitStages` has given it for that table.
+  llvm::Expected<std::vector<schedule::LateUpdate>>
+  placeUpdates(const schedule::StageSplit &split, schedule::Schedule &table, schedule::Costs &costs) const;
+
   /// Which times were measured, for people; empty: none.
   const std::string &getProfile() const;
   /// How the stages of `table` and those of a run are related, for people.
   std::vector<std::string> getNotes(const schedule::Schedule &table) const;
+  /// The plan says `auto`, which a run searches for stages whose ranks are settled: here, too.
+  bool isSearchedAsRun() const;
   /// Where the plan wants stages to be; without it where the schedule has them, or `auto` finds best.
   const schedule::PlacementRequest &getPlacementRequest() const;
 

@@ -38,6 +38,9 @@ struct SearchOptions {
   Effort effort = Effort::Normal;
 };
 
+/// How a run looks for the order of stages whose ranks are settled, and who shows what runs.
+inline constexpr SearchOptions kSearchOfRun{0, Effort::Quick};
+
 struct SearchResult {
   /// Named `auto`, compute-only.
   Schedule schedule;

@@ -25,8 +25,8 @@ namespace cleave::schedule {
 struct Costs {
   /// Per stage, for one microbatch.
   std::vector<double> forward, inputGrad, weightGrad;
-  /// Per stage, once a step: the update of its weights, and the reduction of its gradients over other axes, which the rank does not wait for
-  /// but to update. Empty: none.
+  /// Per stage, once a step: the update of its weights, so far as it needs gradients of no other stage, and the reduction of its gradients over
+  /// other axes, which the rank does not wait for but to update. Empty: none.
   std::vector<double> update, reduction;
   /// Time of a joined pair of F and B of one microbatch each; the sum of its parts if negative.
   double overlap = -1;

@@ -13,6 +13,7 @@
 
 #include "cleave/Schedule/Bounds.h"
 #include "cleave/Schedule/Check.h"
+#include "cleave/Schedule/Updates.h"
 #include "llvm/Support/JSON.h"
 
 namespace cleave::schedule {
@@ -48,6 +49,8 @@ struct ReportExtras {
   llvm::json::Object search;
   /// What a run took (Measured.h); null: there was none.
   const Simulation *measured = nullptr;
+  /// Of a step: what is updated behind the rows.
+  std::vector<LateUpdate> late;
 };
 
 void writeJson(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation,

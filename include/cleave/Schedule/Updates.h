@@ -13,7 +13,16 @@
 #include "cleave/Schedule/Simulate.h"
 #include "llvm/ADT/BitVector.h"
 
+#include <string>
+#include <vector>
+
 namespace cleave::schedule {
+
+/// A stage of which all, or a part, is updated behind the rows, and why that is so, for people.
+struct LateUpdate {
+  int32_t stage;
+  std::string why;
+};
 
 /// Whether the table says of a stage when it is updated.
 bool hasUpdates(const Schedule &schedule);

@@ -182,22 +182,27 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
   }
 }
 
-/// What stands behind the loop runs here, for one stage. That it needs nothing of other stages was seen before (`Staged::mayUpdateEarly`); that
-/// its gradients are there, by the checker of tables.
+/// What stands behind the loop runs here, for one stage, as far as it needs nothing of other stages (`Staged::isAlone`); the rest comes behind
+/// the row. That the stage's gradients are there was seen before, by the checker of tables.
 LogicalResult RankMaker::update(int32_t stage) {
-  if (steps > 1 || !staged.mayUpdateEarly(stage))
+  SmallVector<Operation *> own;
+  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
+    if (staged.stageOf.lookup(op) == stage && staged.isAlone(op))
+      own.push_back(op);
+  if (steps > 1 || own.empty()) {
+    std::string needs = staged.describeNeeds(stage);
     return staged.func.emitError() << "the table updates stage " << stage << " in the midst of its row, and "
-                                   << (steps > 1 ? "a schedule without a flush updates each after its last W"
-                                                 : "its update needs what other stages make: a length to clip by, a "
-                                                   "scale, or a weight of several stages")
+                                   << (steps > 1       ? "a schedule without a flush updates each after its last W"
+                                       : needs.empty() ? "it has nothing to update"
+                                                       : needs)
                                    << " (P10)";
+  }
   joinResults(stage);
   auto action = builder.getStringAttr(schedule::getText({schedule::ActionKind::Update, false, stage, -1, -1}));
-  for (Operation *op = staged.loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
-    if (staged.stageOf.lookup(op) == stage)
-      for (Value result : op->getResults())
-        if (Operation *made = getOuter(result).getDefiningOp())
-          made->setLoc(FusedLoc::get({op->getLoc()}, action, builder.getContext()));
+  for (Operation *op : own)
+    for (Value result : op->getResults())
+      if (Operation *made = getOuter(result).getDefiningOp())
+        made->setLoc(FusedLoc::get({op->getLoc()}, action, builder.getContext()));
   return success();
 }
 

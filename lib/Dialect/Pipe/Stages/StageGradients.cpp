@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Pipe/Stages/StageGradients.h"
 
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -239,9 +240,13 @@ std::vector<StageGradients> cleave::pipe::sumStep(const StageGraph &graph, Array
       auto made = all.find(operand.getDefiningOp());
       return isOfWeights && made != all.end() && made->second == unit;
     };
-    for (Value operand : op->getOperands())
+    // A mark of what is made again is none of these: its readers read what it marks.
+    for (Value operand : isa<exec::AgainOp>(op) ? ValueRange() : ValueRange(op->getOperands())) {
+      if (auto mark = operand.getDefiningOp<exec::AgainOp>())
+        operand = mark.getInput();
       if (isOfMicrobatch(operand, spans) && !isOwn(operand))
         (isOfWeights ? own.forWeights : own.forInputs).insert(operand);
+    }
   }
   // An op of the forward is timed with its gradients; those of a node may be in another stage than the first of its ops.
   for (StageGradients &sum : stages)

@@ -86,7 +86,8 @@ LogicalResult PartFinder::placeOps() {
       parts.stages.resize(stage + 1);
     parts.stages[stage].ops.insert(&op);
     for (Value operand : op.getOperands())
-      if (Operation *producer = operand.getDefiningOp(); producer && parts.stageOf.lookup(producer) > stage)
+      if (Operation *producer = operand.getDefiningOp();
+          producer && !again.contains(producer) && parts.stageOf.lookup(producer) > stage)
         return op.emitOpError() << "is in stage " << stage << " and uses what stage " << parts.stageOf.lookup(producer)
                                 << " makes (P3)";
   }

@@ -30,6 +30,7 @@ Staged::Staged(func::FuncOp func, MicrobatchesOp loop, const schedule::Schedule 
   }
   findReaders();
   findOwners();
+  findAlone();
 }
 
 /// Without gradients a state has one rank that reads it and makes its next value (`checkStates` of pipe-lower).
@@ -55,16 +56,91 @@ std::optional<int32_t> Staged::getOwner(BlockArgument argument) const {
   return found == owners.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// Of two ways, gradients are together when both have ended.
-bool Staged::mayUpdateEarly(int32_t stage) {
+/// What a call behind the loop reads that its stage does not have by itself: of another stage, or made of such a value. Null: nothing.
+Value Staged::findForeign(Operation *behind) {
+  for (Value operand : behind->getOperands()) {
+    Operation *maker = operand.getDefiningOp();
+    if (!maker || (maker != loop && maker->isBeforeInBlock(loop)))
+      continue;
+    if (getResultStage(operand) != stageOf.lookup(behind) || (maker != loop && !alone.contains(maker)))
+      return operand;
+  }
+  return {};
+}
+
+/// Of two ways, gradients are together when both have ended. Calls stand in the order in which they read each other.
+void Staged::findAlone() {
   if (table.replicas.size() > 1)
-    return false;
+    return;
   for (Operation *op = loop->getNextNode(); op && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
-    for (Value operand : stageOf.lookup(op) == stage ? op->getOperands() : ValueRange())
-      if (Operation *maker = operand.getDefiningOp();
-          maker && (maker == loop || loop->isBeforeInBlock(maker)) && getResultStage(operand) != stage)
-        return false;
-  return true;
+    if (!findForeign(op))
+      alone.insert(op);
+}
+
+/// What the function that is called, or that the loop calls, names the value that it returns, or the node that makes it; empty where neither has
+/// a name.
+static std::string getMadeName(Value value) {
+  auto call = value.getDefiningOp<func::CallOp>();
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr()) : func::FuncOp();
+  if (!callee || callee.isExternal())
+    return {};
+  Value made = callee.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+  if (SmallVector<StringRef, 1> names = spmd::getTensorNames(made); !names.empty())
+    return names.front().str();
+  if (Operation *op = made.getDefiningOp())
+    for (const spmd::NodeInfo &info : spmd::getNodeInfos(op))
+      if (!info.node.empty())
+        return info.node.str();
+  return {};
+}
+
+std::string Staged::describeNeeds(int32_t stage) {
+  for (Operation *op = loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
+    if (stageOf.lookup(op) != stage || isAlone(op))
+      continue;
+    if (table.replicas.size() > 1)
+      return "microbatches go two ways, whose gradients are added up when both have ended";
+    Value value = findForeign(op);
+    bool isOfLoop = value.getDefiningOp() == loop;
+    std::string name = getMadeName(isOfLoop ? getYielded(cast<OpResult>(value)) : value);
+    // Of its own stage it is made of what others have.
+    int32_t other = getResultStage(value);
+    std::string what = other == stage ? "what is made of gradients of several stages"
+                       : isOfLoop     ? llvm::formatv("a gradient of stage {0}", other).str()
+                                      : llvm::formatv("what stage {0} makes of all microbatches", other).str();
+    return llvm::formatv("it needs {0}{1}", what, name.empty() ? "" : llvm::formatv(", '{0}'", name).str()).str();
+  }
+  return {};
+}
+
+/// Of a stage whose weights are all frozen there is nothing to update.
+llvm::Expected<std::vector<schedule::LateUpdate>> Staged::placeUpdates(schedule::Schedule &timed,
+                                                                       const schedule::Costs &costs, bool early) {
+  // Without a flush the table is of several steps, and each update follows from its W.
+  if (table.isForwardOnly || table.numMicrobatches != static_cast<int32_t>(loop.getCount()))
+    return std::vector<schedule::LateUpdate>();
+  llvm::BitVector mayBeEarly(table.numStages);
+  for (int32_t stage = 0; stage < table.numStages; ++stage)
+    mayBeEarly[stage] = costs.update[stage] > 0;
+  if (early && mayBeEarly.any() && !schedule::hasUpdates(timed)) {
+    llvm::Expected<int64_t> count = schedule::placeUpdates(timed, costs, mayBeEarly);
+    if (!count)
+      return count.takeError();
+  }
+  llvm::BitVector isEarly(table.numStages);
+  for (ArrayRef<schedule::Action> program : timed.programs)
+    for (const schedule::Action &action : program)
+      if (action.kind == schedule::ActionKind::Update)
+        isEarly.set(action.stage);
+  std::vector<schedule::LateUpdate> late;
+  for (int32_t stage = 0; stage < table.numStages; ++stage) {
+    std::string why = describeNeeds(stage);
+    if (why.empty() && mayBeEarly[stage] && !isEarly[stage])
+      why = early ? "no wait of its rank after its last gradient has room for it" : "the plan has updates at the end";
+    if (!why.empty())
+      late.push_back({stage, std::move(why)});
+  }
+  return late;
 }
 
 /// What the update reads and writes goes through memory once, as in the kernels that it becomes: op by op it would be counted many times. What it
@@ -80,6 +156,8 @@ LogicalResult Staged::addUpdateCosts(schedule::Costs &costs) const {
   costs.update.assign(table.numStages, 0);
   costs.reduction.assign(table.numStages, 0);
   for (Operation *op = loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
+    if (!isAlone(op))
+      continue;
     int32_t stage = stageOf.lookup(op);
     double bytes = 0;
     for (auto values : {ValueRange(op->getOperands()), ValueRange(op->getResults())})

@@ -10,6 +10,7 @@
 
 #include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Schedule/Simulate.h"
+#include "cleave/Schedule/Updates.h"
 
 #include <set>
 
@@ -45,11 +46,17 @@ struct Staged {
   int32_t getResultStage(mlir::Value returned);
   /// The rank that has an argument which is kept as it is, or the next value of which it makes; nothing of all others.
   std::optional<int32_t> getOwner(mlir::BlockArgument argument) const;
-  /// Whether all that is made of a stage's gradients behind the loop needs those of no other stage, so that the stage may be updated while its
-  /// rank still waits for others.
-  bool mayUpdateEarly(int32_t stage);
-  /// Adds what the update of each stage takes, and the reductions before it. Error: of the module's cluster.
+  /// Whether a call behind the loop needs gradients of its own stage alone, so that it may run while its rank still waits for others: an update,
+  /// or, where a length to clip by or a scale comes first, what the stage adds to that.
+  bool isAlone(mlir::Operation *behind) const { return alone.contains(behind); }
+  /// Why calls of the stage are none of those, for people; empty: all are.
+  std::string describeNeeds(int32_t stage);
+  /// Adds what these calls take of each stage, and the reductions in them. Error: of the module's cluster.
   llvm::LogicalResult addUpdateCosts(schedule::Costs &costs) const;
+  /// Fills waits of ranks in `timed`, this table with times of its channels, with what may run in them; `costs` have its times. A table that
+  /// says itself when stages are updated stays as it is. Returns what is late: all, unless `early`.
+  llvm::Expected<std::vector<schedule::LateUpdate>> placeUpdates(schedule::Schedule &timed,
+                                                                 const schedule::Costs &costs, bool early);
   /// The first stage of a rank.
   int32_t getStageOf(int32_t rank) const;
   /// What stage `from` hands to stage `to` for each microbatch: what that reads, and its rank has not got by an earlier message. To a later
@@ -64,9 +71,12 @@ struct Staged {
 private:
   void findReaders();
   void findOwners();
+  void findAlone();
+  mlir::Value findForeign(mlir::Operation *behind);
   bool isReadBy(int32_t stage, mlir::Value value);
 
   llvm::DenseMap<mlir::Value, int32_t> owners;
+  llvm::DenseSet<mlir::Operation *> alone;
 };
 
 } // namespace cleave::pipe

@@ -69,6 +69,16 @@ StepOps::StepOps(func::FuncOp func, const spmd::Spans &spans) {
       forward.insert(&op);
   }
   backward.remove_if([&](Operation *op) { return forward.contains(op); });
+  for (Operation *op : backward) {
+    bool isGradient = llvm::any_of(spmd::getNodeInfos(op), [](const spmd::NodeInfo &info) {
+      return !getDifferentiated(getNodeName(info)).empty();
+    });
+    bool isOfForward = llvm::all_of(op->getOperands(), [&](Value operand) {
+      return !backward.contains(operand.getDefiningOp()) || remade.contains(operand.getDefiningOp());
+    });
+    if (isOfForward && (isa<exec::AgainOp>(op) || (!isGradient && reads(*op, remade))))
+      remade.insert(op);
+  }
 }
 
 /// Several where the node has become several ops, or where equal ops of several nodes are one.
@@ -102,6 +112,9 @@ int64_t StepOps::findStage(Operation *op, const ForwardStages &forward, const Fo
     Operation *producer = operand.getDefiningOp();
     if (!producer)
       continue;
+    // What is made again is made where it is needed.
+    if (remade.contains(producer))
+      continue;
     if (auto known = stages.find(producer); known != stages.end())
       read = std::min(read.value_or(known->second), known->second);
     else if (auto made = forward.find(producer); made != forward.end())
@@ -112,13 +125,24 @@ int64_t StepOps::findStage(Operation *op, const ForwardStages &forward, const Fo
   return named ? *named : read ? *read : seen.value_or(0);
 }
 
-/// First stages, in program order, then what other stages wait for, against it, then what is left for W. A table may put W anywhere behind its
+/// First stages, in program order, and against it those of what is made again; then what other stages wait for, against it, then what is left for W. A table may put W anywhere behind its
 /// I, so nothing of W may be read by I, of its own stage or another.
 llvm::MapVector<Operation *, int64_t> StepOps::findUnits(const StageUnits &units, const ForwardStages &forward) const {
   ForwardStages stages;
   for (Operation *op : backward) {
     int64_t stage = findStage(op, forward, stages);
     stages[op] = stage;
+  }
+  // One value that is read by the backward of all layers, such as a scale, must not bring all of them to the stage that made it.
+  for (Operation *op : llvm::reverse(backward)) {
+    if (!remade.contains(op))
+      continue;
+    std::optional<int64_t> first;
+    for (Operation *user : op->getUsers())
+      if (auto known = stages.find(user); known != stages.end())
+        first = std::max(first.value_or(0), known->second);
+    if (first)
+      stages[op] = *first;
   }
   auto isInStage = [&](Operation *op, int64_t stage) {
     auto found = stages.find(op);

@@ -28,7 +28,7 @@ public:
   /// Stage of an op of the forward; nothing for what is of no stage.
   using ForwardStages = llvm::DenseMap<mlir::Operation *, int64_t>;
   /// By op of the backward, in program order. An op is where the ops are that it is the gradient of, or behind what it reads of the backward
-  /// of earlier stages. What other stages read is of I. Of the rest W has contractions and convolutions, and what reads these, so that norms
+  /// of earlier stages; what is made again, where it is read first. What other stages read is of I. Of the rest W has contractions and convolutions, and what reads these, so that norms
   /// drag nothing along.
   llvm::MapVector<mlir::Operation *, int64_t> findUnits(const StageUnits &units, const ForwardStages &stages) const;
 
@@ -36,6 +36,8 @@ private:
   int64_t findStage(mlir::Operation *op, const ForwardStages &forward, const ForwardStages &stages) const;
 
   llvm::SetVector<mlir::Operation *> backward;
+  /// Of these, what is made again of the forward alone: it waits for no gradient.
+  llvm::DenseSet<mlir::Operation *> remade;
   /// By name of the node.
   llvm::StringMap<llvm::SmallVector<mlir::Operation *, 1>> forwardOf;
 };

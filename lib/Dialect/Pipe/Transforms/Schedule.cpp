@@ -3,19 +3,24 @@
 // The table of a schedule, by name or from a file, for the stages and channels that the loop has. Messages are placed by one
 // global order, and the checker of schedules has the last word, however the table was made.
 //
+// Who shows a table instead of running it asks here for its updates: a copy goes through pipe-split, and what stands behind its loop is what a run
+// has there.
+//
 //===----------------------------------------------------------------------===//
 #include "../Stages/Staged.h"
 
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Stages/StageUnits.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Dialect/Pipe/Transforms/PlaceUpdates.h"
 #include "cleave/Dialect/Spmd/IR/Phase.h"
 #include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Schedule/Bounds.h"
 #include "cleave/Schedule/Check.h"
 #include "cleave/Schedule/Messages.h"
 #include "cleave/Schedule/Search.h"
-#include "cleave/Schedule/Updates.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/Statistic.h"
 
 namespace cleave::pipe {
@@ -41,7 +46,7 @@ struct ScheduleStages : pipe::impl::ScheduleStagesBase<ScheduleStages> {
 
 private:
   LogicalResult addTable(func::FuncOp func, MicrobatchesOp loop);
-  LogicalResult placeUpdates(func::FuncOp func, MicrobatchesOp loop, schedule::Schedule &table);
+  LogicalResult predict(func::FuncOp func, MicrobatchesOp loop, schedule::Schedule &table);
 };
 } // namespace
 
@@ -108,46 +113,29 @@ static schedule::Costs readCosts(ModuleOp module, ArrayAttr stages, schedule::Sc
   return costs;
 }
 
-/// A table that says itself when stages are updated has it so. Else updates of stages that need nothing of others fill the waits of their
-/// ranks. What is early, and why all are late, is told with the stages.
-LogicalResult ScheduleStages::placeUpdates(func::FuncOp func, MicrobatchesOp loop, schedule::Schedule &table) {
-  ModuleOp module = getOperation();
-  ArrayAttr stages = findStages(module, table);
-  bool isOfStep = !table.isForwardOnly && table.numMicrobatches == static_cast<int32_t>(loop.getCount());
-  if (!stages || !updatesEarly || !isOfStep || schedule::hasUpdates(table))
-    return success();
-  Staged staged(func, loop, table);
-  schedule::Schedule timed = table;
-  schedule::Costs costs = readCosts(module, stages, timed);
-  if (failed(staged.addUpdateCosts(costs)))
-    return failure();
-  // Of a stage whose weights are all frozen there is nothing to update.
-  llvm::BitVector mayBeEarly(table.numStages);
-  for (int32_t stage = 0; stage < table.numStages; ++stage)
-    mayBeEarly[stage] = costs.update[stage] > 0 && staged.mayUpdateEarly(stage);
-  llvm::Expected<int64_t> count = schedule::placeUpdates(timed, costs, mayBeEarly);
-  if (!count)
-    return mlir::emitError(func.getLoc()) << llvm::toString(count.takeError());
-  table.programs = std::move(timed.programs);
-  numEarly += *count;
-  return success();
-}
-
 /// What the schedule takes with the times of stages that `pipe.boundaries` has, and what no order of them is below, for reports: added to
-/// these.
-static LogicalResult predict(func::FuncOp func, MicrobatchesOp loop, const schedule::Schedule &table) {
-  auto module = func->getParentOfType<ModuleOp>();
+/// these. In a step updates of stages fill the waits of their ranks, by these times; what is early, and why the rest is not, is told, too.
+LogicalResult ScheduleStages::predict(func::FuncOp func, MicrobatchesOp loop, schedule::Schedule &table) {
+  ModuleOp module = getOperation();
   ArrayAttr stages = findStages(module, table);
   if (!stages)
     return success();
+  auto fail = [&](llvm::Error error) { return mlir::emitError(module.getLoc()) << llvm::toString(std::move(error)); };
   schedule::Schedule timed = table;
   schedule::Costs costs = readCosts(module, stages, timed);
   Staged staged(func, loop, table);
-  if (!table.isForwardOnly && failed(staged.addUpdateCosts(costs)))
-    return failure();
+  std::vector<schedule::LateUpdate> late;
+  if (!table.isForwardOnly) {
+    if (failed(staged.addUpdateCosts(costs)))
+      return failure();
+    llvm::Expected<std::vector<schedule::LateUpdate>> found = staged.placeUpdates(timed, costs, updatesEarly);
+    if (!found)
+      return fail(found.takeError());
+    late = std::move(*found);
+  }
   llvm::Expected<schedule::Simulation> simulation = schedule::simulate(timed, costs);
   if (!simulation)
-    return mlir::emitError(module.getLoc()) << llvm::toString(simulation.takeError());
+    return fail(simulation.takeError());
   Builder builder(module.getContext());
   NamedAttrList summary, all(module->getAttrOfType<DictionaryAttr>(PipeDialect::kBoundariesAttr));
   summary.set("schedule", builder.getStringAttr(table.name));
@@ -155,21 +143,23 @@ static LogicalResult predict(func::FuncOp func, MicrobatchesOp loop, const sched
   summary.set("makespan_ns", builder.getF64FloatAttr(simulation->makespan));
   summary.set("bound_ns", builder.getF64FloatAttr(schedule::computeLowerBound(timed, costs).makespan));
   summary.set("bubble", builder.getF64FloatAttr(simulation->bubbleMakespan));
-  // Where gradients of all stages are needed at once is known by the program alone.
   if (!table.isForwardOnly) {
-    SmallVector<int64_t> early, needy;
-    for (ArrayRef<schedule::Action> program : table.programs)
+    SmallVector<int64_t> early;
+    for (ArrayRef<schedule::Action> program : timed.programs)
       for (const schedule::Action &action : program)
         if (action.kind == schedule::ActionKind::Update)
           early.push_back(action.stage);
-    for (int32_t stage = 0; stage < table.numStages; ++stage)
-      if (!staged.mayUpdateEarly(stage))
-        needy.push_back(stage);
+    auto reasons = llvm::map_to_vector(late, [&](const schedule::LateUpdate &update) -> Attribute {
+      return builder.getDictionaryAttr({builder.getNamedAttr("stage", builder.getI64IntegerAttr(update.stage)),
+                                        builder.getNamedAttr("why", builder.getStringAttr(update.why))});
+    });
     summary.set("updated_early", builder.getI64ArrayAttr(early));
-    summary.set("updated_with_others", builder.getI64ArrayAttr(needy));
+    summary.set("updated_late", builder.getArrayAttr(reasons));
+    numEarly += early.size();
   }
   all.set("schedule", summary.getDictionary(module.getContext()));
   module->setAttr(PipeDialect::kBoundariesAttr, all.getDictionary(module.getContext()));
+  table.programs = std::move(timed.programs);
   return success();
 }
 
@@ -180,9 +170,7 @@ static llvm::Error searchOrder(ModuleOp module, schedule::Schedule &table) {
     return llvm::Error::success();
   schedule::SearchCandidate candidate{table, {}};
   candidate.costs = readCosts(module, stages, candidate.schedule);
-  schedule::SearchOptions options;
-  options.effort = schedule::Effort::Quick;
-  llvm::Expected<schedule::SearchResult> found = schedule::search(candidate, options);
+  llvm::Expected<schedule::SearchResult> found = schedule::search(candidate, schedule::kSearchOfRun);
   if (!found)
     return found.takeError();
   table.name = "auto";
@@ -231,7 +219,7 @@ LogicalResult ScheduleStages::addTable(func::FuncOp func, MicrobatchesOp loop) {
     mlir::emitError(func.getLoc()) << violation.message << " (" << violation.constraint << ")";
   if (!checked.violations.empty())
     return failure();
-  if (failed(placeUpdates(func, loop, *table)) || failed(predict(func, loop, *table)))
+  if (failed(predict(func, loop, *table)))
     return failure();
   for (ArrayRef<schedule::Action> program : table->programs) {
     numActions += program.size();
@@ -249,4 +237,53 @@ void ScheduleStages::runOnOperation() {
   for (auto func : llvm::to_vector(module.getOps<func::FuncOp>()))
     if (MicrobatchesOp loop = findLoop(func); loop && failed(addTable(func, loop)))
       return signalPassFailure();
+}
+
+//===----------------------------------------------------------------------===//
+// Of a step that is not split
+//===----------------------------------------------------------------------===//
+
+/// The module of `graph`, split into these stages. What is remarked of a split is said where it is run, not where it is shown; the first error
+/// is returned.
+static llvm::Expected<OwningOpRef<ModuleOp>> splitCopy(const StageGraph &graph, ArrayRef<int32_t> stageOf,
+                                                       int64_t numStages, bool relays) {
+  IRMapping mapping;
+  auto module = graph.ops.front()->getParentOfType<ModuleOp>();
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone(mapping));
+  for (auto [op, stage] : llvm::zip_equal(graph.ops, stageOf))
+    setStage(mapping.lookup(op), stage);
+  for (auto [op, unit] : findUnits(graph, stageOf, numStages))
+    setStage(mapping.lookup(op), unit);
+  copy.get()->setAttr(PipeDialect::kStagesAttr, Builder(module.getContext()).getI64IntegerAttr(numStages));
+  std::string reason;
+  ScopedDiagnosticHandler quiet(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && reason.empty())
+      reason = diagnostic.str();
+    return success();
+  });
+  PassManager manager(module.getContext());
+  SplitOptions options;
+  options.relay = relays;
+  manager.addPass(createSplit(options));
+  if (failed(manager.run(*copy)))
+    return llvm::createStringError(reason);
+  return copy;
+}
+
+llvm::Expected<std::vector<schedule::LateUpdate>>
+cleave::pipe::placeUpdates(const StageGraph &graph, ArrayRef<int32_t> stageOf, const spmd::PlanPipeline &pipeline,
+                           schedule::Schedule &table, schedule::Costs &costs) {
+  assert(!graph.backwardNs.empty() && "not a step");
+  llvm::Expected<OwningOpRef<ModuleOp>> copy = splitCopy(graph, stageOf, table.numStages, pipeline.relays);
+  if (!copy)
+    return copy.takeError();
+  for (auto func : (*copy)->getOps<func::FuncOp>())
+    if (MicrobatchesOp loop = findLoop(func)) {
+      const schedule::Schedule known = table;
+      Staged staged(func, loop, known);
+      if (failed(staged.addUpdateCosts(costs)))
+        return llvm::createStringError("what an update takes is not known: the step's cluster is wrong");
+      return staged.placeUpdates(table, costs, pipeline.updatesEarly);
+    }
+  return std::vector<schedule::LateUpdate>();
 }
