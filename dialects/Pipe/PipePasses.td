@@ -34,6 +34,9 @@ def Microbatch : Pipe_Pass<"pipe-microbatch"> {
     A state (`spmd.state`) is split like any value, and the function returns it split as it takes it. The sharding that a plan
     asks for on a split value must fit the smaller batch (S5). Other errors: sizes that microbatches do not divide (P4).
 
+    An uneven annotation pads the samples of a microbatch. Shards of a microbatch are then of other samples than those of the batch: an input
+    or output keeps those axes that divide a microbatch, and a pin inside has all of them.
+
     With `uneven` they need not divide them. Samples are distributed so that microbatches differ by one sample of each shard
     that the plan asks for on the batch. The program is then written for `pipe.per_shard` samples of a shard. This number has
     no factor in common with the number of devices, so the batch is sharded no further. `pipe-split` makes the programs of

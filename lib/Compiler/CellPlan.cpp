@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "CellPlan.h"
 
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Search/AxisNames.h"
@@ -64,6 +65,116 @@ static int64_t countLeastPiece(const Problem &problem, ValueId value) {
   return elements * problem.elementBytes(value);
 }
 
+//===----------------------------------------------------------------------===//
+// Bytes that any program needs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a product needs at once: a kernel for one reads elements of its operands that are in memory, and writes its result, to which it
+/// may have done more, element by element (Exec/Fusion/Clusters.h). So the operand that is no weight is there in full, and the result, while
+/// the product runs; in rings and in pieces, too, for the last piece is made while all others are there.
+class ProductBytes {
+public:
+  ProductBytes(const Problem &problem, ArrayRef<Value> values, ArrayRef<Operation *> ops)
+      : problem(problem), values(values), ops(ops), users(problem.numValues()) {
+    for (OpId op = 0; op < problem.numOps(); ++op)
+      for (ValueId operand : problem.operands(op))
+        users[operand].push_back(op);
+  }
+
+  /// The most that a product of a weight needs; a weight that is loaded is counted by others (`areLoadsCounted`).
+  int64_t findMost(bool areLoadsCounted) const;
+
+private:
+  static constexpr unsigned kFarthest = 16;
+
+  bool isProduct(OpId op) const;
+  bool isWeight(ValueId value) const;
+  ValueId findSource(ValueId value, int64_t &least) const;
+  int64_t countMade(ValueId value, unsigned depth = kFarthest) const;
+  bool hasOneSource(OpId op) const;
+
+  const Problem &problem;
+  ArrayRef<Value> values;
+  ArrayRef<Operation *> ops;
+  std::vector<SmallVector<OpId, 2>> users;
+};
+} // namespace
+
+/// Of floats, and of more terms than there are ranks: what would have one term on a rank may be no product any more.
+bool ProductBytes::isProduct(OpId op) const {
+  Operation *source = ops[op];
+  const ShardingRule &rule = problem.rule(problem.ruleOf(op));
+  if (!isa_and_present<nn::EinsumOp>(source) || !isa<FloatType>(getElementTypeOrSelf(source->getResult(0).getType())))
+    return false;
+  int64_t terms = 1;
+  for (FactorId factor = 0; factor < static_cast<FactorId>(rule.factorSizes.size()); ++factor)
+    terms *= rule.isReduction(factor) ? rule.factorSizes[factor] : 1;
+  return terms > problem.getMesh().numRanks();
+}
+
+/// What moves or converts elements of one value: a kernel may read that instead.
+bool ProductBytes::hasOneSource(OpId op) const {
+  Operation *source = ops[op];
+  return problem.isConstraint(op) ||
+         (problem.operands(op).size() == 1 && source && source->getNumResults() == 1 &&
+          (problem.rule(problem.ruleOf(op)).isMovement || source->hasTrait<nn::Elementwise>()));
+}
+
+/// What is surely in memory of an operand, and the least bytes on the way from there, which a kernel may go for itself.
+ValueId ProductBytes::findSource(ValueId value, int64_t &least) const {
+  least = countLeastPiece(problem, value);
+  for (OpId producer = problem.producer(value); producer != kNone && hasOneSource(producer);
+       producer = problem.producer(value)) {
+    value = problem.operands(producer)[0];
+    least = std::min(least, countLeastPiece(problem, value));
+  }
+  return value;
+}
+
+bool ProductBytes::isWeight(ValueId value) const {
+  return problem.isParameter(value) || isa_and_present<nn::LoadOp>(values[value].getDefiningOp());
+}
+
+/// Of a result the least that an epilogue could make of it.
+int64_t ProductBytes::countMade(ValueId value, unsigned depth) const {
+  int64_t least = countLeastPiece(problem, value);
+  if (depth == 0)
+    return least / problem.elementBytes(value);
+  for (OpId user : users[value]) {
+    ArrayRef<ValueId> results = problem.results(user);
+    bool isElementwise = ops[user] && ops[user]->hasTrait<nn::Elementwise>();
+    if (results.size() == 1 && (isElementwise || hasOneSource(user)) &&
+        problem.shape(results[0]) == problem.shape(value))
+      least = std::min(least, countMade(results[0], depth - 1));
+  }
+  return least;
+}
+
+/// Products of two activations are left out: those of attention are in a kernel that keeps none of the scores.
+int64_t ProductBytes::findMost(bool areLoadsCounted) const {
+  int64_t most = 0;
+  for (OpId op = 0; op < problem.numOps(); ++op) {
+    ArrayRef<ValueId> operands = problem.operands(op);
+    if (!isProduct(op) || operands.size() != 2)
+      continue;
+    int64_t leasts[2], bytes = countMade(problem.results(op)[0]);
+    ValueId sources[2] = {findSource(operands[0], leasts[0]), findSource(operands[1], leasts[1])};
+    if (isWeight(sources[0]) == isWeight(sources[1]))
+      continue;
+    for (size_t index = 0; index < 2; ++index) {
+      OpId producer = problem.producer(sources[index]);
+      bool isLoaded = isa_and_present<nn::LoadOp>(values[sources[index]].getDefiningOp());
+      // A constant, or pieces that a kernel reads where each comes from.
+      bool isPutTogether = producer != kNone && !isLoaded &&
+                           (problem.operands(producer).empty() || problem.rule(problem.ruleOf(producer)).isMovement);
+      bytes += isPutTogether || (isLoaded && areLoadsCounted) ? 0 : leasts[index];
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 /// A loaded weight is there all the time, what is given at the beginning, and what is returned in the end (Cost/Memory.h). Loads of one weight
 /// may become one; of values that are returned the largest counts, for others may turn out to be the same.
 int64_t CellPlan::countLeastBytes(int64_t stages) const {
@@ -81,8 +192,10 @@ int64_t CellPlan::countLeastBytes(int64_t stages) const {
   }
   for (OutputId output = 0; output < decided.numOutputs(); ++output)
     returned = std::max(returned, countLeastPiece(decided, decided.outputValue(output)));
-  return stages == 1 ? loaded + std::max(givenWeights + given, returned)
-                     : (loaded + givenWeights + stages - 1) / stages;
+  ProductBytes products(decided, problem->source->getValues(), problem->source->getOps());
+  if (stages == 1)
+    return loaded + std::max({givenWeights + given, returned, products.findMost(/*areLoadsCounted=*/true)});
+  return std::max((loaded + givenWeights + stages - 1) / stages, products.findMost(/*areLoadsCounted=*/false));
 }
 
 size_t CellPlan::countDifferent(const CellAnswer &answer, const CellAnswer &other) const {

@@ -30,8 +30,8 @@ public:
   spmd::Plan makePlan(const spmd::CellAnswer &answer, const spmd::Plan &given,
                       std::optional<llvm::ArrayRef<unsigned>> borders, const Mixture *mixture = nullptr) const;
   /// Bytes that some rank of any program on these devices needs at once, whatever is split: weights and inputs, or weights and what is
-  /// returned, each in as many pieces as its dims and the devices of a stage allow. Of several stages weights alone, each of which one stage
-  /// holds: some rank has no less than the mean.
+  /// returned, or weights and what a product reads and makes, each in as many pieces as its dims and the devices of a stage allow. Of several
+  /// stages one holds each weight, so some rank has no less than the mean, and one runs each product.
   int64_t countLeastBytes(int64_t stages) const;
   /// How many tensors that a plan names the two split in different ways.
   size_t countDifferent(const spmd::CellAnswer &answer, const spmd::CellAnswer &other) const;

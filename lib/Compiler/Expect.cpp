@@ -18,8 +18,15 @@ using spmd::PlanBound;
 
 /// Whether a bound counts this collective.
 static bool isMeant(const PlanBound &bound, const CollectiveReport &one) {
-  return (bound.kind.empty() || bound.kind == one.kind) &&
-         (bound.axis.empty() || llvm::is_contained(one.axes, bound.axis)) && (!bound.isOfWeights || one.isOfWeights);
+  bool isOther = (bound.what == PlanBound::What::Weights && !one.isOfWeights) ||
+                 (bound.what == PlanBound::What::Gradients && !one.isOfGradients);
+  return !isOther && (bound.kind.empty() || bound.kind == one.kind) &&
+         (bound.axis.empty() || llvm::is_contained(one.axes, bound.axis));
+}
+
+static StringRef describe(PlanBound::What what) {
+  constexpr StringRef kWords[] = {"", " of weights", " of gradients"};
+  return kWords[static_cast<size_t>(what)];
 }
 
 /// What the program has of it; nothing: that is not known.
@@ -52,7 +59,7 @@ static std::string describe(const PlanBound &bound, double has) {
   case PlanBound::Of::Time:
     return "a call is predicted to take " + formatTime(has);
   case PlanBound::Of::Count:
-    return llvm::formatv("the program has {0} {1}{2}{3}", number, bound.kind, bound.isOfWeights ? " of weights" : "",
+    return llvm::formatv("the program has {0} {1}{2}{3}", number, bound.kind, describe(bound.what),
                          bound.axis.empty() ? "" : " over " + bound.axis);
   }
   return "";
@@ -149,7 +156,8 @@ static bool checkBlocks(MLIRContext *context, const PlanBound &bound, const Repo
 
 /// All that is missed is told, each at its place.
 bool Compilation::State::checkExpectations(const std::optional<Report> &report) {
-  if (!plan || plan->bounds.empty())
+  // What a plan with a step expects is said of that, and the model alone is another program.
+  if (!plan || plan->bounds.empty() || (plan->train && !handed.hasStep()))
     return true;
   if (!report)
     return false;

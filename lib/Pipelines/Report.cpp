@@ -251,8 +251,10 @@ static void countOps(func::FuncOp func, const SymbolTable &symbols, const cost::
   const WeightValues weights(func);
   cost::ProgramCost sum = cost::countProgram(func, symbols, times, [&](Operation &op, const cost::OpVisit &visit) {
     std::vector<CollectiveReport> sent = describeSent(&op);
-    for (CollectiveReport &one : sent)
+    for (CollectiveReport &one : sent) {
       one.isOfWeights = llvm::all_of(op.getOperands(), [&](Value operand) { return weights.contains(operand); });
+      one.isOfGradients = sendsGradients(&op);
+    }
     share(sent, visit.cost.communicationNs);
     if (visit.isRepeated)
       repeat(sent, visit.runs);

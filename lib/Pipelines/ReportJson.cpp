@@ -71,6 +71,8 @@ static void write(llvm::json::OStream &json, const CollectiveReport &collective)
     json.attribute("ns", collective.ns);
   if (collective.isOfWeights)
     json.attribute("of_weights", true);
+  if (collective.isOfGradients)
+    json.attribute("of_gradients", true);
   json.attribute("node", collective.node);
   json.attribute("cause", collective.cause);
 }

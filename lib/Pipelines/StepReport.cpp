@@ -18,6 +18,7 @@
 #include "PipelineReport.h"
 #include "cleave/Cost/Memory.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Spmd/IR/Spans.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -106,20 +107,50 @@ static bool isReadBy(Value value, StepPart part, unsigned depth = 4) {
   });
 }
 
+/// What a gradient goes through on its way from the backward pass to an update as it is, or added to those of other microbatches.
+static bool passesGradients(Operation *op) {
+  return isCollective(op) || op->hasAttr(spmd::kCombinesAttr) || op->hasTrait<nn::KeepsNumbers>();
+}
+
+/// Steps from what reads or makes a gradient to a collective: one of each axis, a sum, a reshape or two.
+static constexpr unsigned kFarthestGradient = 8;
+
+static bool isForUpdate(Value value, unsigned depth = kFarthestGradient) {
+  return depth > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
+           return isOf(user, StepPart::Update) || isOf(user, StepPart::Scaling) ||
+                  (passesGradients(user) &&
+                   llvm::any_of(user->getResults(), [&](Value result) { return isForUpdate(result, depth - 1); }));
+         });
+}
+
+static bool isOfBackward(Value value, unsigned depth = kFarthestGradient) {
+  Operation *maker = value.getDefiningOp();
+  if (depth == 0 || !maker)
+    return false;
+  if (!passesGradients(maker))
+    return isOf(maker, StepPart::Backward);
+  return llvm::any_of(maker->getOperands(), [&](Value operand) { return isOfBackward(operand, depth - 1); });
+}
+
+bool cleave::sendsGradients(Operation *collective) {
+  return llvm::any_of(collective->getResults(), [](Value result) { return isForUpdate(result); }) &&
+         llvm::any_of(collective->getOperands(), [](Value operand) { return isOfBackward(operand); });
+}
+
 /// Of an SSA value or of a view.
 static Purpose findPurpose(Value value) {
   SmallVector<Operation *> makers = getUsers(value, /*wantsReaders=*/false);
   auto isMadeBy = [&](StepPart part) { return llvm::any_of(makers, [&](Operation *op) { return isOf(op, part); }); };
-  bool travels = llvm::any_of(makers, isCollective), isOfBackward = isMadeBy(StepPart::Backward);
-  bool isForUpdate = isReadBy(value, StepPart::Update) || isReadBy(value, StepPart::Scaling);
-  if (isForUpdate && (travels || isOfBackward || isMadeBy(StepPart::Scaling)))
+  bool travels = llvm::any_of(makers, isCollective), isBackward = isMadeBy(StepPart::Backward);
+  bool isUpdated = isReadBy(value, StepPart::Update) || isReadBy(value, StepPart::Scaling);
+  if (isUpdated && (travels || isBackward || isMadeBy(StepPart::Scaling)))
     return Purpose::Gradients;
   if (travels)
     return Purpose::Communication;
   // Before memory is planned what is made of a state stands for it.
   if (isMadeBy(StepPart::Update) && !value.getDefiningOp<exec::ViewOp>())
     return Purpose::Optimizer;
-  return !isOfBackward && isReadBy(value, StepPart::Backward) ? Purpose::Kept : Purpose::Working;
+  return !isBackward && isReadBy(value, StepPart::Backward) ? Purpose::Kept : Purpose::Working;
 }
 
 /// What is returned as the next value of an argument is what that is for; nothing for all else.

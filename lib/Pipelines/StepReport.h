@@ -11,6 +11,10 @@ namespace cleave {
 /// counted.
 void describeStep(mlir::func::FuncOp func, const mlir::SymbolTable &symbols, Report &report);
 
+/// Whether a collective of a step sends gradients on their way to an update, or their sums over microbatches. Not those of activations, nor a
+/// length to clip by. Precondition: memory is not planned.
+bool sendsGradients(mlir::Operation *collective);
+
 /// What bytes of a rank are for, in the words of `memory_by_role`. Of what is no step arguments that are no weights are the batch.
 llvm::StringRef nameRole(mlir::func::FuncOp func, const cost::HeldBytes &held);
 

@@ -71,7 +71,7 @@ static bool parseNumber(StringRef text, PlanBound &bound) {
   return true;
 }
 
-/// `permute`, `permute over model`, `all_gather of weights`.
+/// `permute`, `permute over model`, `all_gather of weights`, `all_reduce of gradients over data`.
 static LogicalResult readAbsent(YamlReader &reader, yaml::Node *node, PlanBound &bound) {
   std::string text;
   if (failed(reader.readText(node, text)))
@@ -79,7 +79,10 @@ static LogicalResult readAbsent(YamlReader &reader, yaml::Node *node, PlanBound 
   bound.of = PlanBound::Of::Count;
   bound.text = "no " + text;
   auto [kind, axis] = StringRef(text).split(" over ");
-  bound.isOfWeights = kind.consume_back(" of weights");
+  if (kind.consume_back(" of weights"))
+    bound.what = PlanBound::What::Weights;
+  else if (kind.consume_back(" of gradients"))
+    bound.what = PlanBound::What::Gradients;
   bound.kind = kind.trim().str();
   bound.axis = axis.trim().str();
   SmallVector<StringRef> kinds = getPlanKinds();

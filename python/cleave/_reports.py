@@ -36,6 +36,7 @@ class Collective:
     ns: Optional[float] = None
     times: int = 1
     of_weights: bool = False
+    of_gradients: bool = False
 
 
 @dataclass(frozen=True)

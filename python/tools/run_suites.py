@@ -152,6 +152,7 @@ def suites(build):
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 41)
     yield Suite("found-plans", [python, "test/Models/found.py", build], count_closing, 82, merge="drawn")
     yield Suite("uneven-plans", [python, "test/Models/uneven.py", build], count_closing, 36, merge="drawn")
+    yield Suite("least-memory", [python, "test/Models/least.py", build], count_closing, 192, merge="drawn")
     yield Suite("styles", [python, "test/Models/styles.py", build], count_closing, 39, merge="drawn")
     yield Suite("roles", [python, "test/Models/roles.py", build], count_closing, 14)
     yield Suite("rings", [python, "test/Models/Parallel/rings.py", build], count_closing, 200, merge="drawn")

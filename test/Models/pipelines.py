@@ -162,6 +162,9 @@ LOOPS = [
     ("loop", "stage=3", 2, 'stages: [{nodes: "first"}, {first: "again"}, {first: "last"}]', []),
     ("loop", "stage=2,data=2", 3, 'stages: [{nodes: "first"}, {first: "again"}]', ["{tensor: x, dims: [data, _]}"]),
     ("loop", "stage=2,model=2", 3, 'stages: [{nodes: "first"}, {first: "again"}]', ["{tensor: w1, dims: [_, model]}"]),
+    # Two samples of a microbatch on three devices.
+    ("loop", "stage=2,data=3", 3, 'stages: [{nodes: "first"}, {first: "again"}]', ["{tensor: x, dims: [data, _], uneven: true}"]),
+    ("scan", "stage=2,data=3", 3, "", ["{tensor: xs, dims: [_, data, _], uneven: true}"]),
     ("loop", "stage=2", 6, "chunks: 2, schedule: circular", []),
     ("scan", "stage=2", 3, "", []), ("scan", "stage=2,data=2", 3, "", ["{tensor: xs, dims: [_, data, _]}"]),
 ]

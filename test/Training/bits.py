@@ -118,6 +118,12 @@ CASES = {
     **{f"{net}, ZeRO-{stage}": case(net, "data: 2", batch(net, "data"), **zero(stage), ways=ALL if net == "tokens" else tuple(TRAINED)) for net in NETS for stage in (1, 2, 3)},
     **{f"{net}, hybrid sharding": case(net, "replica: 2, shard: 2", batch(net, "[replica, shard]"), **zero(3, "shard"), ways=ALL if net == "tokens" else tuple(TRAINED)) for net in NETS},
     **{f"{net} in microbatches": case(net, microbatches=2) for net in NETS}, **{f"{net}, ZeRO-2 in microbatches": case(net, "data: 2", batch(net, "data"), microbatches=2, **zero(2)) for net in NETS},
+    # Of a microbatch devices have different numbers of samples: those of `tokens` and `images` are two on three devices.
+    **{f"{net}, three ranks in microbatches": case(net, "data: 3", batch(net, "data"), uneven=True, microbatches=2, ways=ALL if net == "tokens" else tuple(TRAINED)) for net in NETS},
+    **{f"{net}, ZeRO-{stage} on three in microbatches": case(net, "data: 3", batch(net, "data"), uneven=True, microbatches=2, **zero(stage)) for net, stage in (("dense", 2), ("tokens", 3))},
+    "tokens, two stages of three": case("tokens", "stage: 2, data: 3", batch("tokens", "data"), uneven=True, stages="microbatches: 2, schedule: 1f1b", ways=ALL),
+    "dense, two stages of three, zb-h1, ZeRO-2": case("dense", "stage: 2, data: 3", batch("dense", "data"), uneven=True, stages="microbatches: 2, schedule: zb-h1", **zero(2)),
+    "dense, two ways of three": case("dense", "stage: 2, data: 3", batch("dense", "data"), uneven=True, stages="microbatches: 4, schedule: dualpipe"),
     "dense, tensor parallel": case("dense", "model: 4", [("w", "[_, model]"), ("v", "[model, _]")], ways=ALL),
     "dense, tensor parallel on five": case("dense", "model: 5", [("w", "[_, model]"), ("v", "[model, _]")], uneven=True),
     "dense, both, ZeRO-1": case("dense", "data: 2, model: 2", [*batch("dense", "data"), ("w", "[_, model]"), ("v", "[model, _]")], **zero(1), ways=ALL),

@@ -66,6 +66,8 @@ CASES = {
     "gpt2, tensor parallel": case(GPT2, "model: 2", MEGATRON), "gpt2, tensor and sequence parallel": case(GPT2, "model: 4", MEGATRON + SEQUENCE),
     "gpt2, data and tensor parallel, ZeRO-1": case(GPT2, "data: 2, model: 2", BATCH + MEGATRON, **zero(1)),
     "gpt2, three ranks share four samples": case(GPT2, "data: 3", BATCH, uneven=True),
+    "gpt2, three ranks share each microbatch": case(GPT2, "data: 3", BATCH, uneven=True, microbatches=2),
+    "gpt2, three ranks share each microbatch of two stages": case(GPT2, "stage: 2, data: 3", BATCH, uneven=True, stages="microbatches: 2, schedule: 1f1b"),
     "gpt2, two stages": case(GPT2, "stage: 2", stages="microbatches: 4"), "gpt2, two ways": case(GPT2, "stage: 2", stages="microbatches: 4, schedule: dualpipe"),
     "gpt2, four stages on two ranks, ZeRO-1": case(GPT2, "data: 2, stage: 2", BATCH, stages="microbatches: 2, chunks: 2", **zero(1)),
     "gpt2, data, tensor parallel and stages, ZeRO-3": case(GPT2, "data: 2, model: 2, stage: 4", BATCH + MEGATRON, stages="microbatches: 2, schedule: zb-h1", **zero(3)),

@@ -57,6 +57,8 @@ struct CollectiveReport {
   double ns = 0;
   /// What is sent is a parameter, or made of parameters and constants alone.
   bool isOfWeights = false;
+  /// Of a step: what is sent are gradients of parameters, on their way to an update.
+  bool isOfGradients = false;
   std::string node, cause;
 };
 

@@ -23,8 +23,9 @@ struct PlanBound {
   Of of = Of::Bytes;
   /// A word of `getPlanKinds`, and the axis that those counted go over; empty: any.
   std::string kind, axis;
-  /// Those alone that send what is made of weights.
-  bool isOfWeights = false;
+  /// Those alone that send what is made of weights, or gradients of these.
+  enum class What { Any, Weights, Gradients };
+  What what = What::Any;
   /// `number` at most, or exactly; of each of the layers that repeat.
   bool isMost = true, isPerBlock = false;
   int64_t number = 0;

@@ -37,8 +37,7 @@ SIZES = [{"batch": 3, "seq": 7, "target": 5, "total": 10, "past": 9, "texts": 2,
          {"batch": 2, "seq": 16, "target": 9, "total": 3, "past": 2, "texts": 3, "pictures": 3},
          {"batch": 6, "seq": 2, "target": 2, "total": 17, "past": 16, "texts": 8, "pictures": 2}]
 # Why a plan may be refused, and the most that are.
-REFUSALS = {"a state's positions move": "grows along dim 2, which cannot be sharded: its positions move at every call",
-            "shards of a microbatch would be uneven": "samples do not divide into"}
+REFUSALS = {"a state's positions move": "grows along dim 2, which cannot be sharded: its positions move at every call"}
 MOST_REFUSED = 0.02
 # One in so many plans is at other sizes.
 OTHERS = 3

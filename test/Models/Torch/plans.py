@@ -82,8 +82,7 @@ def draw_dims(random, subject, axes, is_uneven, microbatches):
         size = subject.shape[dim] // (microbatches if dim == 0 and subject.kind != "weight" else 1)
         wanted = 2 if len(left) > 1 and random.random() < TWO_AXES else 1
         shards = int(np.prod([axes[axis] for axis in left[:wanted]])) if left else 0
-        divides = not is_uneven or size < subject.shape[dim]
-        if not left or random.random() < 0.35 or size < 2 or (divides and size % shards):
+        if not left or random.random() < 0.35 or size < 2 or (not is_uneven and size % shards):
             continue
         taken, left = [str(axis) for axis in left[:wanted]], left[wanted:]
         entries[dim] = taken if wanted == 2 else taken[0]

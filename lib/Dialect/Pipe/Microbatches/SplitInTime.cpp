@@ -11,12 +11,19 @@
 // The program is written for one number of samples, and stages for the two sizes are made of its stages, once these are known. That number
 // has no factor in common with the devices: so the batch is sharded as a plan says, which holds for each size, and no further.
 //
+// Where a plan lets axes split what they do not divide, the samples of microbatches of one size are padded like any dim, but only within a
+// microbatch: its shards are of other samples than those of the batch would be. So callers see as many shards as divide a microbatch, each
+// device takes its share of every microbatch, and what is returned is gathered:
+//
+//   8 samples, 2 microbatches, 3 devices     of 0 1 2 3 | 4 5 6 7, which all have, device 0 computes 0 1 | 4 5, 1 has 2 3 | 6 7, 2 none
+//
 //===----------------------------------------------------------------------===//
 #include "SplitInTime.h"
 
 #include "TimeSplitter.h"
 
 #include "cleave/Dialect/Spmd/IR/Even.h"
+#include "cleave/Dialect/Spmd/IR/FreeAxes.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Dialect/Spmd/IR/States.h"
@@ -35,13 +42,13 @@ using namespace cleave::pipe;
 static std::string suggestBatch(const Batch &batch, int64_t extent, int64_t shards, bool isUneven) {
   int64_t all = batch.isUneven ? batch.samples : extent * batch.microbatches, least = batch.microbatches * shards;
   int64_t step = batch.isUneven ? shards : least, below = all / step * step;
-  std::string text = isUneven ? "'uneven: true' does not pad the batch of several microbatches: " : "";
+  std::string text = isUneven ? "'uneven: true' does not pad the batch of microbatches of two sizes: " : "";
   if (below >= least)
     text += std::to_string(below) + " or ";
   text += std::to_string(std::max(least, below + step)) + " samples would do";
   if (!batch.isUneven && all % shards == 0 && all >= least)
     text += ", or 'uneven: true' in 'pipeline:'";
-  return text + (isUneven ? ", or one microbatch" : "");
+  return text + (isUneven ? ", or microbatches of one size" : "");
 }
 
 /// What a plan wants must fit what a microbatch has: the parts are split again, over devices.
@@ -58,7 +65,8 @@ LogicalResult TimeSplitter::checkAnnotation(spmd::AnnotationAttr annotation, Str
     for (spmd::AxisAttr splitting : annotation.getSharding().getDims()[dim].getAxes())
       axes.push_back({spmd::formatAxis(splitting), splitting.getExtent(devices)});
     std::string reason = spmd::describeUndivided(dim, extent, axes);
-    if (reason.empty() || (dim != present.dim && annotation.getSharding().getUneven()))
+    bool isPadded = annotation.getSharding().getUneven() && (dim != present.dim || !sizes.deal);
+    if (reason.empty() || isPadded)
       continue;
     // Samples that the program is written for are nobody's.
     if (sizes.deal && dim == present.dim)
@@ -74,6 +82,37 @@ LogicalResult TimeSplitter::checkAnnotation(spmd::AnnotationAttr annotation, Str
   return success();
 }
 
+/// The annotation for callers: along `dim` only those leading axes that divide it. Null if that is all of them.
+static spmd::AnnotationAttr keepDividing(spmd::AnnotationAttr annotation, unsigned dim, int64_t extent) {
+  spmd::ShardingAttr sharding = annotation.getSharding();
+  SmallVector<spmd::DimShardingAttr> dims(sharding.getDims());
+  SmallVector<spmd::AxisAttr> axes;
+  int64_t shards = 1;
+  for (spmd::AxisAttr splitting : dims[dim].getAxes()) {
+    shards *= splitting.getExtent(sharding.getMesh());
+    if (extent % shards != 0)
+      break;
+    axes.push_back(splitting);
+  }
+  if (axes.size() == dims[dim].getAxes().size())
+    return {};
+  MLIRContext *context = annotation.getContext();
+  dims[dim] = spmd::DimShardingAttr::get(context, axes, /*isOpen=*/false, dims[dim].getPriority());
+  auto kept = spmd::ShardingAttr::get(context, sharding.getMesh(), dims, sharding.getPartial(),
+                                      sharding.getPartialKind(), sharding.getReplicated(), sharding.getUneven());
+  return spmd::AnnotationAttr::get(context, kept, annotation.getPlace(), annotation.getPatternPlace());
+}
+
+Value TimeSplitter::pinPadded(Value value, StringRef name, spmd::AnnotationAttr annotation, const InTime &time,
+                              OpBuilder &at, spmd::AnnotationAttr &ofCallers) {
+  if (!annotation || !time.isSplit() || onlyCounts || sizes.deal)
+    return value;
+  ofCallers = keepDividing(annotation, time.dim, cast<RankedTensorType>(value.getType()).getDimSize(time.dim));
+  if (!ofCallers)
+    return value;
+  return spmd::PinOp::create(at, value.getLoc(), value, at.getStringAttr(name), annotation);
+}
+
 LogicalResult TimeSplitter::splitArguments(Block &from, Block &to) {
   for (BlockArgument argument : from.getArguments()) {
     unsigned index = argument.getArgNumber();
@@ -82,11 +121,19 @@ LogicalResult TimeSplitter::splitArguments(Block &from, Block &to) {
     if (dim)
       time = {InTime::Kind::Split, *dim, index, nullptr};
     Type type = dim ? getPartType(argument.getType(), *dim) : argument.getType();
-    locals.map(argument, to.addArgument(type, argument.getLoc()));
+    Value local = to.addArgument(type, argument.getLoc());
     times[argument] = time;
     auto annotation = func.getArgAttrOfType<spmd::AnnotationAttr>(index, spmd::SpmdDialect::kAnnotationAttr);
-    if (failed(checkAnnotation(annotation, spmd::getArgumentName(func, index), type, time)))
+    StringRef name = spmd::getArgumentName(func, index);
+    if (failed(checkAnnotation(annotation, name, type, time)))
       return failure();
+    Value inside = pinPadded(local, name, annotation, time, builder, ofArguments.emplace_back());
+    // Of an input that nothing uses that would be a rule that nothing follows.
+    if (argument.use_empty() && inside != local) {
+      inside.getDefiningOp()->erase();
+      inside = local;
+    }
+    locals.map(argument, inside);
   }
   return success();
 }
@@ -125,9 +172,12 @@ LogicalResult TimeSplitter::checkStates(Operation *terminator) {
 LogicalResult TimeSplitter::checkResults(Operation *before, Operation *after) {
   for (auto [index, value] : llvm::enumerate(before->getOperands())) {
     auto annotation = func.getResultAttrOfType<spmd::AnnotationAttr>(index, spmd::SpmdDialect::kAnnotationAttr);
-    if (failed(checkAnnotation(annotation, spmd::getResultName(func, index), after->getOperand(index).getType(),
-                               times.lookup(value))))
+    StringRef name = spmd::getResultName(func, index);
+    InTime time = times.lookup(value);
+    if (failed(checkAnnotation(annotation, name, after->getOperand(index).getType(), time)))
       return failure();
+    OpBuilder at(after);
+    after->setOperand(index, pinPadded(after->getOperand(index), name, annotation, time, at, ofResults.emplace_back()));
   }
   return success();
 }
@@ -160,7 +210,8 @@ FailureOr<int64_t> TimeSplitter::countShards(llvm::DenseSet<int64_t> &others) {
 
 /// Whether a plan allows an axis to split what it does not divide.
 static bool allowsUneven(func::FuncOp func) {
-  bool isUneven = false;
+  auto module = func->getParentOfType<ModuleOp>();
+  bool isUneven = module && module->hasAttr(spmd::kFreeUnevenAttr);
   auto look = [&](Attribute attribute) {
     auto annotation = dyn_cast_if_present<spmd::AnnotationAttr>(attribute);
     isUneven |= annotation && annotation.getSharding().getUneven();
@@ -192,6 +243,12 @@ LogicalResult TimeSplitter::run() {
       if (InTime time = times.lookup(value); time.isSplit())
         func.setResultAttr(index, mark, builder.getI64IntegerAttr(time.dim));
   }
+  for (auto [index, annotation] : llvm::enumerate(ofArguments))
+    if (annotation)
+      func.setArgAttr(index, spmd::SpmdDialect::kAnnotationAttr, annotation);
+  for (auto [index, annotation] : llvm::enumerate(ofResults))
+    if (annotation)
+      func.setResultAttr(index, spmd::SpmdDialect::kAnnotationAttr, annotation);
   oldBody.erase();
   if (sizes.deal) {
     func->setAttr(PipeDialect::kSamplesAttr, builder.getI64IntegerAttr(batch.samples));

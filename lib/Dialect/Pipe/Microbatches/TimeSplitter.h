@@ -88,6 +88,9 @@ private:
   llvm::LogicalResult checkResults(mlir::Operation *before, mlir::Operation *after);
   llvm::LogicalResult checkAnnotation(spmd::AnnotationAttr annotation, llvm::StringRef name, mlir::Type type,
                                       const InTime &present);
+  /// `value`, or what a pin makes of it: where `annotation` pads the batch inside the loop, and callers see other shards (`ofCallers`).
+  mlir::Value pinPadded(mlir::Value value, llvm::StringRef name, spmd::AnnotationAttr annotation, const InTime &time,
+                        mlir::OpBuilder &at, spmd::AnnotationAttr &ofCallers);
 
   /// The factor that split operands bring, the same for all; -1 after an error.
   spmd::FactorId findFactor(mlir::Operation *op, const spmd::ShardingRule &rule);
@@ -116,6 +119,8 @@ private:
   /// Shards that annotations have been seen to split the batch into; checked only once all are known.
   int64_t shards = 1;
   bool onlyCounts = false;
+  /// By argument or result, what a plan wants of it at the boundary, where that is other than inside; null elsewhere.
+  llvm::SmallVector<spmd::AnnotationAttr> ofArguments, ofResults;
   /// Of which all that is split has a multiple, in one order; 0: nothing is split.
   int64_t samples = 0;
   mlir::OpBuilder builder;

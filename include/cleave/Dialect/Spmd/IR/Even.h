@@ -7,8 +7,8 @@
 namespace cleave::spmd {
 
 /// Of an argument or result (i64): a dim that is not split unevenly, whatever a plan allows. Of a function (i64): what has a multiple of so
-/// many elements along a dim is not split so there. Between pipe-microbatch and partitioning: microbatches are dealt out to devices
-/// in equal numbers, and of a program for two sizes the padding of one is none of the other.
+/// many elements along a dim is not split so there. Between pipe-microbatch and partitioning: shards of a batch that callers give or get are
+/// those of each of its microbatches, and of a program for microbatches of two sizes the padding of one is none of the other.
 inline constexpr llvm::StringLiteral kEvenAttr = "spmd.even";
 
 } // namespace cleave::spmd
