@@ -511,8 +511,8 @@ static void keepHandedOn(const RecomputeProblem &problem, ArrayRef<int64_t> stag
       makers[value] = static_cast<int64_t>(number);
   for (auto [op, stage] : llvm::zip_equal(problem.ops, stageOf))
     for (unsigned value : op.isForward ? ArrayRef<unsigned>(op.operands) : ArrayRef<unsigned>())
-      if (int64_t maker = makers[value]; maker >= 0 && stage >= 0 && stageOf[maker] >= 0 && stageOf[maker] != stage &&
-                                         !problem.ops[maker].mustRepeat)
+      if (int64_t maker = makers[value];
+          maker >= 0 && stage >= 0 && stageOf[maker] >= 0 && stageOf[maker] != stage && !problem.ops[maker].mustRepeat)
         repeated.reset(static_cast<unsigned>(maker));
 }
 
