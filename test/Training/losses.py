@@ -98,7 +98,9 @@ class Losses:
         data = self.draw(of, path, model)
         plan, log = (os.path.join(self.folder, name.replace(" ", "_") + suffix) for suffix in (".yaml", ".jsonl"))
         save_plan(plan, of, model.graph.output[0].name, "mse")
-        done = harness.cleave(self.build, "train", path, "--plan", plan, "--data", data, "--steps", str(STEPS), "--order", "given", "--log", log, "--quiet")
+        # A form is what its name says: by time, which decides steps for this machine, ranks that share the batch would share states, too.
+        # Those decisions are held to the bits of one device, where no sum is rounded (bits.py).
+        done = harness.cleave(self.build, "train", path, "--plan", plan, "--optimize=balanced", "--data", data, "--steps", str(STEPS), "--order", "given", "--log", log, "--quiet")
         if done.returncode:
             raise RuntimeError(f"exit {done.returncode}: {done.stderr[-400:]}")
         with open(log) as file:
