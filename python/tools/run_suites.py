@@ -202,7 +202,7 @@ def suites(build):
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("finetune", [python, "examples/finetune.py", build], count_closing, 5)
     # Wheels, and what is installed from them.
-    yield Suite("python", [python, "test/Python/check.py", build], count_closing, 89)
+    yield Suite("python", [python, "test/Python/check.py", build], count_closing, 98)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183, merge="drawn")
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 96, merge="drawn")
     yield Suite("uneven", [python, "test/Runtime/uneven.py", build], count_closing, 15)
@@ -226,7 +226,7 @@ def suites(build):
     hasClocks = shutil.which("unshare") and subprocess.run(["unshare", "--time", "--fork", "true"], capture_output=True).returncode == 0
     yield Suite("traces", [python, "test/Runtime/traces.py", build], count_closing, 8 + 3 * bool(shutil.which("mpirun")) + 3 * bool(hasClocks))
     yield Suite("gpu-kit", [python, "test/Tools/gpu_kit.py", build], count_closing, 110)
-    yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 10)
+    yield Suite("pages", [python, "test/Pictures/pages.py", build], count_closing, 11)
     hasCpack = bool(shutil.which("dpkg-shlibdeps") and os.path.exists(f"{build}/share/doc/cleave/sbom.json"))
     yield Suite("editor", [python, "test/Editor/check.py", build], count_closing, 200, merge="drawn")
     yield Suite("packages", [python, "test/Tools/packages.py", build], count_closing, 4 if hasCpack else 0, merge="drawn")

@@ -32,3 +32,13 @@ TEST(Trace, KindsHaveTheirOwnColors) {
     EXPECT_TRUE(isNew(collective)) << kind;
   }
 }
+
+// Of two ranks: pids are 0 and 1, and no thread is called so. Ends are rounded each by itself: from 1.4 to 2.6 ns is from 1 to 3.
+TEST(Trace, ThreadsAreNumberedBehindRanksAndEndsMeet) {
+  TraceWriter writer(2);
+  writer.addBar({0, 0, "a", "launch", "", 1.4e-9, 2.6e-9}, "");
+  writer.addBar({1, 2, "b", "launch", "", 2.6e-9, 1.0000004e-3}, "");
+  std::string text = writer.format();
+  EXPECT_NE(text.find("\"pid\": 0, \"tid\": 2, \"ts\": 0.001, \"dur\": 0.002"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"pid\": 1, \"tid\": 7, \"ts\": 0.003, \"dur\": 999.997"), std::string::npos) << text;
+}
