@@ -10,12 +10,26 @@ using namespace cleave;
 using llvm::ArrayRef;
 using llvm::SmallVector;
 
+// Boundaries are those of stages that are settled: an op is in one of them, or in none.
+void cleave::keepHandedOn(const RecomputeProblem &problem, ArrayRef<int64_t> stageOf, RepeatedOps &repeated) {
+  std::vector<int64_t> makers(problem.values.size(), -1);
+  for (auto [number, op] : llvm::enumerate(problem.ops))
+    for (unsigned value : op.results)
+      makers[value] = static_cast<int64_t>(number);
+  for (auto [op, stage] : llvm::zip_equal(problem.ops, stageOf))
+    for (unsigned value : op.isForward ? ArrayRef<unsigned>(op.operands) : ArrayRef<unsigned>())
+      if (int64_t maker = makers[value];
+          maker >= 0 && stage >= 0 && stageOf[maker] >= 0 && stageOf[maker] != stage && !problem.ops[maker].mustRepeat)
+        repeated.reset(static_cast<unsigned>(maker));
+}
+
 RepeatedOps StageChooser::getRepeated(const Chosen &chosen) const {
   RepeatedOps repeated(problem.ops.size());
   for (unsigned op = 0; op < problem.ops.size(); ++op) {
     int64_t stage = stageOf[op];
     repeated[op] = choices[stage < 0 ? 0 : chosen[stage]].repeated[op];
   }
+  keepHandedOn(problem, stageOf, repeated);
   return repeated;
 }
 

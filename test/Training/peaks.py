@@ -4,8 +4,9 @@
 
 A chain of equal layers whose activations are far larger than their weights, in stages. For each rank the planned memory of what comes and goes is the
 table's peak (microbatches kept, times what a stage keeps of one) but for what a rank works with: gradients of one microbatch between its layers, and
-a message or two. With all forward before all backward it grows with the number of microbatches by what the table says, to the byte. What a run
-takes is what was planned.
+a message or two. With all forward before all backward (gpipe, bfs) it grows with the number of microbatches by what the table says, to the byte: what a
+rank works with is the same then, and so is how it is placed. Of other schedules the table does not grow, and a plan may, by gaps in its arena alone.
+What a run takes is what was planned.
 """
 import json
 import os
@@ -96,7 +97,7 @@ class Peaks:
                 return f"rank {rank}: of {peaks[rank]} B planned {own} B come and go"
         if measured != max(peaks):
             return f"planned are {peaks} B, a run takes {measured} B"
-        if schedule != "gpipe" or ranks == 1:
+        if schedule not in ("gpipe", "bfs"):
             return ""
         more = self.look((schedule, ranks, 2 * microbatches, chunks, *again))
         for rank in range(ranks):

@@ -19,6 +19,10 @@
 
 namespace cleave {
 
+/// Takes out of `repeated` what another stage reads of the forward: that is handed to it, and kept. Made again, it would be so by that stage, with
+/// all that it is made of; so no block reaches over a boundary. \param stageOf by op, its stage; -1 of what is in none.
+void keepHandedOn(const RecomputeProblem &problem, llvm::ArrayRef<int64_t> stageOf, RepeatedOps &repeated);
+
 /// Which choice each stage takes, and what that comes to, by rank.
 class StageChooser {
 public:

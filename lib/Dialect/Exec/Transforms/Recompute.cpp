@@ -502,20 +502,6 @@ static std::optional<RepeatedOps> findRepeated(func::FuncOp func, RecomputeWish 
   return policy == Policy::Blocks ? findBlocks(*problem).repeated : findOptimum(*problem, /*price=*/1e-9).repeated;
 }
 
-/// What another stage reads of the forward is handed to it, and kept: made again, it would be so by that stage, with all that it is made of. So no
-/// block reaches over a boundary.
-static void keepHandedOn(const RecomputeProblem &problem, ArrayRef<int64_t> stageOf, RepeatedOps &repeated) {
-  std::vector<int64_t> makers(problem.values.size(), -1);
-  for (auto [number, op] : llvm::enumerate(problem.ops))
-    for (unsigned value : op.results)
-      makers[value] = static_cast<int64_t>(number);
-  for (auto [op, stage] : llvm::zip_equal(problem.ops, stageOf))
-    for (unsigned value : op.isForward ? ArrayRef<unsigned>(op.operands) : ArrayRef<unsigned>())
-      if (int64_t maker = makers[value];
-          maker >= 0 && stage >= 0 && stageOf[maker] >= 0 && stageOf[maker] != stage && !problem.ops[maker].mustRepeat)
-        repeated.reset(static_cast<unsigned>(maker));
-}
-
 /// What stages have by themselves: one policy for each, of which most are alike, so that each policy is decided once. What is in no stage is
 /// made again where that is asked for by name alone.
 LogicalResult Recompute::run(func::FuncOp func, const RecomputeWish &wish, const cost::OpTimes &times) {

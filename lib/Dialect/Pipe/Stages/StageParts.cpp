@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 #include "SharedInvariants.h"
 
+#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include <map>
@@ -32,6 +33,8 @@ public:
   PartFinder(func::FuncOp func, const Spans &spans, DenseSet<Operation *> again, bool relays)
       : func(func), spans(spans), again(std::move(again)), relays(relays) {
     parts.units = StageUnits::get(func->getParentOfType<ModuleOp>(), 0);
+    // A mark costs nothing: each unit that reads the value has its own, of what the forward keeps.
+    func.walk([&](exec::AgainOp op) { this->again.insert(op); });
   }
 
   FailureOr<ModelParts> run(FindShared findShared);

@@ -21,7 +21,6 @@
 #include "../Microbatches/RestOfLoop.h"
 #include "../Stages/SplitRemarks.h"
 
-#include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -447,8 +446,6 @@ LogicalResult Split::split(func::FuncOp func, int64_t count) {
   for (const schedule::SplitValue &value : graph.problem.values)
     if (value.bytes == 0 && !sendCheap)
       again.insert(graph.ops[value.producer]);
-  // A mark costs nothing: each unit that reads the value has its own, of what the forward keeps.
-  func.walk([&](exec::AgainOp op) { again.insert(op); });
   SmallVector<int64_t> ranks;
   FailureOr<ModelParts> parts = findParts(func, spans, std::move(again), relay, [&](ArrayRef<Values> wanted) {
     ranks = getRanks(getOperation(), wanted.size());
