@@ -45,6 +45,9 @@ using namespace cleave::exec;
 // Who sees what
 //===----------------------------------------------------------------------===//
 
+/// A logarithm of a sum of exponentials below which f32 does not tell how many terms there were.
+static constexpr double kExcluded = -1e8;
+
 namespace {
 enum class Sight { Nothing, Part, All };
 
@@ -118,6 +121,7 @@ private:
   Attended combine(Attended first, Attended second);
   AttentionGradOp differentiate(int64_t step, Blocks blocks, Value gradient, Value logs, Value means);
   Value addUp(Value sum, Value part, Type held);
+  Value countExcluded(Value logs);
   void putHome(const ScatteredSequence &sequence, Value sum);
 
   Ring &ring;
@@ -372,6 +376,27 @@ AttentionGradOp RingBuilder::differentiate(int64_t step, Blocks blocks, Value gr
                                  /*right=*/IntegerAttr(), gradient, /*shown=*/Value(), logs, means, view.anySeen);
 }
 
+/// Of a row all of whose keys got a large negative number the logarithm of their exponentials' sum is that number, and not how many there are
+/// as well: the kernel's weights are 1 each. How many have it, [batch, heads, queries] or broadcasting to that; 1 of other rows. Null where
+/// no numbers are added.
+Value RingBuilder::countExcluded(Value logs) {
+  Value mask = ring.mask;
+  if (!mask || !isa<FloatType>(getElementType(mask)) || getShape(mask).empty())
+    return {};
+  mask = cast(mask, compute);
+  if (!ring.band.band.isEmpty()) {
+    Value seen = nn::compareToBand(builder, loc, places(ring.countQueries(), firstQuery(), 2, 0),
+                                   places(ring.countKeys(), Value(), 2, 1), ring.band.band);
+    mask = select(seen, mask, -std::numeric_limits<double>::infinity());
+  }
+  int64_t last = getShape(mask).size() - 1;
+  Value isLargest = eq(mask, reduce(nn::ReduceKind::Max, mask, {last}, /*keepDims=*/true));
+  Value count = sum(select(isLargest, number(1), number(0)), {last});
+  if (getShape(mask)[last] != ring.countKeys())
+    count = mul(count, static_cast<double>(ring.countKeys()));
+  return select(le(logs, kExcluded), count, number(1));
+}
+
 /// Of what came along, if anything did, and what is new: added wide, and held as the sum over ranks would be.
 Value RingBuilder::addUp(Value sum, Value part, Type held) {
   return cast(sum ? add(cast(sum, compute), part) : part, held);
@@ -403,6 +428,13 @@ void RingBuilder::buildGradients(const Attended &forward) {
     gradient = wider.getInput();
   gradient = cast(permute(builder, gradient, of.gradientOrder), element);
   Value means = sum(mul(cast(gradient, compute), cast(forward.result, compute)), {3});
+  // Weights that are as many times too large, times gradients that are as many times too small.
+  if (Value count = countExcluded(forward.logs)) {
+    means = div(means, count);
+    SmallVector<int64_t> ofRows(getShape(count));
+    ofRows.push_back(1);
+    gradient = cast(div(cast(gradient, compute), reshape(count, ofRows)), element);
+  }
   // Blocks of the forward would be equal to these, and would all be kept for them: what a ring is to avoid.
   Value key = AgainOp::create(builder, loc, ring.key.gather->getOperand(0));
   Value value = isShared() ? key : AgainOp::create(builder, loc, ring.value.gather->getOperand(0));
