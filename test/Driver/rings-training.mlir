@@ -16,8 +16,8 @@
 // Without a word it is taken where memory asks for it, and by time where a slow link carries blocks while others are differentiated.
 // RUN: sed "s/attention: ring, //" %t.yaml > %t.auto.yaml
 // RUN: echo "{device: {flops: {f32: 0.1G}, bandwidth: 1000GB/s, launch: 10ns, memory: 1GB}, links: {latency: 0ns, bandwidth: 0.01GB/s}}" > %t.slow.yaml
-// RUN: sed "s/0.01GB/1GB/" %t.slow.yaml > %t.fast.yaml
-// RUN: sed "s/memory: 1GB/memory: 4kB/" %t.fast.yaml > %t.small.yaml
+// RUN: sed "s/0.01GB/1GB/; s/10ns/10us/" %t.slow.yaml > %t.fast.yaml
+// RUN: sed "s/memory: 1GB/memory: 4kB/" %t.slow.yaml > %t.small.yaml
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --optimize=time --cluster %t.slow.yaml --check | FileCheck %s --check-prefixes=ALL,FOUR
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --optimize=time --cluster %t.fast.yaml --check | FileCheck %s --check-prefixes=GATHER
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --cluster %t.small.yaml --remarks --check 2>&1 | FileCheck %s --check-prefixes=FIT,FOUR
