@@ -13,11 +13,20 @@
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.gather.yaml --check | FileCheck %s --check-prefixes=GATHER
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.yaml --executor program --check | FileCheck %s --check-prefixes=ALL,FOUR
 // RUN: cleave run %s --train --mesh seq=3 --plan %t.yaml --device cuda-emulated --check | FileCheck %s --check-prefixes=ALL,THREE
+// Without a word it is taken where memory asks for it, and by time where a slow link carries blocks while others are differentiated.
+// RUN: sed "s/attention: ring, //" %t.yaml > %t.auto.yaml
+// RUN: echo "{device: {flops: {f32: 0.1G}, bandwidth: 1000GB/s, launch: 10ns, memory: 1GB}, links: {latency: 0ns, bandwidth: 0.01GB/s}}" > %t.slow.yaml
+// RUN: sed "s/0.01GB/1GB/; s/10ns/10us/" %t.slow.yaml > %t.fast.yaml
+// RUN: sed "s/memory: 1GB/memory: 4kB/" %t.slow.yaml > %t.small.yaml
+// RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --optimize=time --cluster %t.slow.yaml --check | FileCheck %s --check-prefixes=ALL,FOUR
+// RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --optimize=time --cluster %t.fast.yaml --check | FileCheck %s --check-prefixes=GATHER
+// RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --cluster %t.small.yaml --remarks --check 2>&1 | FileCheck %s --check-prefixes=FIT,FOUR
 // RUN: cleave shard %s --train --mesh seq=4 --plan %t.yaml --emit clustered -o - | FileCheck %s --check-prefix=IR
 
-// TWO: 8 x window {{.*}} 1.54 kB
-// THREE: 14 x window {{.*}} 1.79 kB
-// FOUR: 20 x window {{.*}} 1.92 kB
+// FIT: remark: keys and values of 1 nn.attention use ring attention: gathered, a rank has a peak of {{[0-9]+}} bytes
+// TWO: 8 x {{window|permute}} {{.*}} 1.54 kB
+// THREE: 14 x {{window|permute}} {{.*}} 1.79 kB
+// FOUR: 20 x {{window|permute}} {{.*}} 1.92 kB
 // GATHER: 2 x all_gather {{.*}} 576 B
 // GATHER: 2 x reduce_scatter {{.*}} 576 B
 // ALL-NOT: all_gather

@@ -60,7 +60,7 @@ EDITS = [
          "what fills up the last shard goes round as it is", ["lit:Execute/rings"]),
     Edit("rings-of-neighbors", "lib/Dialect/Exec/Rings/Rings.cpp", "lows[dim] = -block * ranks;", "lows[dim] = -block;",
          "past blocks that nobody sees a step takes that of the rank before", ["lit:Execute/rings"]),
-    Edit("queries-go-round", "lib/Dialect/Exec/Rings/Operands.cpp", "if (!isKeyOrValue || (reader", "if ((reader",
+    Edit("queries-go-round", "lib/Dialect/Exec/Rings/Operands.cpp", "!isKeyOrValue || (reader && reader != use.getOwner())", "reader && reader != use.getOwner()",
          "what is gathered goes round where queries are it, too", ["lit:form-rings-invalid"]),
     Edit("peak-without-bodies", "lib/Cost/Memory.cpp", "loop ? countBody(loop) : count(callee)", "loop ? 0 : count(callee)",
          "what a loop's body holds is not a part of the peak", ["lit:memory-loop"]),

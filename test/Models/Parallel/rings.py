@@ -77,6 +77,8 @@ class Case:
             arrays["m"] = self.random.random((self.batch, 1, 1, self.keys)) < 0.6
         elif self.mask == "added":
             arrays["m"] = draw(self.tokens, self.keys)
+            if self.back and not self.causal and self.element in ("f32", "f64"):
+                arrays["m"][0] = -3e38 # a row that sees nothing but excluded keys, all alike
         for name, array in arrays.items():
             arrays[name] = array if array.dtype == bool else self.round(array)
         return arrays

@@ -140,6 +140,15 @@ std::optional<RingGradient> cleave::exec::findRingGradient(nn::AttentionOp atten
   for (nn::EinsumOp einsum : {parts.ofQuery.einsum, parts.ofKey.einsum, parts.ofValue.einsum})
     if (einsum)
       gradient.dying.insert(einsum);
+  // Statistics are there behind the forward, whatever the gradient of its result is made of.
+  if (!gradient.place || gradient.place->getBlock() != attention->getBlock() ||
+      gradient.place->isBeforeInBlock(attention))
+    gradient.place = attention;
+  for (Value result : {gradient.ofQuery, Value(gradient.ofKey.scatter), Value(gradient.ofValue.scatter)})
+    if (result && llvm::any_of(result.getUsers(), [&](Operation *user) {
+          return user->getBlock() == attention->getBlock() && !gradient.place->isBeforeInBlock(user);
+        }))
+      return fail("a gradient is read before all that it is made of is there");
   findDying(gradient);
   return gradient;
 }

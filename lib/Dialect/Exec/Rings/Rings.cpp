@@ -45,6 +45,9 @@ using namespace cleave::exec;
 // Who sees what
 //===----------------------------------------------------------------------===//
 
+/// A logarithm of a sum of exponentials below which f32 does not tell how many terms there were.
+static constexpr double kExcluded = -1e8;
+
 namespace {
 enum class Sight { Nothing, Part, All };
 
@@ -77,9 +80,10 @@ public:
       : Composer(builder, loc), ring(ring), block(ring.key.shard),
         compute(getElementType(ring.attention.getQuery()).isF64() ? f64() : f32()) {}
 
-  /// A result, and the logarithms of the sums of its weights.
+  /// A result, and the logarithms of the sums of its weights. Where numbers are added, of rows whose keys all got one that excludes, how many
+  /// these are, 1 of others; as large as the logarithms, or broadcasting to that.
   struct Attended {
-    Value result, logs;
+    Value result, logs, counts = {};
   };
   Attended build();
   /// Puts gradients in the place of products and scatters. `forward`: as `build` gave it.
@@ -118,6 +122,7 @@ private:
   Attended combine(Attended first, Attended second);
   AttentionGradOp differentiate(int64_t step, Blocks blocks, Value gradient, Value logs, Value means);
   Value addUp(Value sum, Value part, Type held);
+  Value countExcluded(const View &view, Value logs);
   void putHome(const ScatteredSequence &sequence, Value sum);
 
   Ring &ring;
@@ -324,7 +329,27 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Blocks blocks) {
       said.left ? builder.getI64IntegerAttr(*said.left) : IntegerAttr(), /*right=*/IntegerAttr(), view.anySeen,
       builder.getI64IntegerAttr(block));
   shape.erase(shape.begin() + 3);
-  return {reshape(partial.getSums(), shape), partial.getLogs()};
+  return {reshape(partial.getSums(), shape), partial.getLogs(), countExcluded(view, partial.getLogs())};
+}
+
+/// Of a row all of whose keys got a large negative number the logarithm of their exponentials' sum is that number, and not how many there are
+/// as well. How many have it; null where no numbers are added.
+Value RingBuilder::countExcluded(const View &view, Value logs) {
+  Value mask = view.mask;
+  if (!mask || !isa<FloatType>(getElementType(mask)) || getShape(mask).empty())
+    return {};
+  mask = cast(mask, compute);
+  double lowest = -std::numeric_limits<double>::infinity();
+  if (!view.band.isEmpty())
+    mask = select(nn::compareToBand(builder, loc, places(ring.countQueries(), Value(), 2, 0),
+                                    places(block, Value(), 2, 1), view.band),
+                  mask, lowest);
+  int64_t last = getShape(mask).size() - 1;
+  Value isLargest = eq(mask, reduce(nn::ReduceKind::Max, mask, {last}, /*keepDims=*/true));
+  Value count = sum(select(isLargest, number(1), number(0)), {last}, /*keepDims=*/true);
+  if (getShape(mask)[last] != block)
+    count = mul(count, static_cast<double>(block));
+  return select(le(logs, kExcluded), count, number(1));
 }
 
 /// A query that sees nothing in either has the logarithm of 0, and 0 as its result.
@@ -334,10 +359,15 @@ RingBuilder::Attended RingBuilder::combine(Attended first, Attended second) {
   Value isBlind = eq(largest, lowest), shift = select(isBlind, zero, largest);
   Value weight = exp(sub(first.logs, shift));
   Value other = exp(sub(second.logs, shift));
+  if (first.counts) {
+    weight = mul(weight, first.counts);
+    other = mul(other, second.counts);
+  }
   Value sum = select(isBlind, one, add(weight, other));
   Value kept = mul(first.result, div(weight, sum));
   Value added = mul(second.result, div(other, sum));
-  return {add(kept, added), add(largest, log(sum))};
+  Value counts = first.counts ? select(le(largest, kExcluded), sum, one) : Value();
+  return {add(kept, added), add(largest, log(sum)), counts};
 }
 
 /// Blocks are passed on before they are attended to, so that they travel meanwhile; past steps at which nobody sees anything they go at
@@ -353,7 +383,9 @@ RingBuilder::Attended RingBuilder::build() {
     blocks = next;
   }
   SmallVector<int64_t> ofRows(getShape(ring.attention.getResult()).drop_back());
-  return {cast(attended->result, getElementType(ring.attention.getResult())), reshape(attended->logs, ofRows)};
+  Value counts = attended->counts ? broadcast(attended->counts, getShape(attended->logs)) : Value();
+  return {cast(attended->result, getElementType(ring.attention.getResult())), reshape(attended->logs, ofRows),
+          counts ? reshape(counts, ofRows) : Value()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -403,6 +435,13 @@ void RingBuilder::buildGradients(const Attended &forward) {
     gradient = wider.getInput();
   gradient = cast(permute(builder, gradient, of.gradientOrder), element);
   Value means = sum(mul(cast(gradient, compute), cast(forward.result, compute)), {3});
+  // Such weights are 1 each, as many times too large; gradients that are as many times too small make up for it.
+  if (Value counts = forward.counts) {
+    means = div(means, counts);
+    SmallVector<int64_t> ofRows(getShape(counts));
+    ofRows.push_back(1);
+    gradient = cast(div(cast(gradient, compute), reshape(counts, ofRows)), element);
+  }
   // Blocks of the forward would be equal to these, and would all be kept for them: what a ring is to avoid.
   Value key = AgainOp::create(builder, loc, ring.key.gather->getOperand(0));
   Value value = isShared() ? key : AgainOp::create(builder, loc, ring.value.gather->getOperand(0));
