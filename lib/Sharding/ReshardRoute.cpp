@@ -368,7 +368,8 @@ bool Route::allToAll(UseAllToAll use) {
   for (unsigned dim = 0; dim < now.rank(); ++dim) {
     size_t begin = now.dims[dim].size(), kept = keptPrefix(dim);
     auto isElsewhere = [&](AtomId atom) {
-      return problem.targetDim[atom] < 0 ? use == UseAllToAll::ForMore : problem.targetDim[atom] != static_cast<int>(dim);
+      return problem.targetDim[atom] < 0 ? use == UseAllToAll::ForMore
+                                         : problem.targetDim[atom] != static_cast<int>(dim);
     };
     while (begin > kept && isElsewhere(now.dims[dim][begin - 1]))
       --begin;

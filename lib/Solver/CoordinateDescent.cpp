@@ -209,9 +209,8 @@ CoordinateDescent::EdgeEnds CoordinateDescent::endsOf(EdgeId id) const {
 /// At most `kForbidden`.
 int64_t CoordinateDescent::costBetween(const EdgeEnds &ends, unsigned made, unsigned wanted) {
   const EdgeEnds::End &lhs = ends.made.distinct[made], &rhs = ends.wanted.distinct[wanted];
-  return rhs.isTwin
-             ? 0
-             : objective.costOfEdge(ends.shape, lhs.state, rhs.state, lhs.surcharge, rhs.surcharge, ends.traits);
+  return rhs.isTwin ? 0
+                    : objective.costOfEdge(ends.shape, lhs.state, rhs.state, lhs.surcharge, rhs.surcharge, ends.traits);
 }
 
 /// All that a table of an edge follows from: the domains at its ends, which result and operand it is, and what is true of it.

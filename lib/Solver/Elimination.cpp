@@ -204,8 +204,8 @@ private:
 
 Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, size_t maxCells, ArrayRef<uint32_t> spared,
                        bool isDry)
-    : domains(domains), maxCells(maxCells), spared(spared), isDry(isDry), tablesOf(domains.size()), neighborsOf(domains.size()),
-      degrees(domains.size(), 0), isDone(domains.size(), false), queue(degrees) {
+    : domains(domains), maxCells(maxCells), spared(spared), isDry(isDry), tablesOf(domains.size()),
+      neighborsOf(domains.size()), degrees(domains.size(), 0), isDone(domains.size(), false), queue(degrees) {
   result.options.assign(domains.size(), 0);
   tables.reserve(terms.size() + domains.size());
   for (const CostTerm &term : terms) {

@@ -209,9 +209,8 @@ TEST(SearchMemoryTest, AxesOverOneLinkAreOne) {
   for (int trial = 0; trial < 2000; ++trial) {
     State from = draw(), to = draw();
     llvm::SmallVector<int64_t, 2> shape{int64_t(32) << random() % 4, int64_t(12) << random() % 8};
-    EXPECT_EQ(
-        planned->cost(planned->internShape(shape, 4), planned->internState(from), planned->internState(to)),
-        planner.plan(shape, 4, from, to)->cost);
+    EXPECT_EQ(planned->cost(planned->internShape(shape, 4), planned->internState(from), planned->internState(to)),
+              planner.plan(shape, 4, from, to)->cost);
   }
 }
 
