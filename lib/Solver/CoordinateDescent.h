@@ -5,7 +5,8 @@
 // if it is better. All costs are taken relative to the present, so a sum below 0 is an improvement.
 //
 // Domains and the tables of edges between two domains are interned: equal layers share them, and a pass is a few look-ups
-// per node.
+// per node. A node with one edge, as a weight that one op reads, is no variable: the least that it may cost beside each strategy of its
+// neighbor is a part of what that costs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_COORDINATEDESCENT_H
