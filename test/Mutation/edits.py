@@ -74,7 +74,7 @@ EDITS = [
          "what a stage scatters is a gradient to nobody", ["lit:expect-train"]),
     Edit("no-weight-is-split", "lib/Compiler/CellPlan.cpp", "      elements /= mesh.size(atom);", ";", "more is proved to be needed than there are plans for",
          ["lit:Driver/plan"]),
-    Edit("no-uneven-weight-is-split", "lib/Compiler/CellPlan.cpp", "(elements + mesh.numRanks() - 1) / mesh.numRanks() *", "elements *",
+    Edit("no-uneven-weight-is-split", "lib/Compiler/CellPlan.cpp", "(elements + mesh.numRanks() - 1) / mesh.numRanks()", "elements",
          "more is proved to be needed than there are plans for that pad", ["least-memory"]),
     Edit("products-need-nothing", "lib/Compiler/CellPlan.cpp", "most = std::max(most, bytes);", "most = 0;", "what a product reads and makes is not in the least memory",
          ["lit:Driver/plan"]),
