@@ -249,11 +249,13 @@ void WeightValues::add(Operation &op) {
 /// What each op sends, with its part of the time, and what all take.
 static void countOps(func::FuncOp func, const SymbolTable &symbols, const cost::OpTimes *times, Report &report) {
   const WeightValues weights(func);
+  GradientPaths gradients(func, symbols);
   cost::ProgramCost sum = cost::countProgram(func, symbols, times, [&](Operation &op, const cost::OpVisit &visit) {
     std::vector<CollectiveReport> sent = describeSent(&op);
+    bool isCollective = isa<spmd::CollectiveOpInterface>(op);
     for (CollectiveReport &one : sent) {
       one.isOfWeights = llvm::all_of(op.getOperands(), [&](Value operand) { return weights.contains(operand); });
-      one.isOfGradients = sendsGradients(&op);
+      one.isOfGradients = isCollective && gradients.areSentBy(&op);
     }
     share(sent, visit.cost.communicationNs);
     if (visit.isRepeated)

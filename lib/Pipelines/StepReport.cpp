@@ -112,45 +112,71 @@ static bool passesGradients(Operation *op) {
   return isCollective(op) || op->hasAttr(spmd::kCombinesAttr) || op->hasTrait<nn::KeepsNumbers>();
 }
 
-/// Steps from what reads or makes a gradient to a collective: one of each axis, a sum, a reshape or two.
-static constexpr unsigned kFarthestGradient = 8;
-
-static bool isForUpdate(Value value, unsigned depth = kFarthestGradient) {
-  return depth > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
-           return isOf(user, StepPart::Update) || isOf(user, StepPart::Scaling) ||
-                  (passesGradients(user) &&
-                   llvm::any_of(user->getResults(), [&](Value result) { return isForUpdate(result, depth - 1); }));
-         });
+GradientPaths::GradientPaths(func::FuncOp func, const SymbolTable &symbols) : symbols(symbols) {
+  func->getParentOfType<ModuleOp>().walk([&](func::CallOp call) { callers[call.getCallee()].push_back(call); });
 }
 
-static bool isOfBackward(Value value, unsigned depth = kFarthestGradient) {
+/// Stages are functions: what one returns its callers read, and what these pass on is read in others.
+bool GradientPaths::isForUpdate(Value value) {
+  auto [entry, isNew] = updated.try_emplace(value, false);
+  if (!isNew)
+    return entry->second;
+  bool found = llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto call = dyn_cast<func::CallOp>(user))
+      if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()); callee && !callee.isExternal())
+        return isForUpdate(callee.getArgument(use.getOperandNumber()));
+    if (isa<func::ReturnOp>(user))
+      return llvm::any_of(callers.lookup(cast<func::FuncOp>(user->getParentOp()).getSymName()),
+                          [&](func::CallOp call) { return isForUpdate(call.getResult(use.getOperandNumber())); });
+    return isOf(user, StepPart::Update) || isOf(user, StepPart::Scaling) ||
+           (passesGradients(user) &&
+            llvm::any_of(user->getResults(), [&](Value result) { return isForUpdate(result); }));
+  });
+  return updated[value] = found;
+}
+
+bool GradientPaths::isOfBackward(Value value) {
+  auto [entry, isNew] = made.try_emplace(value, false);
+  if (!isNew)
+    return entry->second;
   Operation *maker = value.getDefiningOp();
-  if (depth == 0 || !maker)
-    return false;
-  if (!passesGradients(maker))
-    return isOf(maker, StepPart::Backward);
-  return llvm::any_of(maker->getOperands(), [&](Value operand) { return isOfBackward(operand, depth - 1); });
+  bool found = false;
+  if (auto call = dyn_cast_if_present<func::CallOp>(maker)) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    found = callee && !callee.isExternal() &&
+            isOfBackward(callee.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()))
+      found = llvm::any_of(callers.lookup(func.getSymName()),
+                           [&](func::CallOp call) { return isOfBackward(call.getOperand(argument.getArgNumber())); });
+  } else {
+    found = passesGradients(maker)
+                ? llvm::any_of(maker->getOperands(), [&](Value operand) { return isOfBackward(operand); })
+                : isOf(maker, StepPart::Backward);
+  }
+  return made[value] = found;
 }
 
-bool cleave::sendsGradients(Operation *collective) {
-  return llvm::any_of(collective->getResults(), [](Value result) { return isForUpdate(result); }) &&
-         llvm::any_of(collective->getOperands(), [](Value operand) { return isOfBackward(operand); });
+bool GradientPaths::areSentBy(Operation *collective) {
+  return llvm::any_of(collective->getResults(), [&](Value result) { return isForUpdate(result); }) &&
+         llvm::any_of(collective->getOperands(), [&](Value operand) { return isOfBackward(operand); });
 }
 
 /// Of an SSA value or of a view.
 static Purpose findPurpose(Value value) {
   SmallVector<Operation *> makers = getUsers(value, /*wantsReaders=*/false);
   auto isMadeBy = [&](StepPart part) { return llvm::any_of(makers, [&](Operation *op) { return isOf(op, part); }); };
-  bool travels = llvm::any_of(makers, isCollective), isBackward = isMadeBy(StepPart::Backward);
-  bool isUpdated = isReadBy(value, StepPart::Update) || isReadBy(value, StepPart::Scaling);
-  if (isUpdated && (travels || isBackward || isMadeBy(StepPart::Scaling)))
+  bool travels = llvm::any_of(makers, isCollective), isOfBackward = isMadeBy(StepPart::Backward);
+  bool isForUpdate = isReadBy(value, StepPart::Update) || isReadBy(value, StepPart::Scaling);
+  if (isForUpdate && (travels || isOfBackward || isMadeBy(StepPart::Scaling)))
     return Purpose::Gradients;
   if (travels)
     return Purpose::Communication;
   // Before memory is planned what is made of a state stands for it.
   if (isMadeBy(StepPart::Update) && !value.getDefiningOp<exec::ViewOp>())
     return Purpose::Optimizer;
-  return !isBackward && isReadBy(value, StepPart::Backward) ? Purpose::Kept : Purpose::Working;
+  return !isOfBackward && isReadBy(value, StepPart::Backward) ? Purpose::Kept : Purpose::Working;
 }
 
 /// What is returned as the next value of an argument is what that is for; nothing for all else.

@@ -4,6 +4,7 @@
 
 #include "cleave/Cost/Memory.h"
 #include "cleave/Pipelines/Report.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace cleave {
 
@@ -11,9 +12,23 @@ namespace cleave {
 /// counted.
 void describeStep(mlir::func::FuncOp func, const mlir::SymbolTable &symbols, Report &report);
 
-/// Whether a collective of a step sends gradients on their way to an update, or their sums over microbatches. Not those of activations, nor a
+/// Which collectives of a step send gradients on their way to an update, or their sums over microbatches. Not those of activations, nor a
 /// length to clip by. Precondition: memory is not planned.
-bool sendsGradients(mlir::Operation *collective);
+class GradientPaths {
+public:
+  GradientPaths(mlir::func::FuncOp func, const mlir::SymbolTable &symbols);
+
+  bool areSentBy(mlir::Operation *collective);
+
+private:
+  bool isForUpdate(mlir::Value value);
+  bool isOfBackward(mlir::Value value);
+
+  const mlir::SymbolTable &symbols;
+  llvm::StringMap<llvm::SmallVector<mlir::func::CallOp, 2>> callers;
+  /// What is known of values: an update reads it, the backward pass made it.
+  llvm::DenseMap<mlir::Value, bool> updated, made;
+};
 
 /// What bytes of a rank are for, in the words of `memory_by_role`. Of what is no step arguments that are no weights are the batch.
 llvm::StringRef nameRole(mlir::func::FuncOp func, const cost::HeldBytes &held);

@@ -23,7 +23,7 @@ import plans
 
 MODELS = os.path.dirname(os.path.abspath(__file__))
 # With the sizes of dims, and elements of inputs that look something up.
-SIZES = {"gpt2_dyn18": {"batch": 4, "seq": 16}, "llama_gqa_dyn18": {"batch": 4, "seq": 16}, "bert_dyn18": {"batch": 4, "seq": 16},
+SIZES = {"gpt2_dyn18": {"batch": 4, "seq": 16}, "llama_gqa_dyn18": {"batch": 4, "seq": 16}, "bert_ts17": {"batch": 4, "seq": 16},
          "vit_dyn18": {"batch": 4}, "resnet_ts17": {"batch": 4}, "unet_dyn18": {}, "t5_like_dyn18": {}, "moe_dyn18": {}}
 SEEDS = 24
 PROVED = re.compile(r"none takes less than ([\d.]+) (B|kB|MB|GB) \(proved\)")

@@ -45,8 +45,8 @@ EDITS = [
          "axes that nobody asked to be uneven are", [SOLVER]),
     Edit("callers-see-padding", "lib/Dialect/Pipe/Microbatches/SplitInTime.cpp", "    if (extent % shards != 0)\n      break;", ";",
          "callers split a batch otherwise than its microbatches are", ["lit:Pipe/Transforms/microbatch-padded", "lit:Driver/uneven-plan"]),
-    Edit("padded-results-are-not-gathered", "lib/Dialect/Pipe/Microbatches/SplitInTime.cpp", "bool isUneven = module && module->hasAttr(spmd::kFreeUnevenAttr);",
-         "bool isUneven = false;", "free axes pad the batch that callers see", ["lit:Driver/uneven-plan"]),
+    Edit("padded-results-are-not-gathered", "lib/Dialect/Pipe/Microbatches/SplitInTime.cpp", "module && module->hasAttr(spmd::kFreeUnevenAttr);",
+         "false;", "free axes pad the batch that callers see", ["lit:Driver/uneven-plan"]),
     Edit("rows-of-one-cut-at-once", "lib/Dialect/Spmd/Transforms/Propagate.cpp", "if (extent < 2) atoms.clear();", ";",
          "a constant of one row is made in shards that no rule has", ["lit:Regression/one-row-on-two-ranks"]),
 ]
