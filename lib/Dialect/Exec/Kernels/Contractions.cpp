@@ -289,11 +289,10 @@ Value Unfolding::multiplyWindows() {
   SmallVector<Value> parts;
   for (int64_t row = 0; row < to[2]; ++row)
     for (int64_t column = 0; column < to[3]; ++column)
-      parts.push_back(
-          f.unsqueeze(sliceStored({0, 0, row * op.getStrides()[0], column * op.getStrides()[1]},
-                                  {from[0], from[1], kernel[2], kernel[3]},
-                                  {1, 1, op.getDilations()[0], op.getDilations()[1]}, {0, 1, 2, 3}),
-                      {0}));
+      parts.push_back(f.unsqueeze(sliceStored({0, 0, row * op.getStrides()[0], column * op.getStrides()[1]},
+                                              {from[0], from[1], kernel[2], kernel[3]},
+                                              {1, 1, op.getDilations()[0], op.getDilations()[1]}, {0, 1, 2, 3}),
+                                  {0}));
   Value result = f.einsum({f.concat(parts, 0), op.getWeight()}, "wbipq,oipq->bow");
   result = f.reshape(result, {to[0], to[1], to[2], to[3]});
   return op.getBias() ? f.add(result, f.reshape(op.getBias(), {to[1], 1, 1})) : result;
