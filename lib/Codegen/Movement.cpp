@@ -13,8 +13,8 @@ using namespace cleave;
 using namespace cleave::codegen;
 using Relation = ElementBuilder::Relation;
 
-/// Dims that the reshape leaves alone keep their index. Where lanes may fall apart, what lies in memory is read from there: in the order of all
-/// of its elements a reshape moves none, so that neighbors stay neighbors.
+/// Dims that the reshape leaves alone keep their index. Where lanes may fall apart, what lies in memory is read from there: in
+/// the order of all of its elements a reshape moves none, so that neighbors stay neighbors.
 static Value pullReshape(Emitter &e, nn::ReshapeOp op, const Point &point) {
   ArrayRef<int64_t> shape = getShape(op.getResult());
   if (std::optional<Point> source = reshapePoint(e, point, shape, getShape(op.getInput())))

@@ -177,7 +177,7 @@ bool Compilation::State::useCluster() {
     options.sharding.cluster = getTargetCluster();
     emitRemark(FileLineColLoc::get(context.get(), options.model, 0, 0))
         << "the step is decided by time on " << options.sharding.cluster->name
-        << ", which stands for this machine; --cluster and --optimize name others";
+        << ", the costs of this machine; --cluster and --optimize name others";
   }
   if ((handed.plan && handed.plan->isByTime) || (*module)->hasAttr(spmd::kFreeAttr)) {
     if (options.sharding.optimize == spmd::Optimize::Bytes)

@@ -252,8 +252,8 @@ static nn::TransposeOp findTurned(Value value, int64_t width) {
   return op && isMerged && canTurn(op, width) ? op : nn::TransposeOp();
 }
 
-/// Each operand by itself, in vectors along its own rows. Of parts of a line (what is in windows, one number a tap) all are stored of a row before
-/// the next row: each by itself would bring the whole result into the first cache once for each operand.
+/// Each operand by itself, in vectors along its own rows. Of parts of a line (what is in windows, one number a tap) all are
+/// stored of a row before the next row: each by itself would bring the whole result into the first cache once for each operand.
 void HostKernel::mapPieces(nn::ConcatOp op, Value buffer) {
   int64_t start = 0, dim = op.getDim();
   constexpr int64_t lineBytes = 64;
@@ -297,8 +297,9 @@ void HostKernel::map(ArrayRef<Result> group) {
 // Row
 //===----------------------------------------------------------------------===//
 
-/// Rows side by side begin where one vector's end: of a long row each step is on another line, and often on another page, of which a vector of
-/// rows reads a quarter or less. More vectors at once read more of it, as long as all sums stay in registers. Each row's sum is what it was.
+/// Rows side by side begin where one vector's end: of a long row each step is on another line, and often on another page, of
+/// which a vector of rows reads a quarter or less. More vectors at once read more of it, as long as all sums stay in registers.
+/// Each row's sum is what it was.
 int64_t HostKernel::countTogether(ArrayRef<Result> wanted) {
   int64_t extent = rows.shape.back(), length = rows.shape[rows.dim];
   // Of each step what is in memory is loaded, and some arithmetic done; what is there once a row does not matter.

@@ -420,8 +420,8 @@ void ProductLoops::packRows(Value placeA, int64_t numRows) {
   });
 }
 
-/// Squares of the depth and the columns, turned in registers; the last one ends with the depth, whatever it begins with. A depth shorter than a
-/// vector, as the 9 places of a kernel are that lie side by side in a weight, is a part of a square.
+/// Squares of the depth and the columns, turned in registers; the last one ends with the depth, whatever it begins with. A depth
+/// shorter than a vector, as the 9 places of a kernel are that lie side by side in a weight, is a part of a square.
 void ProductLoops::packTurned(Value placeB, Value column, int64_t vectors) {
   int64_t size = countElements(depth) * lanes, height = std::min(lanes, depth.back());
   SmallVector<int64_t> steps(depth);

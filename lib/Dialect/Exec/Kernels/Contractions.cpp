@@ -204,8 +204,9 @@ void Unfolding::takeFlips() {
   }
 }
 
-/// Channels stay last where they are, from the value that convolutions make to the windows: the zeros that a gradient or the convolution puts
-/// around it go around that value, which is then read in rows of channels. What an anchor stores transposed is read so.
+/// Channels stay last where they are, from the value that convolutions make to the windows: the zeros that a gradient or the
+/// convolution puts around it go around that value, which is then read in rows of channels. What an anchor stores transposed is
+/// read so.
 void Unfolding::takeStored() {
   SmallVector<int64_t> low{0, 0}, high{0, 0};
   llvm::append_range(low, op.getPadsLow());
@@ -283,8 +284,8 @@ Value Unfolding::multiplyByWindows(Value windows) {
   return f.reshape(result, {to[1], to[0], to[2], to[3]});
 }
 
-/// The gradient of the first convolution's weight is such: 9 windows with as many taps as the image has pixels. Rows of the input stay in one
-/// piece, and what is as large as the image is sliced 9 times, not once a pixel.
+/// The gradient of the first convolution's weight is such: 9 windows with as many taps as the image has pixels. Rows of the input
+/// stay in one piece, and what is as large as the image is sliced 9 times, not once a pixel.
 Value Unfolding::multiplyWindows() {
   SmallVector<Value> parts;
   for (int64_t row = 0; row < to[2]; ++row)
