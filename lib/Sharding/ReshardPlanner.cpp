@@ -86,6 +86,7 @@ public:
       }
     };
     offer([](Route &one) { one.finishByGather(UseAllToAll::ForOwn); });
+    // However it is finished, what is left is to make terms: the other ways are this one.
     if (route.isInPlace())
       return waited;
     // Where an all_to_all has nothing to do these are the same.

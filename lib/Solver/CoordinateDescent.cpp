@@ -252,6 +252,7 @@ const int64_t *CoordinateDescent::edgeTable(EdgeId id) {
 // Leaves
 //===----------------------------------------------------------------------===//
 
+/// A tied input is what its output is as well, so that it is up to more than its neighbor.
 void CoordinateDescent::findLeaves() {
   leafEdges.assign(graph.numNodes(), kNone);
   std::vector<unsigned> counts(graph.numNodes(), 0);
@@ -290,6 +291,7 @@ CoordinateDescent::Fold CoordinateDescent::foldLeaf(EdgeId id, bool isProducer) 
   for (auto [option, end] : enumerate(mine.of))
     if (uint16_t &known = cheapest[end]; known == own.strategies.size() || own.costs[option] < own.costs[known])
       known = option;
+  // What is beyond the present's own cost counts, as in tables.
   int64_t now = costBetween(ends, 0, 0);
   SmallVector<std::pair<int64_t, uint16_t>, 24> least, bounds;
   for (unsigned other = 0; other < others.distinct.size(); ++other) {
@@ -300,6 +302,7 @@ CoordinateDescent::Fold CoordinateDescent::foldLeaf(EdgeId id, bool isProducer) 
       int64_t bound = rhs.isTwin ? 0 : objective.leastCostOfEdge(ends.shape, lhs.state, rhs.state, ends.traits);
       bounds.push_back({own.costs[option] + aboveNow(bound, now), end});
     }
+    // In order of what they cost at least: those behind the first that is above the best so far are not asked for.
     llvm::sort(bounds);
     std::pair<int64_t, uint16_t> best = {kForbidden, 0};
     for (auto [bound, end] : bounds) {
@@ -438,6 +441,7 @@ int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   }
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
     present[node] = domains[domainIds[node]].strategies[option];
+  // Leaves follow: each does what is the least beside what its neighbor now does.
   for (auto [leaf, fold] : folded) {
     const SearchEdge &edge = graph.edge(leafEdges[leaf]);
     uint16_t option = minimum.options[variables[edge.producer == leaf ? edge.consumer : edge.producer]];

@@ -219,6 +219,7 @@ Eliminator::Eliminator(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, siz
 }
 
 void Eliminator::addTable(ArrayRef<uint32_t> scope, const int64_t *cells) {
+  // Neighbors alone say what comes next.
   if (isDry)
     return;
   for (uint32_t variable : scope)
