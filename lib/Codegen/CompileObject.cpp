@@ -167,7 +167,34 @@ static llvm::ModulePassManager makeHostPasses(llvm::PassBuilder &builder) {
   return passes;
 }
 
+llvm::Value *cleave::codegen::roundToBf16(llvm::IRBuilderBase &b, llvm::Value *value, llvm::Type *type) {
+  llvm::Type *words = value->getType()->getWithNewType(b.getInt32Ty()), *halves = type->getWithNewType(b.getInt16Ty());
+  auto constant = [&](uint32_t number) { return llvm::ConstantInt::get(words, number); };
+  llvm::Value *bits = b.CreateBitCast(value, words), *high = b.CreateLShr(bits, constant(16));
+  llvm::Value *even = b.CreateAnd(high, constant(1));
+  llvm::Value *rounded = b.CreateLShr(b.CreateAdd(b.CreateAdd(bits, constant(0x7fff)), even), constant(16));
+  llvm::Value *quiet = b.CreateOr(high, constant(0x40));
+  llvm::Value *result = b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded);
+  return b.CreateBitCast(b.CreateTrunc(result, halves), type);
+}
+
+/// `__truncsfbf2`, which the code generator calls for bf16 even where it is only moved in vectors. GCC's library has it from version 13 on, and a
+/// library of kernels names none of a compiler's.
+static void defineRounding(llvm::Module &module) {
+  llvm::LLVMContext &context = module.getContext();
+  llvm::Type *half = llvm::Type::getBFloatTy(context);
+  auto *type = llvm::FunctionType::get(half, {llvm::Type::getFloatTy(context)}, false);
+  auto *round = llvm::cast<llvm::Function>(module.getOrInsertFunction("__truncsfbf2", type).getCallee());
+  if (!round->isDeclaration())
+    return;
+  round->setLinkage(llvm::GlobalValue::WeakAnyLinkage);
+  round->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "", round));
+  b.CreateRet(roundToBf16(b, round->getArg(0), half));
+}
+
 std::optional<std::string> cleave::codegen::generateObject(llvm::Module &module, llvm::TargetMachine &machine) {
+  defineRounding(module);
   SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;

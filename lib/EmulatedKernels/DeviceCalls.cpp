@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceCalls.h"
 
+#include "cleave/Codegen/CompileObject.h"
 #include "cleave/Emulation/Module.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -436,99 +437,22 @@ Error cleave::codegen::replaceCalls(Function &kernel, HookCaller &caller, SmallV
 // bf16
 //===----------------------------------------------------------------------===//
 
-/// To nearest even; a NaN stays one.
-static Value *roundToBf16(IRBuilder<> &b, Value *value, Type *type) {
-  Type *words = value->getType()->getWithNewType(b.getInt32Ty()), *halves = type->getWithNewType(b.getInt16Ty());
-  auto constant = [&](uint32_t number) { return ConstantInt::get(words, number); };
-  Value *bits = b.CreateBitCast(value, words), *high = b.CreateLShr(bits, constant(16));
-  Value *even = b.CreateAnd(high, constant(1));
-  Value *rounded = b.CreateLShr(b.CreateAdd(b.CreateAdd(bits, constant(0x7fff)), even), constant(16));
-  Value *quiet = b.CreateOr(high, constant(0x40));
-  Value *result = b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded);
-  return b.CreateBitCast(b.CreateTrunc(result, halves), type);
-}
-
-static bool isBf16(Type *type) { return type->getScalarType()->isBFloatTy(); }
-
-/// As f32, of which bf16 is the upper half.
-static Value *widenBf16(IRBuilder<> &b, Value *value) {
-  Type *type = value->getType(), *words = type->getWithNewType(b.getInt32Ty());
-  Value *bits = b.CreateBitCast(value, type->getWithNewType(b.getInt16Ty()));
-  return b.CreateBitCast(b.CreateShl(b.CreateZExt(bits, words), ConstantInt::get(words, 16)),
-                         type->getWithNewType(b.getFloatTy()));
-}
-
-/// What only moves values moves their bits.
-static Value *moveBits(IRBuilder<> &b, Instruction &instruction) {
-  Type *bits = instruction.getType()->getWithNewType(b.getInt16Ty());
-  if (auto *select = dyn_cast<SelectInst>(&instruction))
-    return b.CreateSelect(select->getCondition(), b.CreateBitCast(select->getTrueValue(), bits),
-                          b.CreateBitCast(select->getFalseValue(), bits));
-  auto *phi = dyn_cast<PHINode>(&instruction);
-  if (!phi)
-    return nullptr;
-  PHINode *moved = b.CreatePHI(bits, phi->getNumIncomingValues());
-  for (auto [value, block] : llvm::zip_equal(phi->incoming_values(), phi->blocks())) {
-    b.SetInsertPoint(block->getTerminator());
-    moved->addIncoming(b.CreateBitCast(value, bits), block);
-  }
-  b.SetInsertPoint(phi->getParent(), phi->getParent()->getFirstInsertionPt());
-  return moved;
-}
-
-/// Comparisons and conversions of bf16 take f32.
-static void takeWide(IRBuilder<> &b, Instruction &instruction) {
-  Value *wide = widenBf16(b, instruction.getOperand(0));
-  if (auto *compare = dyn_cast<FCmpInst>(&instruction)) {
-    Value *other = widenBf16(b, compare->getOperand(1));
-    compare->setOperand(0, wide);
-    compare->setOperand(1, other);
-  } else if (instruction.getType() == wide->getType()) {
-    instruction.replaceAllUsesWith(wide);
-    instruction.eraseFromParent();
-  } else {
-    instruction.setOperand(0, wide);
-  }
-}
-
-/// Casts of bits to bf16 and back again go.
-static void foldCasts(Function &kernel) {
-  for (Instruction &instruction : make_early_inc_range(instructions(kernel))) {
-    auto *to = dyn_cast<BitCastInst>(&instruction);
-    auto *from = to && isBf16(to->getSrcTy()) ? dyn_cast<BitCastInst>(to->getOperand(0)) : nullptr;
-    if (!from || from->getSrcTy() != to->getType())
-      continue;
-    to->replaceAllUsesWith(from->getOperand(0));
-    to->eraseFromParent();
-  }
-  for (Instruction &instruction : make_early_inc_range(instructions(kernel)))
-    if (isa<BitCastInst>(instruction) && instruction.use_empty())
-      instruction.eraseFromParent();
-}
-
-// Of a processor without instructions for bf16 LLVM lowers even casts of vectors of it through f32, and back by a function of compilers'
-// libraries (`__truncsfbf2`) that an image does not find: only bits are left.
+// What is only moved (loads, selects, phis) stays: host code does that with the bits.
 Error cleave::codegen::expandBf16(Function &kernel) {
   IRBuilder<> b(kernel.getContext());
   for (Instruction &instruction : make_early_inc_range(instructions(kernel))) {
     Type *type = instruction.getType();
-    b.SetInsertPoint(&instruction);
-    if (!isBf16(type)) {
-      bool converts = isa<FPExtInst, FPToSIInst, FPToUIInst, FCmpInst>(instruction);
-      if (converts && isBf16(instruction.getOperand(0)->getType()))
-        takeWide(b, instruction);
+    if (!type->isFPOrFPVectorTy() || !type->getScalarType()->isBFloatTy())
       continue;
-    }
     Type *wide = type->getWithNewType(b.getFloatTy());
-    auto widen = [&](unsigned i) { return widenBf16(b, instruction.getOperand(i)); };
+    b.SetInsertPoint(&instruction);
+    auto widen = [&](unsigned i) { return b.CreateFPExt(instruction.getOperand(i), wide); };
     Value *result = nullptr;
     if (auto *conversion = dyn_cast<CastInst>(&instruction); conversion && !isa<BitCastInst>(conversion)) {
       Value *operand = conversion->getOperand(0);
       result = operand->getType() == wide ? operand : b.CreateCast(conversion->getOpcode(), operand, wide);
     } else if (isa<BinaryOperator>(instruction)) {
       result = b.CreateBinOp(cast<BinaryOperator>(instruction).getOpcode(), widen(0), widen(1));
-    } else if (isa<UnaryOperator>(instruction)) {
-      result = b.CreateFNeg(widen(0));
     } else if (auto *call = dyn_cast<IntrinsicInst>(&instruction)) {
       SmallVector<Value *> operands;
       for (unsigned i = 0; i < call->arg_size(); ++i)
@@ -537,15 +461,10 @@ Error cleave::codegen::expandBf16(Function &kernel) {
     } else if (isa<AtomicRMWInst>(instruction)) {
       return makeError("kernel {0}: the emulated device does not know atomics of bf16", quote(kernel.getName()));
     }
-    if (result)
-      result = roundToBf16(b, result, type);
-    else if (Value *bits = moveBits(b, instruction))
-      result = b.CreateBitCast(bits, type);
-    else
-      continue;
-    instruction.replaceAllUsesWith(result);
+    if (!result)
+      continue; // moved, not computed
+    instruction.replaceAllUsesWith(roundToBf16(b, result, type));
     instruction.eraseFromParent();
   }
-  foldCasts(kernel);
   return Error::success();
 }

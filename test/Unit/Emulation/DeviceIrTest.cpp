@@ -278,3 +278,53 @@ TEST(Emulate, NamesWhatItDoesNotKnow) {
             "kernel 'k': the emulated device does not know assembly of the device, 'trap;'");
   EXPECT_EQ(refuse("define void @k() {\n  ret void\n}"), "the device's module has no kernels");
 }
+
+#ifdef __x86_64__
+// The first x86-64 has no instruction for bf16: what is left of the type would call functions that no image finds.
+TEST_F(KernelTest, KnowsBf16WithoutItsInstructions) {
+  load(R"(
+define ptx_kernel void @halves(ptr dereferenceable(128) %x, ptr dereferenceable(128) %y, ptr dereferenceable(256) %z) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %px = getelementptr <8 x bfloat>, ptr %x, i32 %t
+  %v = load <8 x bfloat>, ptr %px, align 16
+  br label %again
+again:
+  %i = phi i32 [0, %0], [%n, %again]
+  %sum = phi <8 x bfloat> [%v, %0], [%next, %again]
+  %isNegative = fcmp olt <8 x bfloat> %sum, zeroinitializer
+  %negated = fneg <8 x bfloat> %sum
+  %size = select <8 x i1> %isNegative, <8 x bfloat> %negated, <8 x bfloat> %sum
+  %next = fadd <8 x bfloat> %size, %v
+  %n = add i32 %i, 1
+  %isMore = icmp slt i32 %n, 2
+  br i1 %isMore, label %again, label %done
+done:
+  %py = getelementptr <8 x bfloat>, ptr %y, i32 %t
+  store <8 x bfloat> %next, ptr %py, align 16
+  %pz = getelementptr <8 x i32>, ptr %z, i32 %t
+  %words = fptosi <8 x bfloat> %next to <8 x i32>
+  store <8 x i32> %words, ptr %pz, align 32
+  ret void
+})",
+       "x86-64");
+  // bf16 is the upper half of f32.
+  std::vector<uint16_t> x(64), y(64);
+  alignas(32) int32_t z[64] = {};
+  for (int i = 0; i < 64; ++i) {
+    float number = float(i - 20);
+    uint32_t bits = 0;
+    memcpy(&bits, &number, sizeof(bits));
+    x[i] = uint16_t(bits >> 16);
+  }
+  EXPECT_EQ(run("halves", 1, 8, {x.data(), y.data(), z}), "");
+  for (int i = 0; i < 64; ++i) {
+    // ||v| + v| + v
+    int v = i - 20, want = v < 0 ? v : 3 * v;
+    uint32_t bits = uint32_t(y[i]) << 16;
+    float number = 0;
+    memcpy(&number, &bits, sizeof(number));
+    EXPECT_EQ(number, float(want)) << i;
+    EXPECT_EQ(z[i], want) << i;
+  }
+}
+#endif

@@ -38,7 +38,7 @@ declare {i32, i32} @llvm.nvvm.ldmatrix.sync.aligned.m8n8.x2.b16.p3(ptr addrspace
 declare i32 @llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.trans.b16.p3(ptr addrspace(3))
 )";
 
-std::string cleave::emulation::compileKernels(const std::string &text, std::string &error) {
+std::string cleave::emulation::compileKernels(const std::string &text, std::string &error, const char *isa) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   std::unique_ptr<llvm::Module> device = llvm::parseAssemblyString(prelude + text, diagnostic, context);
@@ -47,7 +47,7 @@ std::string cleave::emulation::compileKernels(const std::string &text, std::stri
     diagnostic.print("kernels", os);
     return "";
   }
-  auto host = llvm::cantFail(codegen::HostTarget::create("native"));
+  auto host = llvm::cantFail(codegen::HostTarget::create(isa));
   llvm::Expected<std::string> made = codegen::makeEmulatedLibrary(*device, *host);
   if (made)
     return std::move(*made);
@@ -60,8 +60,8 @@ KernelTest::~KernelTest() {
     dlclose(library);
 }
 
-void KernelTest::load(const std::string &text) {
-  std::string error, image = compileKernels(text, error);
+void KernelTest::load(const std::string &text, const char *isa) {
+  std::string error, image = compileKernels(text, error, isa);
   ASSERT_FALSE(image.empty()) << error;
   // The loader knows libraries by their names, and this one's will be that of the one before.
   if (library)
