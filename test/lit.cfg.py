@@ -32,9 +32,9 @@ if "CLEAVE_DRAW" in os.environ:
 venv = os.path.join(config.cleave_source_dir, ".venv", "bin", "python")
 python = venv if os.path.exists(venv) else shutil.which("python3") or "python3"
 config.substitutions.append(("%{python}", python))
-# `REQUIRES: jax` where that interpreter has it, and with it Shardy; nothing else needs it, so scripts/bootstrap does not install it.
-if subprocess.run([python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('jaxlib') is None)"]).returncode == 0:
-    config.available_features.add("jax")
+# One test needs jax, and with it Shardy, which nothing else does: scripts/bootstrap does not install it.
+if subprocess.run([python, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('jaxlib') is None)"]).returncode:
+    config.excludes.append("shardy.test")
 # `%{build}` is the build folder.
 config.substitutions.append(("%{build}", config.cleave_binary_dir))
 # Programs that use Cleave as a library.

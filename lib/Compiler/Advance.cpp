@@ -156,12 +156,13 @@ spmd::CostModel Compilation::State::makeCosts(spmd::Optimize optimize) {
 
 /// Threads and processes of this machine compute slowly next to what they send, which is the other way round on the default cluster. There is
 /// a step once it is differentiated; large ones are not decided by time unless that is asked for, since that takes long. Stages of a
-/// pipeline go by the plan's machine alone.
+/// pipeline go by the plan's machine alone. Variants of a program share states, and time may shard them for each of their sizes otherwise.
 bool Compilation::State::isByHostTime() {
   Phase done = cleave::getPhase(*module);
   spmd::MeshAttr whole = getWholeMesh();
-  return handed.hasStep() && !options.hasObjective && !getCluster() && getTargetCluster() && !isPipelined() &&
-         done >= Phase::Differentiated && done < Phase::Propagated && whole && whole.getNumRanks() > 1 && isSmall();
+  return handed.hasStep() && !options.hasObjective && options.variants.empty() && !getCluster() && getTargetCluster() &&
+         !isPipelined() && done >= Phase::Differentiated && done < Phase::Propagated && whole &&
+         whole.getNumRanks() > 1 && isSmall();
 }
 
 /// Before any phase that asks for costs. A file may say which machine it is for; a plan goes before it.

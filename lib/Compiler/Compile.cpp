@@ -147,6 +147,8 @@ static CompileOptions makeVariant(CompileOptions options, const std::map<std::st
                                   std::string &name) {
   options.dims = dims;
   options.variants.clear();
+  // As the first one is, whose states this one has.
+  options.hasObjective = true;
   for (const auto &[dim, size] : dims)
     name += llvm::formatv("{0}{1}={2}", name.empty() ? "" : ",", dim, size);
   if (!options.dumpPhases.empty())

@@ -86,14 +86,15 @@ void TraceWriter::addBar(const TraceBar &bar, const std::string &args) {
 }
 
 void TraceWriter::addArrow(const TraceBar &from, const TraceBar &to, uint64_t bytes) {
-  // An arrow binds to the bar that holds its time, and the very end of a bar belongs to the next one.
-  double end = to.end - (to.end - to.begin) / 1000;
-  auto addEnd = [&](const char *phase, const TraceBar &bar, double time, const char *more) {
+  // An arrow binds to the bar that holds its time, and the very end of a bar belongs to the next one: the last nanosecond before it. A part of
+  // the bar would be too much: who waits long may have what is sent right before the end.
+  const int64_t begin = toNanoseconds(to.begin), end = std::max(begin, toNanoseconds(to.end) - 1);
+  auto addEnd = [&](const char *phase, const TraceBar &bar, int64_t time, const char *more) {
     add(concat("\"ph\": \"", phase, "\", \"name\": \"message\", \"cat\": \"message\", \"id\": ", arrows, more, ", ",
-               formatPlace(bar.rank, bar.stream), ", \"ts\": ", formatMicroseconds(time),
-               ", \"args\": {\"bytes\": ", bytes, "}"));
+               formatPlace(bar.rank, bar.stream), ", \"ts\": ", formatTime(time), ", \"args\": {\"bytes\": ", bytes,
+               "}"));
   };
-  addEnd("s", from, from.begin, "");
+  addEnd("s", from, toNanoseconds(from.begin), "");
   addEnd("f", to, end, ", \"bp\": \"e\"");
   ++arrows;
 }

@@ -7,12 +7,12 @@
 //
 // RUN: echo "{attention: ring, train: {loss: {kind: mse, of: y}, optimizer: {kind: sgd}, rate: 1}, shard: [{tensor: '{x,y}', dims: [_, seq, _]}, {tensor: '{q,k,v}', dims: [_, _, seq, _]}]}" > %t.yaml
 // RUN: sed "s/ring/gather/" %t.yaml > %t.gather.yaml
-// RUN: cleave run %s --train --mesh seq=2 --plan %t.yaml --check | FileCheck %s --check-prefixes=ALL,TWO
-// RUN: cleave run %s --train --mesh seq=3 --plan %t.yaml --check | FileCheck %s --check-prefixes=ALL,THREE
-// RUN: cleave run %s --train --mesh seq=4 --plan %t.yaml --check | FileCheck %s --check-prefixes=ALL,FOUR
-// RUN: cleave run %s --train --mesh seq=4 --plan %t.gather.yaml --check | FileCheck %s --check-prefixes=GATHER
-// RUN: cleave run %s --train --mesh seq=4 --plan %t.yaml --executor program --check | FileCheck %s --check-prefixes=ALL,FOUR
-// RUN: cleave run %s --train --mesh seq=3 --plan %t.yaml --device cuda-emulated --check | FileCheck %s --check-prefixes=ALL,THREE
+// RUN: cleave run %s --train --optimize=balanced --mesh seq=2 --plan %t.yaml --check | FileCheck %s --check-prefixes=ALL,TWO
+// RUN: cleave run %s --train --optimize=balanced --mesh seq=3 --plan %t.yaml --check | FileCheck %s --check-prefixes=ALL,THREE
+// RUN: cleave run %s --train --optimize=balanced --mesh seq=4 --plan %t.yaml --check | FileCheck %s --check-prefixes=ALL,FOUR
+// RUN: cleave run %s --train --optimize=balanced --mesh seq=4 --plan %t.gather.yaml --check | FileCheck %s --check-prefixes=GATHER
+// RUN: cleave run %s --train --optimize=balanced --mesh seq=4 --plan %t.yaml --executor program --check | FileCheck %s --check-prefixes=ALL,FOUR
+// RUN: cleave run %s --train --optimize=balanced --mesh seq=3 --plan %t.yaml --device cuda-emulated --check | FileCheck %s --check-prefixes=ALL,THREE
 // Without a word it is taken where memory asks for it, and by time where a slow link carries blocks while others are differentiated.
 // RUN: sed "s/attention: ring, //" %t.yaml > %t.auto.yaml
 // RUN: echo "{device: {flops: {f32: 0.1G}, bandwidth: 1000GB/s, launch: 10ns, memory: 1GB}, links: {latency: 0ns, bandwidth: 0.01GB/s}}" > %t.slow.yaml
@@ -21,7 +21,7 @@
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --optimize=time --cluster %t.slow.yaml --check | FileCheck %s --check-prefixes=ALL,FOUR
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --optimize=time --cluster %t.fast.yaml --check | FileCheck %s --check-prefixes=GATHER
 // RUN: cleave run %s --train --mesh seq=4 --plan %t.auto.yaml --cluster %t.small.yaml --remarks --check 2>&1 | FileCheck %s --check-prefixes=FIT,FOUR
-// RUN: cleave shard %s --train --mesh seq=4 --plan %t.yaml --emit clustered -o - | FileCheck %s --check-prefix=IR
+// RUN: cleave shard %s --train --optimize=balanced --mesh seq=4 --plan %t.yaml --emit clustered -o - | FileCheck %s --check-prefix=IR
 
 // FIT: remark: keys and values of 1 nn.attention use ring attention: gathered, a rank has a peak of {{[0-9]+}} bytes
 // TWO: 8 x {{window|permute}} {{.*}} 1.54 kB

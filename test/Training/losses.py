@@ -54,8 +54,9 @@ def zero(stage, axis="data"):
     return {"zero": f"{{axis: {axis}, stage: {stage}}}"}
 
 
-def case(of, mesh="one: 1", rules=(), uneven=False, stages="", attention="", **train):
-    return dict(of, mesh=mesh, rules=rules, uneven=uneven, stages=stages, attention=attention, train=train)
+def case(of, mesh="one: 1", rules=(), uneven=False, stages="", attention="", decided=("--optimize=balanced",), **train):
+    """A form is what its name says: by time, which decides steps for this machine, ranks that share the batch may share states, too."""
+    return dict(of, mesh=mesh, rules=rules, uneven=uneven, stages=stages, attention=attention, decided=decided, train=train)
 
 
 CASES = {

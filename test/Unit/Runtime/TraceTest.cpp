@@ -42,3 +42,12 @@ TEST(Trace, ThreadsAreNumberedBehindRanksAndEndsMeet) {
   EXPECT_NE(text.find("\"pid\": 0, \"tid\": 2, \"ts\": 0.001, \"dur\": 0.002"), std::string::npos) << text;
   EXPECT_NE(text.find("\"pid\": 1, \"tid\": 7, \"ts\": 0.003, \"dur\": 999.997"), std::string::npos) << text;
 }
+
+// Who waits for 33 ms has what is sent 10 us before the end: the arrow does not go back in time, and ends within the bar.
+TEST(Trace, ArrowsEndWhereWhatWaitsEnds) {
+  TraceWriter writer(2);
+  writer.addArrow({0, 0, "exchange", "exchange", "", 32.99e-3, 33.5e-3}, {1, 0, "finish", "exchange", "", 0, 33e-3}, 8);
+  std::string text = writer.format();
+  EXPECT_NE(text.find("\"ts\": 32990.000"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"ts\": 32999.999"), std::string::npos) << text;
+}
