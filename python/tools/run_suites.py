@@ -378,12 +378,13 @@ def run_all(chosen):
     """(passed, failed) of each suite. What a suite prints waits for what stands before it in the list."""
     with ThreadPoolExecutor(1) as behind, ThreadPoolExecutor(1) as alone, ThreadPoolExecutor(SIDE_BY_SIDE) as beside:
         last = find_behind(chosen)
-        pools = {suite.name: behind if suite.name in last else alone if suite.name in ALONE else beside for suite in chosen}
-        done = {suite.name: pools[suite.name].submit(run, suite, suite.name in last) for suite in chosen if pools[suite.name] is not beside}
-        wait(done[suite.name] for suite in chosen if pools[suite.name] is alone)
-        done |= {suite.name: beside.submit(run, suite) for suite in chosen if pools[suite.name] is beside}
-        for suite in chosen:
-            passed, failed, text = done[suite.name].result()
+        pools = [behind if suite.name in last else alone if suite.name in ALONE else beside for suite in chosen]
+        # By their places: parts of one suite have one name.
+        done = {i: pool.submit(run, suite, suite.name in last) for i, (suite, pool) in enumerate(zip(chosen, pools)) if pool is not beside}
+        wait(done[i] for i, pool in enumerate(pools) if pool is alone)
+        done |= {i: beside.submit(run, suite) for i, (suite, pool) in enumerate(zip(chosen, pools)) if pool is beside}
+        for i in range(len(chosen)):
+            passed, failed, text = done[i].result()
             print(text, flush=True)
             yield passed, failed
 
