@@ -62,7 +62,7 @@ private:
 } // namespace
 
 /// Of a block.
-static constexpr int64_t kWarps = kUsualThreads / kWarp;
+static constexpr int64_t kWarpsOfBlock = kUsualThreads / kWarp;
 
 AttentionGradKernel::AttentionGradKernel(DeviceEmitter &e, exec::AttentionGradOp op, nn::AttentionOp forward,
                                          ValueRange buffers)
@@ -195,19 +195,20 @@ void AttentionGradKernel::ofKey(Value number, Value isThere) {
 void AttentionGradKernel::run() {
   PlaceBuilder &p = e.places;
   int64_t lines[] = {batches * heads * queries, batches * kvHeads * keys};
-  int64_t blocks[] = {int64_t(llvm::divideCeil(lines[0], kWarps)), int64_t(llvm::divideCeil(lines[1], kWarps))};
+  int64_t blocks[] = {int64_t(llvm::divideCeil(lines[0], kWarpsOfBlock)),
+                      int64_t(llvm::divideCeil(lines[1], kWarpsOfBlock))};
   if (blocks[0] + blocks[1] == 0)
     return;
-  e.launch(blocks[0] + blocks[1], kWarps * kWarp);
+  e.launch(blocks[0] + blocks[1], kWarpsOfBlock * kWarp);
   lane = p.rem(e.getThread(), kWarp);
-  Value warp = p.add(p.mul(e.getBlock(), kWarps), p.div(e.getThread(), kWarp));
+  Value warp = p.add(p.mul(e.getBlock(), kWarpsOfBlock), p.div(e.getThread(), kWarp));
   Value isOfQuery = p.isLess(e.getBlock(), blocks[0]);
   if (lines[0] > 0)
     e.when(isOfQuery, [&] { ofQuery(p.clamp(warp, 0, lines[0] - 1), p.isLess(warp, lines[0])); });
   if (lines[1] == 0)
     return;
   Value yes = arith::ConstantIntOp::create(e.b, e.loc, 1, 1);
-  Value number = p.add(warp, -blocks[0] * kWarps);
+  Value number = p.add(warp, -blocks[0] * kWarpsOfBlock);
   e.when(arith::XOrIOp::create(e.b, e.loc, isOfQuery, yes),
          [&] { ofKey(p.clamp(number, 0, lines[1] - 1), p.isLess(number, lines[1])); });
 }
