@@ -22,7 +22,7 @@ using spmd::AnnotationAttr;
 using spmd::SpmdDialect;
 
 /// What is stored otherwise than the model's author may expect must save something: a hundredth.
-static constexpr double kSaving = 1.01;
+static constexpr double kStatesSaving = 1.01;
 
 namespace {
 /// Annotations of arguments, to be put back.
@@ -92,8 +92,8 @@ void Compilation::State::chooseStates(const Prediction &decided) {
       if (by != spmd::Optimize::Time)
         trial.decidingCosts = makeCosts(by);
       Prediction taken = predict(handed.plan, trial, Trial::WithKernels);
-      bool isFaster = taken.ns * kSaving < best.ns;
-      bool isAlike = taken.ns < best.ns * kSaving && taken.sentBytes < best.sentBytes;
+      bool isFaster = taken.ns * kStatesSaving < best.ns;
+      bool isAlike = taken.ns < best.ns * kStatesSaving && taken.sentBytes < best.sentBytes;
       if (taken.hasRings || taken.peakBytes > most || (!isFaster && !isAlike))
         continue;
       best = taken;

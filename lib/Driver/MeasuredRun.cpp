@@ -24,8 +24,7 @@
 #include <tuple>
 
 using namespace cleave;
-using llvm::json::Array;
-using llvm::json::Object;
+namespace json = llvm::json;
 
 namespace {
 /// What a rank does; numbers are those of the page.
@@ -55,7 +54,7 @@ static Doing findDoing(llvm::StringRef category) {
 }
 
 /// Joins what follows closely: bars of one kind, or two of which neither could be seen.
-static Array joinBars(std::vector<RunBar> bars, int64_t least) {
+static json::Array joinBars(std::vector<RunBar> bars, int64_t least) {
   llvm::sort(bars, [](const RunBar &lhs, const RunBar &rhs) {
     return std::tie(lhs.begin, lhs.end) < std::tie(rhs.begin, rhs.end);
   });
@@ -69,9 +68,9 @@ static Array joinBars(std::vector<RunBar> bars, int64_t least) {
     else
       joined.push_back(bar);
   }
-  Array made;
+  json::Array made;
   for (const RunBar &bar : joined)
-    made.push_back(Array{int64_t(bar.doing), bar.layer, bar.begin, bar.end - bar.begin});
+    made.push_back(json::Array{int64_t(bar.doing), bar.layer, bar.begin, bar.end - bar.begin});
   return made;
 }
 
@@ -79,16 +78,16 @@ namespace {
 /// What is read of a trace.
 class MeasuredRun {
 public:
-  explicit MeasuredRun(const Object &layerOf) : layerOf(layerOf) {}
+  explicit MeasuredRun(const json::Object &layerOf) : layerOf(layerOf) {}
 
-  void add(const Object &event);
+  void add(const json::Object &event);
   /// The trace is not of that many ranks, or of no node that the page has.
   llvm::Error check(int64_t numRanks) const;
-  Object describe(size_t numLayers) const;
+  json::Object describe(size_t numLayers) const;
 
 private:
   /// By node.
-  const Object &layerOf;
+  const json::Object &layerOf;
   std::map<std::pair<int64_t, int64_t>, std::vector<RunBar>> rows; ///< by rank and thread
   std::map<int64_t, RunSums> sums;                                 ///< by layer, of all ranks
   std::set<int64_t> ranks;
@@ -97,8 +96,8 @@ private:
 } // namespace
 
 /// A kernel's bar is within that of its command, which counts.
-void MeasuredRun::add(const Object &event) {
-  const Object *args = event.getObject("args");
+void MeasuredRun::add(const json::Object &event) {
+  const json::Object *args = event.getObject("args");
   std::optional<llvm::StringRef> category = event.getString("cat"),
                                  node = args ? args->getString("node") : std::nullopt;
   std::optional<double> begin = event.getNumber("ts"), length = event.getNumber("dur");
@@ -126,37 +125,37 @@ llvm::Error MeasuredRun::check(int64_t numRanks) const {
   return llvm::Error::success();
 }
 
-Object MeasuredRun::describe(size_t numLayers) const {
+json::Object MeasuredRun::describe(size_t numLayers) const {
   const int64_t least = std::max<int64_t>(1, makespan * int64_t(rows.size()) / kMostBars);
-  Array described, layers;
+  json::Array described, layers;
   for (const auto &[place, bars] : rows)
-    described.push_back(Object{{"rank", place.first}, {"bars", joinBars(bars, least)}});
+    described.push_back(json::Object{{"rank", place.first}, {"bars", joinBars(bars, least)}});
   // The mean of ranks; the last one is what no layer has.
   for (int64_t layer = 0; layer <= int64_t(numLayers); ++layer) {
     auto sum = sums.find(layer == int64_t(numLayers) ? -1 : layer);
-    Array means;
+    json::Array means;
     for (size_t doing = 0; doing < kDoings; ++doing)
       means.push_back(sum == sums.end() ? 0 : std::llround(sum->second.ns[doing] / double(ranks.size())));
     layers.push_back(std::move(means));
   }
-  return Object{{"makespan", makespan}, {"rows", std::move(described)}, {"layers", std::move(layers)}};
+  return json::Object{{"makespan", makespan}, {"rows", std::move(described)}, {"layers", std::move(layers)}};
 }
 
-llvm::Expected<Object> cleave::driver::readRun(const std::string &path, const Object &layerOf, size_t numLayers,
-                                               int64_t numRanks) {
+llvm::Expected<json::Object> cleave::driver::readRun(const std::string &path, const json::Object &layerOf,
+                                                     size_t numLayers, int64_t numRanks) {
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  llvm::Expected<llvm::json::Value> trace = llvm::json::parse((*file)->getBytes());
+  llvm::Expected<json::Value> trace = json::parse((*file)->getBytes());
   if (!trace)
     return addContext(path + ": ", trace.takeError());
-  const Object *object = trace->getAsObject();
-  const Array *events = object ? object->getArray("traceEvents") : nullptr;
+  const json::Object *object = trace->getAsObject();
+  const json::Array *events = object ? object->getArray("traceEvents") : nullptr;
   if (!events)
     return makeError("{0}: has no 'traceEvents': a trace is expected ('cleave-run --trace')", path);
   MeasuredRun run(layerOf);
-  for (const llvm::json::Value &event : *events)
-    if (const Object *one = event.getAsObject())
+  for (const json::Value &event : *events)
+    if (const json::Object *one = event.getAsObject())
       run.add(*one);
   if (llvm::Error error = run.check(numRanks))
     return addContext(path + ": ", std::move(error));
