@@ -43,7 +43,7 @@ static bool isEpilogue(Operation *op, int64_t elements) {
   return (isMap || isa<nn::TransposeOp>(op) || getAliasOffset(op)) && countElements(op->getResult(0)) == elements;
 }
 
-/// K2, of what stands around an anchor.
+/// K2, of what is around an anchor.
 static LogicalResult checkAround(Operation *kernel, Block &body, Operation *anchor) {
   llvm::SmallPtrSet<Operation *, 8> before, behind{anchor};
   SmallVector<Operation *> open{anchor};
@@ -55,7 +55,10 @@ static LogicalResult checkAround(Operation *kernel, Block &body, Operation *anch
     if (before.contains(&op) && !onlyMovesOrCasts(&op))
       return fail(kernel, &op, "computes what its anchor reads (K2)");
     bool isBehind = llvm::any_of(op.getOperands(), [&](Value value) { return behind.contains(value.getDefiningOp()); });
-    if (isBehind && !isEpilogue(&op, countElements(anchor->getResult(0))))
+    // What has several results has a space for each: gradients of keys have the heads of keys.
+    auto read = llvm::find_if(op.getOperands(), [&](Value value) { return value.getDefiningOp() == anchor; });
+    Value space = read == op.getOperands().end() ? anchor->getResult(0) : *read;
+    if (isBehind && !isEpilogue(&op, countElements(space)))
       return fail(kernel, &op, "leaves the space of its anchor (K2)");
     if (isBehind)
       behind.insert(&op);
