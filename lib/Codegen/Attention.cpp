@@ -172,6 +172,33 @@ Value cleave::codegen::weighScore(Emitter &e, Value score, Value shift) {
   return m.select(m.compare(Relation::Lt, apart, -86.6), m.like(apart, 0), m.expOfNegative(apart));
 }
 
+Value cleave::codegen::getShift(Emitter &e, Value log) {
+  ElementBuilder &m = e.elements;
+  return m.select(m.compare(Relation::Eq, log, m.like(log, -INFINITY)), m.like(log, 0), log);
+}
+
+// What rounding makes of the only score that counts may be above the logarithm of its exponential.
+Value cleave::codegen::weighByLog(Emitter &e, Value score, Value shift) {
+  return weighScore(e, e.elements.extremum(false, score, shift, false), shift);
+}
+
+void cleave::codegen::fillWith(Emitter &e, Value result, Value buffer, double number) {
+  Value held = e.elements.number(getElementType(result), number);
+  e.asScalar([&] {
+    e.loop(countElements(getShape(result)), [&](Value at) { e.store(buffer, held, {at}); });
+    return 0;
+  });
+}
+
+void cleave::codegen::whereSeen(Emitter &e, Value seen, function_ref<void()> compute, function_ref<void()> fill) {
+  if (!seen)
+    return compute();
+  Point first(getShape(seen).size(), {e.places.number(0)});
+  Value isSeen = e.asScalar([&] { return e.evalScalar(seen, first); });
+  e.when(isSeen, compute);
+  e.unless(isSeen, fill);
+}
+
 /// A block of scores, in the order of the evaluator: product, scale, cap, mask.
 Values Attention::score(const Head &head, Value row, int64_t height, Value key, int64_t wide, Values largest) {
   PlaceBuilder &p = e.places;
@@ -334,15 +361,8 @@ static Value pullRotary(Emitter &e, nn::RotaryEmbeddingOp op, const Point &point
 
 /// What attention gives of no keys: zeros, and the logarithm of 0.
 static void fillUnseen(Emitter &e, exec::PartialAttentionOp op, ValueRange buffers) {
-  auto fill = [&](Value result, Value buffer, double number) {
-    Value held = e.elements.number(getElementType(result), number);
-    e.asScalar([&] {
-      e.loop(countElements(getShape(result)), [&](Value at) { e.store(buffer, held, {at}); });
-      return 0;
-    });
-  };
-  fill(op.getSums(), buffers[0], 0);
-  fill(op.getLogs(), buffers[1], -INFINITY);
+  fillWith(e, op.getSums(), buffers[0], 0);
+  fillWith(e, op.getLogs(), buffers[1], -INFINITY);
 }
 
 /// On the host all keys are one part: a step of a ring. Of one that this rank does not see nothing is computed.
@@ -353,15 +373,7 @@ static void fillByAttention(Emitter &e, exec::PartialAttentionOp op, ValueRange 
   auto sink = [&](const Point &point, Value value) { e.store(buffers[0], value, e.places.linearize(point, shape)); };
   Attention attention(e, whole, sink);
   attention.keepLogs(buffers[1]);
-  if (Value seen = op.getSeen()) {
-    Point first(getShape(seen).size(), {e.places.number(0)});
-    Value isSeen = e.asScalar([&] { return e.evalScalar(seen, first); });
-    e.when(isSeen, [&] { attention.run(); });
-    Value yes = arith::ConstantIntOp::create(e.b, e.loc, 1, 1);
-    e.when(arith::XOrIOp::create(e.b, e.loc, isSeen, yes), [&] { fillUnseen(e, op, buffers); });
-  } else {
-    attention.run();
-  }
+  whereSeen(e, op.getSeen(), [&] { attention.run(); }, [&] { fillUnseen(e, op, buffers); });
   whole.erase();
 }
 

@@ -44,6 +44,18 @@ mlir::Value maskScore(Emitter &e, nn::AttentionOp op, const Head &head, mlir::Va
 /// long, and masks of large numbers give nothing else.
 mlir::Value weighScore(Emitter &e, mlir::Value score, mlir::Value shift);
 
+/// What is subtracted of a row's scores, by the logarithm of the sum of their exponentials: nothing where the row sees nothing, whose scores
+/// and whose logarithm are -inf.
+mlir::Value getShift(Emitter &e, mlir::Value log);
+/// The weight of a score, by the shift of its row: `weighScore` over the row's sum.
+mlir::Value weighByLog(Emitter &e, mlir::Value score, mlir::Value shift);
+
+/// `number` in all elements of a result.
+void fillWith(Emitter &e, mlir::Value result, mlir::Value buffer, double number);
+/// Of a block that no query sees there is nothing to compute, and nothing is read: `seen`, of one element, says at run time which of both is
+/// done. Null: all is computed.
+void whereSeen(Emitter &e, mlir::Value seen, llvm::function_ref<void()> compute, llvm::function_ref<void()> fill);
+
 /// The lowering of the gradients, for the host.
 void fillAttentionGrad(Emitter &e, exec::AttentionGradOp op, mlir::ValueRange buffers);
 

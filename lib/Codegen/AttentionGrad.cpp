@@ -124,23 +124,12 @@ AttentionGrad::AttentionGrad(Emitter &e, exec::AttentionGradOp op, nn::Attention
   sumsV = e.allocate(compute, keys * v.vectors * lanes);
 }
 
-/// Of a block that no query sees there is nothing to compute, and nothing is read.
 void AttentionGrad::run() {
-  Value seen = op.getSeen();
-  if (!seen)
-    return runSeen();
-  Point first(getShape(seen).size(), {e.places.number(0)});
-  Value isSeen = e.asScalar([&] { return e.evalScalar(seen, first); });
-  e.when(isSeen, [&] { runSeen(); });
-  Value yes = arith::ConstantIntOp::create(e.b, e.loc, 1, 1);
-  e.when(arith::XOrIOp::create(e.b, e.loc, isSeen, yes), [&] {
+  auto clearAll = [&] {
     for (auto [result, buffer] : llvm::zip_equal(op.getResults(), buffers))
-      e.asScalar([&, result = Value(result), buffer = buffer] {
-        Value zero = e.elements.number(getElementType(result), 0);
-        e.loop(countElements(getShape(result)), [&](Value at) { e.store(buffer, zero, {at}); });
-        return 0;
-      });
-  });
+      fillWith(e, result, buffer, 0);
+  };
+  whereSeen(e, op.getSeen(), [&] { runSeen(); }, clearAll);
 }
 
 /// Keys are turned once for all heads that share them, and their gradients are sums over these.
@@ -258,18 +247,14 @@ void AttentionGrad::keepRows(Value buffer, const Values &vectors) {
     e.store(buffer, vector, {e.places.number(int64_t(r) * lanes), lanes > 1});
 }
 
-/// Of a row that sees nothing the logarithm is that of 0: its scores are as low, and nothing is subtracted.
 void AttentionGrad::loadStatistics(const Head &head, Value first, int64_t height) {
-  ElementBuilder &m = e.elements;
   auto load = [&](Value statistic, int64_t r) {
     Point at{{head.batch}, {head.query}, {e.places.add(first, r)}};
     return e.asScalar([&] { return e.evalScalar(statistic, at); });
   };
   Values shifts, means;
   for (int64_t r = 0; r < height; ++r) {
-    Value log = load(op.getLogs(), r);
-    Value seesNothing = m.compare(Relation::Eq, log, m.number(compute, -INFINITY));
-    shifts.push_back(e.splat(m.select(seesNothing, m.number(compute, 0), log)));
+    shifts.push_back(e.splat(getShift(e, load(op.getLogs(), r))));
     means.push_back(e.splat(load(op.getMeans(), r)));
   }
   keepRows(rowSums, shifts);
@@ -291,9 +276,7 @@ void AttentionGrad::weighScores(const Head &head, Value first, Value inBlock, in
         Value made = e.withLanes(lanes, countActive(at),
                                  [&] { return score(head, products[r * count + i], p.add(first, r), row, at); });
         if (op.getLogs()) {
-          // What rounding makes of the only score that counts may be above the logarithm of its exponential.
-          Value shift = e.load(rowSums, compute, {p.number(r * lanes), lanes > 1});
-          made = weighScore(e, e.elements.extremum(false, made, shift, false), shift);
+          made = weighByLog(e, made, e.load(rowSums, compute, {p.number(r * lanes), lanes > 1}));
         } else {
           greatest[r] = e.elements.extremum(true, greatest[r], made, false);
         }

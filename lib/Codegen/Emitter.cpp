@@ -405,6 +405,11 @@ void Emitter::when(Value condition, function_ref<void()> body) {
   });
 }
 
+void Emitter::unless(Value condition, function_ref<void()> body) {
+  Value yes = arith::ConstantIntOp::create(b, loc, 1, 1);
+  when(arith::XOrIOp::create(b, loc, condition, yes), body);
+}
+
 Value Emitter::choose(Value condition, Type type, function_ref<Value()> yes, function_ref<Value()> no) {
   auto op = scf::IfOp::create(b, loc, type, condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);

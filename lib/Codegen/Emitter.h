@@ -111,6 +111,8 @@ public:
   /// All points of `shape`, one by one.
   void overAll(llvm::ArrayRef<int64_t> shape, llvm::function_ref<void(const Point &)> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
+  /// Where the condition, an i1, does not hold.
+  void unless(mlir::Value condition, llvm::function_ref<void()> body);
   mlir::Value choose(mlir::Value condition, mlir::Type type, llvm::function_ref<mlir::Value()> yes,
                      llvm::function_ref<mlir::Value()> no);
 

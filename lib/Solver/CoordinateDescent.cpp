@@ -163,7 +163,7 @@ int64_t CoordinateDescent::costOfEdge(EdgeId id, StrategyId from, StrategyId to)
   return costOfEdge(edge, from, to, lhs, rhs, traitsOf(id));
 }
 
-/// What strategies mean at both ends of an edge. Those of a domain differ in what else they do, and few in that.
+/// What a strategy means at one end of an edge. Strategies of a domain differ in what else they do, and few in that.
 struct CoordinateDescent::EdgeEnds {
   struct End {
     StateId state;
@@ -174,151 +174,49 @@ struct CoordinateDescent::EdgeEnds {
     }
   };
 
-  struct Side {
-    void add(End end) {
-      auto *known = find(distinct, end);
-      of.push_back(known - distinct.begin());
-      if (known == distinct.end())
-        distinct.push_back(end);
-    }
+  void add(End end) {
+    auto *known = find(distinct, end);
+    of.push_back(known - distinct.begin());
+    if (known == distinct.end())
+      distinct.push_back(end);
+  }
 
-    SmallVector<End, 24> distinct;
-    /// By strategy of the domain, which of these.
-    SmallVector<unsigned, 24> of;
-  };
-
-  Side made, wanted;
-  ShapeId shape = 0;
-  EdgeTraits traits;
+  SmallVector<End, 24> distinct;
+  /// By strategy of the domain, which of these.
+  SmallVector<unsigned, 24> of;
 };
-
-CoordinateDescent::EdgeEnds CoordinateDescent::endsOf(EdgeId id) const {
-  const SearchEdge &edge = graph.edge(id);
-  const Domain &producer = domains[domainIds[edge.producer]], &consumer = domains[domainIds[edge.consumer]];
-  EdgeEnds ends;
-  for (auto [strategy, nodeCost] : zip(producer.strategies, producer.nodeCosts))
-    ends.made.add({strategies.resultState(strategy, edge.result), nodeCost.surcharge, false});
-  for (auto [strategy, nodeCost] : zip(consumer.strategies, consumer.nodeCosts))
-    ends.wanted.add(
-        {strategies.operandState(strategy, edge.operand), nodeCost.surcharge, isServedByTwin(edge, strategy)});
-  ends.shape = strategies.signatureOf(consumer.strategies.front()).operands[edge.operand];
-  ends.traits = traitsOf(id);
-  return ends;
-}
-
-/// At most `kForbidden`.
-int64_t CoordinateDescent::costBetween(const EdgeEnds &ends, unsigned made, unsigned wanted) {
-  const EdgeEnds::End &lhs = ends.made.distinct[made], &rhs = ends.wanted.distinct[wanted];
-  return rhs.isTwin ? 0
-                    : objective.costOfEdge(ends.shape, lhs.state, rhs.state, lhs.surcharge, rhs.surcharge, ends.traits);
-}
-
-/// All that a table of an edge follows from: the domains at its ends, which result and operand it is, and what is true of it.
-std::pair<uint64_t, uint64_t> CoordinateDescent::keyOf(EdgeId id) const {
-  const SearchEdge &edge = graph.edge(id);
-  uint64_t ends = uint64_t(domainIds[edge.producer]) << 32 | domainIds[edge.consumer];
-  uint64_t place = uint64_t(edge.result) << 48 | uint64_t(edge.operand) << 32 |
-                   uint64_t(edge.twin) << EdgeTraits::kBits | traitsOf(id).getBits();
-  return {ends, place};
-}
-
-/// What it costs above the present, of which nothing is taken off where that is forbidden.
-static int64_t aboveNow(int64_t cost, int64_t now) {
-  return cost == kForbidden ? kForbidden : now == kForbidden ? cost : cost - now;
-}
 
 /// The costs of an edge for all strategies in the domains at its ends, less what it costs at present.
 const int64_t *CoordinateDescent::edgeTable(EdgeId id) {
-  auto [entry, isNew] = tables.try_emplace(keyOf(id), nullptr);
+  const SearchEdge &edge = graph.edge(id);
+  DomainId from = domainIds[edge.producer], to = domainIds[edge.consumer];
+  EdgeTraits traits = traitsOf(id);
+  uint64_t ends = uint64_t(from) << 32 | to;
+  uint64_t place = uint64_t(edge.result) << 48 | uint64_t(edge.operand) << 32 |
+                   uint64_t(edge.twin) << EdgeTraits::kBits | traits.getBits();
+  auto [entry, isNew] = tables.try_emplace({ends, place}, nullptr);
   if (!isNew)
     return entry->second;
-  EdgeEnds ends = endsOf(id);
-  size_t numColumns = ends.wanted.distinct.size();
+  const Domain &producer = domains[from], &consumer = domains[to];
+  EdgeEnds made, wanted;
+  for (auto [strategy, nodeCost] : zip(producer.strategies, producer.nodeCosts))
+    made.add({strategies.resultState(strategy, edge.result), nodeCost.surcharge, false});
+  for (auto [strategy, nodeCost] : zip(consumer.strategies, consumer.nodeCosts))
+    wanted.add({strategies.operandState(strategy, edge.operand), nodeCost.surcharge, isServedByTwin(edge, strategy)});
+  ShapeId shape = strategies.signatureOf(consumer.strategies.front()).operands[edge.operand];
   SmallVector<int64_t, 64> costs;
-  for (unsigned made = 0; made < ends.made.distinct.size(); ++made)
-    for (unsigned wanted = 0; wanted < numColumns; ++wanted)
-      costs.push_back(costBetween(ends, made, wanted));
-  int64_t now = costs[0];
+  for (const EdgeEnds::End &lhs : made.distinct)
+    for (const EdgeEnds::End &rhs : wanted.distinct)
+      costs.push_back(
+          rhs.isTwin ? 0 : objective.costOfEdge(shape, lhs.state, rhs.state, lhs.surcharge, rhs.surcharge, traits));
+  int64_t now = costs[0] == kForbidden ? 0 : costs[0];
   for (int64_t &cost : costs)
-    cost = aboveNow(cost, now);
-  int64_t *cells = arena.Allocate<int64_t>(ends.made.of.size() * ends.wanted.of.size()), *cell = cells;
-  for (unsigned row : ends.made.of)
-    for (unsigned column : ends.wanted.of)
-      *cell++ = costs[row * numColumns + column];
+    cost = cost == kForbidden ? kForbidden : cost - now;
+  int64_t *cells = arena.Allocate<int64_t>(producer.strategies.size() * consumer.strategies.size()), *cell = cells;
+  for (unsigned row : made.of)
+    for (unsigned column : wanted.of)
+      *cell++ = costs[row * wanted.distinct.size() + column];
   return entry->second = cells;
-}
-
-//===----------------------------------------------------------------------===//
-// Leaves
-//===----------------------------------------------------------------------===//
-
-/// A tied input is what its output is as well, so that it is up to more than its neighbor.
-void CoordinateDescent::findLeaves() {
-  leafEdges.assign(graph.numNodes(), kNone);
-  std::vector<unsigned> counts(graph.numNodes(), 0);
-  for (EdgeId id = 0; id < graph.numEdges(); ++id)
-    for (NodeId node : {graph.edge(id).producer, graph.edge(id).consumer})
-      leafEdges[node] = ++counts[node] == 1 ? id : EdgeId(kNone);
-  for (auto [input, output] : graph.getProblem().getTies())
-    for (NodeId node : {graph.inputNode(input), graph.nodeOfOutput(output)})
-      if (node != kNone)
-        leafEdges[node] = kNone;
-}
-
-/// True if it is not a variable of its own, but a part of what its neighbor costs. Of two leaves one is. Precondition: domains are chosen.
-bool CoordinateDescent::isFolded(NodeId node, NodeId kept) const {
-  if (node == kept || leafEdges[node] == kNone || domains[domainIds[node]].strategies.size() < 2)
-    return false;
-  const SearchEdge &edge = graph.edge(leafEdges[node]);
-  NodeId other = edge.producer == node ? edge.consumer : edge.producer;
-  return domains[domainIds[other]].strategies.size() > 1 &&
-         (other == kept || leafEdges[other] == kNone || edge.producer == node);
-}
-
-/// Most of what a weight could be is far from what its only reader asks for: what that costs is planned only where it may be the least. Of equal
-/// ones the first option counts, as in elimination.
-CoordinateDescent::Fold CoordinateDescent::foldLeaf(EdgeId id, bool isProducer) {
-  auto [entry, isNew] = (isProducer ? producerFolds : consumerFolds).try_emplace(keyOf(id));
-  Fold &fold = entry->second;
-  if (!isNew)
-    return fold;
-  const SearchEdge &edge = graph.edge(id);
-  const Domain &own = domains[domainIds[isProducer ? edge.producer : edge.consumer]];
-  EdgeEnds ends = endsOf(id);
-  const EdgeEnds::Side &mine = isProducer ? ends.made : ends.wanted, &others = isProducer ? ends.wanted : ends.made;
-  // Of the options that mean one thing at the edge, the first of those that cost least.
-  SmallVector<uint16_t, 24> cheapest(mine.distinct.size(), own.strategies.size());
-  for (auto [option, end] : enumerate(mine.of))
-    if (uint16_t &known = cheapest[end]; known == own.strategies.size() || own.costs[option] < own.costs[known])
-      known = option;
-  // What is beyond the present's own cost counts, as in tables.
-  int64_t now = costBetween(ends, 0, 0);
-  SmallVector<std::pair<int64_t, uint16_t>, 24> least, bounds;
-  for (unsigned other = 0; other < others.distinct.size(); ++other) {
-    bounds.clear();
-    for (auto [end, option] : enumerate(cheapest)) {
-      unsigned made = isProducer ? end : other, wanted = isProducer ? other : end;
-      const EdgeEnds::End &lhs = ends.made.distinct[made], &rhs = ends.wanted.distinct[wanted];
-      int64_t bound = rhs.isTwin ? 0 : objective.leastCostOfEdge(ends.shape, lhs.state, rhs.state, ends.traits);
-      bounds.push_back({own.costs[option] + aboveNow(bound, now), end});
-    }
-    // In order of what they cost at least: those behind the first that is above the best so far are not asked for.
-    llvm::sort(bounds);
-    std::pair<int64_t, uint16_t> best = {kForbidden, 0};
-    for (auto [bound, end] : bounds) {
-      if (bound > best.first)
-        break;
-      int64_t cost = aboveNow(isProducer ? costBetween(ends, end, other) : costBetween(ends, other, end), now);
-      if (cost < kForbidden)
-        best = std::min(best, {std::min(own.costs[cheapest[end]] + cost, kForbidden), cheapest[end]});
-    }
-    least.push_back(best);
-  }
-  fold.cells = arena.Allocate<int64_t>(others.of.size());
-  fold.best = arena.Allocate<uint16_t>(others.of.size());
-  for (auto [option, end] : enumerate(others.of))
-    std::tie(fold.cells[option], fold.best[option]) = least[end];
-  return fold;
 }
 
 //===----------------------------------------------------------------------===//
@@ -342,16 +240,15 @@ void CoordinateDescent::chooseDomains(const DescentUnit &unit, UnitDomains &ofUn
     domainIds[node] = domainOf(node, unit, ofUnit);
 }
 
-/// Writes down the problem of one pass: a variable per node with two strategies or more, but for leaves other than `kept`.
-void CoordinateDescent::prepare(NodeId kept) {
+/// Writes down the problem of one pass: a variable per node with two strategies or more.
+void CoordinateDescent::prepare() {
   variables.assign(graph.numNodes(), kNoVariable);
   nodesOfVariables.clear();
   domainSizes.clear();
   terms.clear();
-  folded.clear();
   for (NodeId node = 0; node < graph.numNodes(); ++node) {
     const Domain &domain = domains[domainIds[node]];
-    if (domain.strategies.size() < 2 || isFolded(node, kept))
+    if (domain.strategies.size() < 2)
       continue;
     variables[node] = domainSizes.size();
     terms.push_back({variables[node], kNoVariable, domain.costs.data()});
@@ -359,17 +256,9 @@ void CoordinateDescent::prepare(NodeId kept) {
     domainSizes.push_back(domain.strategies.size());
   }
   for (EdgeId id = 0; id < graph.numEdges(); ++id) {
-    auto [producer, consumer] = std::pair(graph.edge(id).producer, graph.edge(id).consumer);
-    uint32_t from = variables[producer], to = variables[consumer];
+    uint32_t from = variables[graph.edge(id).producer], to = variables[graph.edge(id).consumer];
     if (from == kNoVariable && to == kNoVariable)
       continue;
-    bool isProducer = leafEdges[producer] == id && isFolded(producer, kept);
-    if (isProducer || (leafEdges[consumer] == id && isFolded(consumer, kept))) {
-      Fold fold = foldLeaf(id, isProducer);
-      folded.push_back({isProducer ? producer : consumer, fold});
-      terms.push_back({isProducer ? to : from, kNoVariable, fold.cells});
-      continue;
-    }
     // Where one end is fixed, the table is a row of the other's strategies either way.
     if (from == kNoVariable || to == kNoVariable)
       terms.push_back({from == kNoVariable ? to : from, kNoVariable, edgeTable(id)});
@@ -441,12 +330,6 @@ int64_t CoordinateDescent::descend(const DescentUnit &unit) {
   }
   for (auto [node, option] : zip(nodesOfVariables, minimum.options))
     present[node] = domains[domainIds[node]].strategies[option];
-  // Leaves follow: each does what is the least beside what its neighbor now does.
-  for (auto [leaf, fold] : folded) {
-    const SearchEdge &edge = graph.edge(leafEdges[leaf]);
-    uint16_t option = minimum.options[variables[edge.producer == leaf ? edge.consumer : edge.producer]];
-    present[leaf] = domains[domainIds[leaf]].strategies[fold.best[option]];
-  }
   ofUnit.steps.push_back({domainIds, present, -minimum.total});
   return -minimum.total;
 }
@@ -475,7 +358,7 @@ std::vector<CostedStrategy> CoordinateDescent::listCandidates(NodeId node) const
 std::optional<Alternative> CoordinateDescent::costOfChange(const DescentUnit &unit, NodeId node,
                                                            llvm::function_ref<bool(StrategyId)> same) {
   chooseDomains(unit, domainsFor(unit));
-  prepare(/*kept=*/node);
+  prepare();
   if (variables[node] == kNoVariable)
     return std::nullopt;
   std::vector<int64_t> notNow;

@@ -5,8 +5,7 @@
 // if it is better. All costs are taken relative to the present, so a sum below 0 is an improvement.
 //
 // Domains and the tables of edges between two domains are interned: equal layers share them, and a pass is a few look-ups
-// per node. A node with one edge, as a weight that one op reads, is no variable: the least that it may cost beside each strategy of its
-// neighbor is a part of what that costs.
+// per node.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_SOLVER_COORDINATEDESCENT_H
@@ -83,9 +82,7 @@ public:
                     Strategies &strategies, Objective &objective, llvm::ArrayRef<ProfileId> profiles,
                     std::vector<StrategyId> &present)
       : graph(graph), candidates(candidates), launches(launches), strategies(strategies), objective(objective),
-        profiles(profiles), present(present) {
-    findLeaves();
-  }
+        profiles(profiles), present(present) {}
 
   /// Makes one pass. Returns by how much the objective fell, in units; 0 if nothing is better than the present.
   int64_t descend(const DescentUnit &unit);
@@ -122,9 +119,7 @@ private:
 
   UnitDomains &domainsFor(const DescentUnit &unit);
   void chooseDomains(const DescentUnit &unit, UnitDomains &ofUnit);
-  void findLeaves();
-  bool isFolded(NodeId node, NodeId kept) const;
-  void prepare(NodeId kept = kNone);
+  void prepare();
   Minimum minimizeUnit(const DescentUnit &unit);
   void addTie(NodeId input, NodeId output);
   DomainId domainOf(NodeId node, const DescentUnit &unit, UnitDomains &ofUnit);
@@ -138,16 +133,7 @@ private:
   int64_t costOfEdge(EdgeId edge, StrategyId from, StrategyId to) const;
   bool isServedByTwin(const SearchEdge &edge, StrategyId to) const;
   struct EdgeEnds;
-  EdgeEnds endsOf(EdgeId edge) const;
-  int64_t costBetween(const EdgeEnds &ends, unsigned made, unsigned wanted);
   const int64_t *edgeTable(EdgeId edge);
-  /// What a node with one edge does is up to its neighbor alone: per option of that the least of the node and the edge, and whose that is.
-  struct Fold {
-    int64_t *cells = nullptr;
-    uint16_t *best = nullptr;
-  };
-  Fold foldLeaf(EdgeId edge, bool isProducer);
-  std::pair<uint64_t, uint64_t> keyOf(EdgeId edge) const;
   EdgeTraits traitsOf(EdgeId edge) const { return spmd::traitsOf(edge, graph, candidates, launches); }
 
   const SearchGraph &graph;
@@ -162,19 +148,12 @@ private:
   std::deque<UnitDomains> units;
   /// (domain, domain), (result, operand, traits) -> table.
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, const int64_t *> tables;
-  /// The same, where the producer is a leaf, and where the consumer is.
-  llvm::DenseMap<std::pair<uint64_t, uint64_t>, Fold> producerFolds, consumerFolds;
   /// (domain of an input, domain of an output) -> table.
   llvm::DenseMap<std::pair<DomainId, DomainId>, const int64_t *> tieTables;
   llvm::BumpPtrAllocator arena;
 
-  /// Per node its only edge, if it has one and is tied to nothing; kNone.
-  std::vector<EdgeId> leafEdges;
-
-  // The pass being prepared: per node its domain and variable, and the problem handed to elimination; and leaves that are in it as a part of
-  // their neighbors.
+  // The pass being prepared: per node its domain and variable, and the problem handed to elimination.
   std::vector<DomainId> domainIds;
-  std::vector<std::pair<NodeId, Fold>> folded;
   std::vector<uint32_t> variables;
   std::vector<NodeId> nodesOfVariables;
   std::vector<uint16_t> domainSizes;

@@ -327,18 +327,23 @@ with cleave.compile(sys.argv[1], dims={"n": 4}) as program:
 """
 
 
+def interrupt(script, *arguments):
+    """The process of a script that gets Ctrl-C once it says that it begins, and the lines that it prints from then on."""
+    child = subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline().strip() == "begins"
+    child.send_signal(signal.SIGINT)
+    try:
+        return child, child.communicate(timeout=120)[0].splitlines()
+    finally:
+        child.kill()
+
+
 def test_ctrl_c_ends_a_compilation(tmp_path):
     """Hundreds of variants take long; the interpreter ends when the one that is being made has."""
     weight = np.ones((16, 16), np.float32)
     model = make_model(tmp_path / "n.onnx", [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Tanh", ["h"], ["y"])],
                        [("x", TensorProto.FLOAT, ["n", 16])], [("y", TensorProto.FLOAT, ["n", 16])], [("w", weight)])
-    child = subprocess.Popen([sys.executable, "-c", INTERRUPTED, model], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline().strip() == "begins"
-    child.send_signal(signal.SIGINT)
-    try:
-        lines = child.communicate(timeout=120)[0].splitlines()
-    finally:
-        child.kill()
+    child, lines = interrupt(INTERRUPTED, model)
     assert lines == ["interrupted", "again 1"] and child.returncode == 0
 
 
@@ -363,13 +368,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_a_check(loop, tmp_path):
     """Steps of a loop that nobody waits for: the interpreter ends, since the evaluator looks whether anybody does."""
     np.savez(tmp_path / "in.npz", n=np.int64(2**40), x=np.ones((64, 64), np.float32))
-    child = subprocess.Popen([sys.executable, "-c", ENDLESS, loop, tmp_path / "in.npz"], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline().strip() == "begins"
-    child.send_signal(signal.SIGINT)
-    try:
-        lines = child.communicate(timeout=120)[0].splitlines()
-    finally:
-        child.kill()
+    child, lines = interrupt(ENDLESS, loop, tmp_path / "in.npz")
     # The call's own end comes after, from its thread.
     assert sorted(lines) == ["ends True", "interrupted"] and child.returncode == 0
 

@@ -99,11 +99,8 @@ AttentionGradKernel::Pair AttentionGradKernel::weigh(Value batch, Value head, Va
   Place query{batch, head, row}, at{batch, kvHead, key};
   Value product = multiply(op.getQuery(), query, op.getKey(), at);
   Value score = finishScore(e, forward, {batch, head}, product, row, key);
-  Value log = e.evalScalar(op.getLogs(), {{batch}, {head}, {row}});
-  // A row that sees nothing has the logarithm of 0. What rounding makes of the only score that counts may be above its logarithm.
-  Value shift = m.select(m.compare(Relation::Eq, log, m.number(compute, -INFINITY)), zero, log);
-  Value weight = weighScore(e, m.extremum(false, score, shift, false), shift);
-  weight = m.select(isThere, weight, zero);
+  Value shift = getShift(e, e.evalScalar(op.getLogs(), {{batch}, {head}, {row}}));
+  Value weight = m.select(isThere, weighByLog(e, score, shift), zero);
   Value ofWeight = multiply(op.getGradient(), query, op.getValue(), at);
   Value inner = m.mul(weight, m.sub(ofWeight, e.evalScalar(op.getMeans(), {{batch}, {head}, {row}})));
   inner = m.mul(inner, scale);
@@ -207,10 +204,8 @@ void AttentionGradKernel::run() {
     e.when(isOfQuery, [&] { ofQuery(p.clamp(warp, 0, lines[0] - 1), p.isLess(warp, lines[0])); });
   if (lines[1] == 0)
     return;
-  Value yes = arith::ConstantIntOp::create(e.b, e.loc, 1, 1);
   Value number = p.add(warp, -blocks[0] * kWarpsOfBlock);
-  e.when(arith::XOrIOp::create(e.b, e.loc, isOfQuery, yes),
-         [&] { ofKey(p.clamp(number, 0, lines[1] - 1), p.isLess(number, lines[1])); });
+  e.unless(isOfQuery, [&] { ofKey(p.clamp(number, 0, lines[1] - 1), p.isLess(number, lines[1])); });
 }
 
 /// Precondition: statistics of rows are there.

@@ -100,25 +100,10 @@ class Case:
             seen &= key >= query - self.left
         return seen
 
-    def expected(self, arrays):
-        q, k, v = (arrays[name].astype(np.float64) for name in "qkv")
-        k, v = np.repeat(k, self.group, 1), np.repeat(v, self.group, 1)
-        scores = q @ k.swapaxes(2, 3) * self.scale
-        if self.softcap:
-            scores = self.softcap * np.tanh(scores / self.softcap)
-        if "m" in arrays:
-            scores = np.where(arrays["m"], scores, -np.inf) if arrays["m"].dtype == bool else scores + arrays["m"].astype(np.float64)
-        scores = np.where(self.sees(), scores, -np.inf)
-        top = scores.max(-1, keepdims=True)
-        weights = np.exp(scores - np.where(np.isinf(top), 0, top))
-        total = weights.sum(-1, keepdims=True)
-        return weights @ v / np.where(total == 0, 1, total)
-
-    def gradients(self, arrays):
-        """Of sum(y w) for queries, keys and values: the formulas of attention's gradients."""
-        q, k, v, w = (arrays[name].astype(np.float64) for name in "qkvw")
-        wide_k, wide_v = np.repeat(k, self.group, 1), np.repeat(v, self.group, 1)
-        scores = q @ wide_k.swapaxes(2, 3) * self.scale
+    def weights(self, arrays):
+        """The weights of keys, [batch, heads, queries, keys], with the slopes of the cap there."""
+        q, k = (arrays[name].astype(np.float64) for name in "qk")
+        scores = q @ np.repeat(k, self.group, 1).swapaxes(2, 3) * self.scale
         slope = np.ones_like(scores)
         if self.softcap:
             turned = np.tanh(scores / self.softcap)
@@ -129,7 +114,16 @@ class Case:
         top = scores.max(-1, keepdims=True)
         weights = np.exp(scores - np.where(np.isinf(top), 0, top))
         total = weights.sum(-1, keepdims=True)
-        weights = weights / np.where(total == 0, 1, total)
+        return weights / np.where(total == 0, 1, total), slope
+
+    def expected(self, arrays):
+        return self.weights(arrays)[0] @ np.repeat(arrays["v"].astype(np.float64), self.group, 1)
+
+    def gradients(self, arrays):
+        """Of sum(y w) for queries, keys and values: the formulas of attention's gradients."""
+        q, k, v, w = (arrays[name].astype(np.float64) for name in "qkvw")
+        wide_k, wide_v = np.repeat(k, self.group, 1), np.repeat(v, self.group, 1)
+        weights, slope = self.weights(arrays)
         of_weights = w @ wide_v.swapaxes(2, 3)
         inner = weights * (of_weights - (weights * of_weights).sum(-1, keepdims=True)) * self.scale * slope
         join = lambda heads: heads.reshape(self.batch, self.kv, self.group, *heads.shape[2:]).sum(2)
