@@ -53,12 +53,14 @@ static bool shardStates(func::FuncOp func, spmd::MeshAttr mesh, StringRef axis) 
   bool isAny = false;
   if (failed(states))
     return false;
+  MLIRContext *context = func.getContext();
+  auto cause = NameLoc::get(StringAttr::get(context, "states of a step are sharded where that takes less time"));
   for (const spmd::StatePlace &state : *states) {
     auto type = dyn_cast<RankedTensorType>(func.getArgument(state.argument).getType());
     bool isAsked = func.getArgAttr(state.argument, SpmdDialect::kAnnotationAttr) != nullptr;
     if (!type || isAsked || spmd::getBytes(type) < spmd::PlanZero().minBytes)
       continue;
-    if (AnnotationAttr sharded = spmd::addAxis(mesh, {}, type, axis, func.getLoc())) {
+    if (AnnotationAttr sharded = spmd::addAxis(mesh, {}, type, axis, cause)) {
       func.setArgAttr(state.argument, SpmdDialect::kAnnotationAttr, sharded);
       isAny = true;
     }

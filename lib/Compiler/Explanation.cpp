@@ -98,10 +98,15 @@ static bool isInModule(ArrayRef<std::string> paths, const NamePattern &pattern, 
   return all ? llvm::all_of(paths, isIn) : llvm::any_of(paths, isIn);
 }
 
-static std::string describePlace(Location loc) {
+/// The end of a chain: the place of what was asked for; of what Cleave added itself, its reason, which is all of that location.
+static CauseStep describeEnd(Location loc) {
+  if (auto reason = dyn_cast<NameLoc>(loc))
+    return {CauseStep::Kind::Chosen, reason.getName().str(), "", ""};
   auto file = loc->findInstanceOf<FileLineColLoc>();
-  return file ? llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn()).str()
-              : "the program";
+  std::string place =
+      file ? llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn()).str()
+           : "the program";
+  return {CauseStep::Kind::Annotation, std::move(place), "", ""};
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,7 +149,7 @@ private:
   const Decision &decision;
   std::vector<OpNames> ops;
   std::vector<std::string> outputs;
-  std::map<CauseId, std::string> annotations; ///< their places
+  std::map<CauseId, CauseStep> annotations; ///< their places, or reasons
 };
 
 Explainer::State::State(Compilation &compilation, Decisions given, const FunctionProblem &source)
@@ -153,7 +158,7 @@ Explainer::State::State(Compilation &compilation, Decisions given, const Functio
   for (auto [id, value] : llvm::enumerate(source.getValues())) {
     values.emplace_back(value);
     if (const spmd::Annotation *annotation = problem.annotation(id))
-      annotations[annotation->cause] = describePlace(source.getAnnotationLoc(annotation->cause));
+      annotations[annotation->cause] = describeEnd(source.getAnnotationLoc(annotation->cause));
   }
   for (Operation *op : source.getOps())
     ops.push_back({op->getName().getStringRef().str(), nn::describeNode(op)});
@@ -200,7 +205,7 @@ CauseStep Explainer::State::describe(const CauseLink &link) const {
   case CauseLink::Kind::Output:
     return {CauseStep::Kind::Output, std::to_string(link.id), "", dim};
   case CauseLink::Kind::Annotation:
-    return {CauseStep::Kind::Annotation, annotations.at(link.id), "", ""};
+    return annotations.at(link.id);
   case CauseLink::Kind::Free:
     return {CauseStep::Kind::Free, "", "", ""};
   }
@@ -218,7 +223,7 @@ std::vector<CauseStep> Explainer::State::describe(ArrayRef<CauseLink> chain) con
 /// A partial value starts where an op sums over a dim that is split, or where an annotation says so; other ops pass it on.
 std::vector<CauseStep> Explainer::State::explainPartial(ValueId value, AtomId atom) const {
   if (const spmd::Annotation *annotation = problem.annotation(value))
-    return {{CauseStep::Kind::Annotation, annotations.at(annotation->cause), "", ""}};
+    return {annotations.at(annotation->cause)};
   OpId op = problem.producer(value);
   if (op == kNone || problem.isConstraint(op))
     return {};

@@ -27,6 +27,8 @@ static std::string format(const CauseStep &step) {
     return "passed on from " + step.name;
   case CauseStep::Kind::Annotation:
     return "asked for in " + step.name;
+  case CauseStep::Kind::Chosen:
+    return "chosen: " + step.name;
   case CauseStep::Kind::Free:
     return "the axis is free: that takes least time";
   }

@@ -147,11 +147,9 @@ static std::map<uint32_t, uint64_t> countSent(const Program &program, const Exch
   std::map<uint32_t, uint64_t> sent;
   const Pieces &pieces = program.pieces[exchange.pieces];
   for (size_t i = 0; exchange.operand && i < pieces.ends.size(); ++i) {
-    uint64_t bytes = getElementBytes(program.types[exchange.operand->type].element);
-    for (uint32_t dim = 0; dim < pieces.dims; ++dim)
-      bytes *= static_cast<uint64_t>(pieces.boxes[i * 3 * pieces.dims + dim]);
     if (pieces.ends[i].source != pieces.ends[i].target)
-      sent[pieces.ends[i].source] += bytes;
+      sent[pieces.ends[i].source] +=
+          pieces.countElements(i) * getElementBytes(program.types[exchange.operand->type].element);
   }
   return sent;
 }

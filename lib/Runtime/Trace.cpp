@@ -163,13 +163,9 @@ struct Exchanges {
 /// Elements from each rank to each other one.
 static std::map<std::pair<uint32_t, uint32_t>, uint64_t> countElements(const program::Pieces &pieces) {
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts;
-  for (size_t i = 0; i < pieces.ends.size(); ++i) {
-    uint64_t elements = 1;
-    for (uint32_t dim = 0; dim < pieces.dims; ++dim)
-      elements *= uint64_t(pieces.boxes[size_t(3) * pieces.dims * i + dim]);
+  for (size_t i = 0; i < pieces.ends.size(); ++i)
     if (pieces.ends[i].source != pieces.ends[i].target)
-      counts[{pieces.ends[i].source, pieces.ends[i].target}] += elements;
-  }
+      counts[{pieces.ends[i].source, pieces.ends[i].target}] += pieces.countElements(i);
   return counts;
 }
 

@@ -167,7 +167,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Cause:
-    """A step from a value back to an annotation. `kind` is `op`, `value`, `output`, `passed on`, `annotation` or `free`."""
+    """A step from a value back to an annotation. `kind` is `op`, `value`, `output`, `passed on`, `annotation`, `free` or `chosen`."""
     kind: str
     name: str
     node: str

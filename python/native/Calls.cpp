@@ -278,7 +278,7 @@ static Object toJson(const Alternative &alternative) {
 }
 
 static Object toJson(const CauseStep &step) {
-  constexpr const char *words[] = {"op", "value", "output", "passed on", "annotation", "free"};
+  constexpr const char *words[] = {"op", "value", "output", "passed on", "annotation", "free", "chosen"};
   return Object{{"kind", words[int(step.kind)]},
                 {"name", text(step.name)},
                 {"node", text(step.node)},

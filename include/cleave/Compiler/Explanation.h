@@ -23,9 +23,10 @@ struct CauseStep {
     PassedOn,   ///< a value in terms, of which an op makes another one in terms
     Annotation, ///< the end
     Free,       ///< the end: the axis may split whatever it can
+    Chosen,     ///< the end: Cleave added it, for a reason
   };
   Kind kind = Kind::Annotation;
-  /// `nn.softmax`, the value's name, the output's number, the place of the annotation: `plan.yaml:7:5`.
+  /// `nn.softmax`, the value's name, the output's number, the place of the annotation: `plan.yaml:7:5`, the reason.
   std::string name;
   /// Of an op: `/enc/Softmax`; may be empty.
   std::string node;

@@ -103,6 +103,14 @@ struct Pieces {
   uint32_t dims = 0;
   std::vector<Ends> ends;
   std::vector<int64_t> boxes;
+
+  /// Of the box of one end.
+  uint64_t countElements(size_t end) const {
+    uint64_t elements = 1;
+    for (size_t dim = 0; dim < dims; ++dim)
+      elements *= static_cast<uint64_t>(boxes[end * 3 * dims + dim]);
+    return elements;
+  }
 };
 
 /// A file that weights lie in, by its path as the compiler had it, and its size.
