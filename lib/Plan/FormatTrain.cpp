@@ -124,14 +124,13 @@ static std::string formatPrecision(const PlanPrecision &precision) {
   return text.format();
 }
 
-/// How parameters are gathered is said of the whole step, by an entry whose stage shards them.
 static std::string formatZero(const PlanZero &zero, std::optional<PlanMemory::Gather> gather) {
   Entries text;
   text.add("axis", zero.axis);
   text.add("stage", Twine(zero.stage));
   if (zero.minBytes != PlanZero().minBytes)
     text.add("min_bytes", Twine(zero.minBytes));
-  if (gather && zero.stage == 3)
+  if (gather)
     text.add("gather", kGatherWords[static_cast<int>(*gather)]);
   return text.format();
 }
@@ -177,9 +176,12 @@ std::vector<std::pair<StringRef, std::string>> cleave::spmd::formatTrain(const P
     entries.emplace_back("optimizer", formatOptimizer(train.optimizer));
   entries.emplace_back("rate", formatRate(train.rate));
   addKinds(train, entries);
+  // How parameters are gathered is said of the whole step, behind which no entry may have another stage.
   if (!train.zero.empty())
-    entries.emplace_back(
-        "zero", formatSome(train.zero, [&](const PlanZero &zero) { return formatZero(zero, train.memory.gather); }));
+    entries.emplace_back("zero", formatSome(train.zero, [&](const PlanZero &zero) {
+                           bool isLast = &zero == &train.zero.back();
+                           return formatZero(zero, isLast ? train.memory.gather : std::nullopt);
+                         }));
   if (train.microbatches != 1)
     entries.emplace_back("microbatches", std::to_string(train.microbatches));
   if (train.accumulate != PlanAccumulate::Auto)

@@ -89,7 +89,7 @@ TEST(FormatPlan, TrainReadsBack) {
         "memory_limit: 40GB, keep: [k], again: [g, h]}",
         "{loss: {kind: l1, of: y}, optimizer: {kind: adagrad, epsilon: 0.5}, only: w, dropout: model, precision: "
         "{scale: "
-        "dynamic}, zero: [{axis: a, stage: 3, gather: twice}, {axis: b, stage: 1, min_bytes: 12}], microbatches: 4, "
+        "dynamic}, zero: [{axis: b, stage: 1, min_bytes: 12}, {axis: a, stage: 3, gather: twice}], microbatches: 4, "
         "accumulate: split, recompute: blocks}",
         "{loss: {kind: bce, of: y}, optimizer: {kind: hf_adamw, decay: 0.25}, lora: {tensors: [\"*.q_proj\"], rank: 3, "
         "alpha: 0.2}}"}) {
