@@ -9,7 +9,8 @@ faster by more than half a percent is an error. docs/generated/published-plans.m
 Rows without a source of their own say so: GPT-2.6B is Megatron's form for Alpa's smallest model on a node, LLaMA-70B and Mixtral are as
 they are served on one node.
 
-What is compared is inference: a call without gradients. Training, where microbatches and recomputation decide, waits for gradients.
+What is compared is inference: a call without gradients. Steps of training, where microbatches and recomputation decide, are not compared here:
+published_training.py has schedules of some, and `cleave plan --train` finds plans of steps.
 """
 
 import json
@@ -153,7 +154,8 @@ def format_table(results):
              "x stages), and of what `cleave plan` finds, with one stage and with as many as are published. A pipeline fills and drains once in a",
              "call. Seconds of the search are those of a core.", "",
              "Published splits are for training, with larger batches and longer sequences, where gradients, microbatches and recomputation count",
-             "as well: a table of that waits for gradients that Cleave takes itself.", "",
+             "as well: [published-training.md](published-training.md) has schedules of steps, and [plans of steps](../finding-plans.md#plans-of-a-step)",
+             "are found, but are not in this table.", "",
              "| model, batch | machine | published | ms | GB | found | ms | GB | search s | source |", "|---|---|---|---|---|---|---|---|---|---|"]
     for row, published, found in results:
         lines.append(f"| {row.model}, {row.batch} x {row.seq} | {row.cluster} | {published.split} | {published.ns / 1e6:.1f} "

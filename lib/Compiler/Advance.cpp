@@ -102,6 +102,12 @@ bool Compilation::State::runPhase(const PipelinePhase &step, bool isVerified) {
 void Compilation::State::takePlan(std::shared_ptr<const spmd::Plan> taken) {
   plan = handed.plan = std::move(taken);
   handed.pipeline = plan->pipeline ? plan : nullptr;
+  if (!handed.training || !plan->train)
+    return;
+  // What it says of memory counts from now on, and microbatches are of another step.
+  handed.training = getTrainingPlan(plan);
+  if (plan->pipeline && hasOtherStep() && splitStep())
+    module = std::move(stepOfParts);
 }
 
 bool Compilation::State::hasFreeAxes() {
@@ -222,6 +228,10 @@ bool Compilation::advance(Phase last) {
                           state->handed.plan->states.empty() ? " and --shard" : ", --shard and --state"),
                 Blame::Options);
   bool isPipelined = state->handed.isPipelined = state->isPipelined();
+  if (last > Phase::Differentiated) { // The step is what it is.
+    state->canonical = nullptr;
+    state->stepOfParts = nullptr;
+  }
   if (isOfPipeline(last) && !isPipelined)
     return fail(makeError("{0} has no pipeline, and cannot become {1}: 'pipeline' in a plan asks for one",
                           options.model, toString(last)));

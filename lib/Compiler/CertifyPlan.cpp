@@ -231,7 +231,8 @@ void Compilation::PlanProver::takeRequest(const FoundPlan &found, const PlanRequ
   certificate.devices = request.devices;
   certificate.stages = request.stages;
   certificate.microbatches = request.microbatches;
-  certificate.isOfMany = request.objective == PlanObjective::Throughput;
+  certificate.isStep = found.isStep;
+  certificate.isOfMany = !found.isStep && request.objective == PlanObjective::Throughput;
   certificate.memoryBytes = found.memoryBytes;
   certificate.plan = found.getBest().text;
 }
@@ -386,6 +387,12 @@ bool Compilation::PlanProver::checkDecision(const Plan &plan, const Certificate 
 /// All that the proof rests on is made anew from the model; the certificate has nothing but messages, prices and what they are said to prove.
 std::optional<PlanProof> Compilation::PlanProver::verify(const Certificate &certificate, PlanRequest request) {
   Plan plan;
+  // The bounds of stages are others.
+  if (certificate.isStep != state.handed.hasStep())
+    return fail(makeError("the certificate is of {0}", certificate.isStep
+                                                           ? "a step of training: --train makes the model one"
+                                                           : "the model, and not of a step of training")),
+           std::nullopt;
   if (!takePlan(certificate, plan) || !listSpace(certificate))
     return std::nullopt;
   Proof proof = checkCertificate(certificate, space, [&](const SpaceCell &cell, VisitProblem visit) {
@@ -437,7 +444,8 @@ PlanProof Compilation::PlanProver::makeProof(const Proof &proof, int64_t devices
   made.gap = proof.getGap();
   made.space = formatSpace(devices);
   if (stagesTime)
-    made.stages = StagesProof{proof.ns, proof.ownBoundNs, proof.getOwnGap(), predictedNs, *stagesTime};
+    made.stages =
+        StagesProof{proof.ns, proof.ownBoundNs, proof.getOwnGap(), predictedNs, *stagesTime, state.handed.hasStep()};
   if (proof.numRelaxed + proof.numDropped > 0)
     made.relaxed =
         llvm::formatv("{0} ops and {1} values count less than they cost", proof.numRelaxed, proof.numDropped);
@@ -457,11 +465,11 @@ std::string PlanProof::format() const {
 }
 
 std::string StagesProof::format() const {
-  return llvm::formatv("a microbatch in all stages together {0} by the solver's costs, bound {1}, gap {2:f2} %; stages "
-                       "as they are cut {3}, no order below {4}, the slowest {5}, no cuts below {6}; predicted {7}",
-                       formatTime(ns), formatTime(boundNs), 100 * gap, formatTime(time.ns),
-                       formatTime(time.orderBoundNs), formatTime(time.slowestNs), formatTime(time.splitBoundNs),
-                       formatTime(predictedNs));
+  return llvm::formatv("{0} in all stages together {1} by the solver's costs, bound {2}, gap {3:f2} %; stages as they "
+                       "are cut {4}, no order below {5}, the slowest {6}, no cuts below {7}; predicted {8}",
+                       isStep ? "all microbatches" : "a microbatch", formatTime(ns), formatTime(boundNs), 100 * gap,
+                       formatTime(time.ns), formatTime(time.orderBoundNs), formatTime(time.slowestNs),
+                       formatTime(time.splitBoundNs), formatTime(predictedNs));
 }
 
 std::optional<PlanProof> Compilation::certifyPlan(const FoundPlan &found, const PlanRequest &request) {

@@ -168,7 +168,7 @@ bool Compilation::returnAll() {
 }
 
 /// A step in stages is one in microbatches. How many is not asked where the plan says how large they are.
-static std::shared_ptr<const spmd::Plan> getTrainingPlan(const std::shared_ptr<const spmd::Plan> &plan) {
+std::shared_ptr<const spmd::Plan> cleave::getTrainingPlan(const std::shared_ptr<const spmd::Plan> &plan) {
   if (!plan->pipeline)
     return plan;
   auto own = std::make_shared<spmd::Plan>(*plan);
@@ -205,6 +205,9 @@ bool Compilation::startTraining() {
   state->handed.keepsGradients = state->options.keepsGradients;
   if (!advance(Phase::Canonical))
     return false;
+  // Who looks for a plan may find stages, whose step is differentiated for microbatches.
+  if (!isOwn && !state->handed.pipeline)
+    state->canonical = state->module->clone();
   if (state->options.evaluates)
     state->keepForEvaluation();
   if (!advance(Phase::Differentiated))

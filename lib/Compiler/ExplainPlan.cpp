@@ -95,6 +95,10 @@ std::vector<OtherPlan> Compilation::PlanExplainer::listStages() const {
     bool isMet = cell.verdict != PlanCell::Verdict::Pruned && cell.verdict != PlanCell::Verdict::Impossible;
     other.name = formatv("{0} {1}, {2} {3}", cell.stages.stages, cell.stages.stages == 1 ? "stage" : "stages",
                          cell.stages.microbatches, cell.stages.microbatches == 1 ? "microbatch" : "microbatches");
+    if (isMet && !cell.schedule.empty())
+      other.name += ", " + cell.schedule;
+    if (isMet && !cell.recompute.empty() && cell.recompute != "none")
+      other.name += ", again: " + cell.recompute;
     if (isMet) {
       other.mesh = cell.mesh;
       other.ns = cell.ns;

@@ -20,6 +20,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -35,7 +36,9 @@ static constexpr size_t kMostMeshes = 24, kMostMeshesOfPipelines = 8;
 
 /// A plan for the machine of the options, or the one that a target stands for.
 bool Compilation::PlanFinder::prepare() {
-  if (cleave::getPhase(*state.module) >= Phase::Annotated || (*state.module)->hasAttr(SpmdDialect::kMeshAttr))
+  // A step has the mesh of the plan that it was made by.
+  bool isSplit = !state.handed.training && (*state.module)->hasAttr(SpmdDialect::kMeshAttr);
+  if (cleave::getPhase(*state.module) >= Phase::Annotated || isSplit)
     return fail(makeError("{0} is {1} already: a plan comes too late", state.options.model,
                           toString(cleave::getPhase(*state.module))),
                 Blame::Options);
@@ -44,6 +47,14 @@ bool Compilation::PlanFinder::prepare() {
                           "are found by time"),
                 Blame::Options);
   given = state.plan ? *state.plan : Plan();
+  answer.isStep = state.handed.hasStep();
+  answer.objective =
+      answer.isStep && request.objective == PlanObjective::Latency ? PlanObjective::Step : request.objective;
+  if (given.train && given.train->microbatches > 1)
+    return fail(makeError("microbatches are found as well, and 'train' of the plan says {0}: --microbatches {0} with "
+                          "--stages says how many there may be",
+                          given.train->microbatches),
+                Blame::Options);
   if (given.pipeline)
     return fail(makeError("stages are found as well: the plan that is given has a pipeline; --stages says how many "
                           "there may be"),
@@ -57,11 +68,23 @@ bool Compilation::PlanFinder::prepare() {
   if (!given.cluster)
     given.cluster = Cluster();
   limit = request.memoryBytes ? request.memoryBytes : given.cluster->device.memoryBytes;
-  if (request.objective == PlanObjective::Step && given.states.empty())
+  if (request.objective == PlanObjective::Step && given.states.empty() && !answer.isStep)
     return fail(makeError("--objective step is about models whose outputs are next values of inputs: --state "
                           "'w*=w*_next' says which"),
                 Blame::Options);
-  return checkDevices();
+  return checkDevices() && checkZero();
+}
+
+/// Who keeps states is found, too, and along which axis it is can be said of axes that have names.
+bool Compilation::PlanFinder::checkZero() {
+  if (request.devices == 0 || !given.train || given.train->zero.empty())
+    return true;
+  const PlanZero &zero = given.train->zero.front();
+  FileLineColLoc place = FileLineColLoc::get(state.context.get(), zero.place.file, zero.place.line, zero.place.column);
+  emitError(place) << "'zero' is over \"" << zero.axis
+                   << "\", and --devices leaves it to the search which axes there are, and who keeps states: --mesh "
+                      "names axes";
+  return false;
 }
 
 /// It is for a person to say whether caches stay in the ranks: the caller then neither gives nor gets them.
@@ -120,6 +143,9 @@ void Compilation::PlanFinder::predictOneDevice() {
   alone.mesh = {{"device", 1, {}}};
   answer.oneDeviceNs =
       state.predict(std::make_shared<Plan>(alone), state.searchBy(alone), State::Trial::WithKernels).ns;
+  // A step whose states are sharded over a mesh that is given is of no other one.
+  if (!std::isfinite(answer.oneDeviceNs))
+    answer.oneDeviceNs = 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,7 +170,9 @@ bool Compilation::PlanFinder::lookAtStages() {
                           request.microbatches.least, request.microbatches.most),
                 Blame::Options);
   for (StageCell cell : cells) {
-    auto parts = static_cast<double>(request.devices * cell.microbatches) / static_cast<double>(cell.stages);
+    // A step on one device is all of its microbatches.
+    int64_t times = answer.isStep ? 1 : cell.microbatches;
+    auto parts = static_cast<double>(request.devices * times) / static_cast<double>(cell.stages);
     if (given.cluster->device.cacheBytes == 0 && isBeyond(cell, answer.oneDeviceNs / parts)) {
       ++answer.pruned;
       continue;
@@ -234,20 +262,26 @@ bool Compilation::PlanFinder::failWithout() {
   bool isPruned = answer.pruned > 0 ||
                   llvm::any_of(found, [](const Tried &one) { return one.cell.verdict == PlanCell::Verdict::Pruned; });
   if (tried.empty() && isPruned)
-    return fail(makeError("{0}: no plan was found that takes {1} a call: by a bound all of these stages take more",
-                          state.options.model, formatTime(request.withinNs)));
+    return fail(makeError("{0}: no plan was found that takes {1} a {2}: by a bound all of these stages take more",
+                          state.options.model, formatTime(request.withinNs), answer.getWord()));
   if (tried.empty()) {
     auto named = llvm::find_if(found, [](const Tried &one) { return !one.cell.reason.empty(); });
     std::string reason = named == found.end() ? "" : ": " + named->cell.reason;
     return fail(makeError("{0}: no mesh of these devices has a program{1}", state.options.model, reason));
   }
   if (request.withinNs > 0 && leastNs > request.withinNs)
-    return fail(makeError("{0}: no plan was found that takes {1} a call; the least that was met is {2} (not proved to "
+    return fail(makeError("{0}: no plan was found that takes {1} a {3}; the least that was met is {2} (not proved to "
                           "be the least)",
-                          state.options.model, formatTime(request.withinNs), formatTime(leastNs)));
-  if (leastBytes <= limit)
-    return fail(makeError("{0}: no plan was found that takes {1} a call in {2} a rank; each alone was met",
-                          state.options.model, formatTime(request.withinNs), formatBytes(limit)));
+                          state.options.model, formatTime(request.withinNs), formatTime(leastNs), answer.getWord()));
+  // Of a step, what a limit must have room for is what is planned.
+  if (answer.isStep) {
+    auto smallest = llvm::min_element(
+        tried, [](const Tried &lhs, const Tried &rhs) { return lhs.cell.peakBytes < rhs.cell.peakBytes; });
+    leastBytes = std::max(leastBytes, measurePlanned(smallest->plan));
+  }
+  if (leastBytes <= limit && request.withinNs > 0)
+    return fail(makeError("{0}: no plan was found that takes {1} a {3} in {2} a rank; each alone was met",
+                          state.options.model, formatTime(request.withinNs), formatBytes(limit), answer.getWord()));
   // What was pruned is not looked at, and has no bound.
   if (isPruned)
     return fail(
@@ -277,6 +311,8 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
     fail(makeError("interrupted"), Blame::Run);
     return std::nullopt;
   }
+  takeSchedules();
+  takeAuto();
   dropEqual();
   auto order = [&](const PlanCell &cell) {
     return std::tuple(cell.text.empty(), getMeasure(cell), StringRef(cell.mesh), cell.stages.microbatches,

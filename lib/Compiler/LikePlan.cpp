@@ -71,7 +71,9 @@ bool Compilation::takeLikePlan() {
   llvm::Expected<std::vector<Style>> styles = isOption ? parseStyles(state->options.like) : std::move(plan.like);
   if (!styles)
     return fail(styles.takeError());
-  if (cleave::getPhase(*state->module) >= Phase::Annotated || (*state->module)->hasAttr(SpmdDialect::kMeshAttr))
+  // A step has the mesh of the plan that it was made by.
+  bool isSplit = !state->handed.training && (*state->module)->hasAttr(SpmdDialect::kMeshAttr);
+  if (cleave::getPhase(*state->module) >= Phase::Annotated || isSplit)
     return fail(makeError("{0} is {1} already: {2} comes too late", state->options.model,
                           toString(cleave::getPhase(*state->module)), isOption ? "--like" : "'like'"));
   if (llvm::Error error = completeMesh(plan, *styles, state->options.devices, like))

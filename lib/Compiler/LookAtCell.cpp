@@ -53,8 +53,8 @@ int64_t Compilation::PlanFinder::getLimit(const StageCell &stages) const {
 bool Compilation::PlanFinder::isBeyond(const StageCell &stages, double ns) const {
   if (!stages.isPipeline() || request.takesLeast || request.wantsFront || !std::isfinite(ns))
     return false;
-  double call = stages.boundCall(ns, shareBeside);
-  double least = request.objective == PlanObjective::Throughput ? stages.boundSpan(ns) : call;
+  double call = answer.isStep ? stages.boundSlowest(ns, /*largestNs=*/0) : stages.boundCall(ns, shareBeside);
+  double least = request.objective == PlanObjective::Throughput && !answer.isStep ? stages.boundSpan(ns) : call;
   return least >= best || (request.withinNs > 0 && call > request.withinNs);
 }
 
@@ -91,41 +91,76 @@ Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::sha
   return again;
 }
 
-/// Predicts a plan, and keeps it where it fits and is better than the best of its cell. Where nothing fits yet, the last one is kept.
-/// \return it fits
-bool Compilation::PlanFinder::tryPlan(Plan plan, std::optional<int64_t> storedBytes, Look &look) {
+/// Of a step in stages its schedule, which has a name even where the plan has none.
+static void describeStep(const Plan &plan, PlanCell &cell) {
+  if (plan.train)
+    cell.recompute = kRecomputeWords[static_cast<int>(plan.train->memory.policy)];
+  if (!plan.pipeline)
+    return;
+  int64_t chunks = plan.pipeline->countChunks();
+  cell.schedule = plan.pipeline->schedule.empty() ? "1f1b" : plan.pipeline->schedule;
+  if (chunks > 1)
+    cell.schedule += llvm::formatv(", {0} a rank", chunks);
+}
+
+/// What comes of a plan; nothing where it has no program. `least`: what is known to do better is not looked at by other objectives.
+std::optional<Compilation::PlanFinder::Tried> Compilation::PlanFinder::makeTried(Plan plan, const StageCell &stages,
+                                                                                 std::optional<int64_t> storedBytes,
+                                                                                 double least) {
   if (Interruption::isAsked())
-    return false;
-  PlanCell &known = look.best.cell;
-  bool hasAnswer = !known.text.empty();
+    return std::nullopt;
   auto made = std::make_shared<Plan>(std::move(plan));
-  State::Prediction taken = predictInMemory(made, hasAnswer ? known.ns : kNever);
+  State::Prediction taken = predictInMemory(made, least);
   if (taken.ns == kNever)
-    return false;
+    return std::nullopt;
   PlanCell cell;
   cell.mesh = formatMesh(made->mesh);
-  cell.stages = look.candidate.stages;
+  cell.stages = stages;
   cell.ns = taken.ns;
-  cell.spanNs = taken.spanNs;
+  // The next step needs the weights of this one.
+  cell.spanNs = answer.isStep ? taken.ns : taken.spanNs;
   cell.peakBytes = taken.peakBytes;
   cell.storedBytes = made->pipeline ? taken.parameterBytes : storedBytes.value_or(taken.parameterBytes);
   cell.sentBytes = taken.sentBytes;
   cell.fitsDevices = taken.fitsDevices;
+  if (answer.isStep)
+    describeStep(*made, cell);
   leastBytes = std::min(leastBytes, cell.peakBytes);
   leastNs = std::min(leastNs, cell.ns);
-  bool isAnswer = fits(cell);
-  cell.verdict = isAnswer                                        ? PlanCell::Verdict::Worse
+  cell.verdict = fits(cell)                                      ? PlanCell::Verdict::Worse
                  : !fitsMemory(cell.peakBytes, cell.fitsDevices) ? PlanCell::Verdict::Memory
                                                                  : PlanCell::Verdict::Slow;
   tried.push_back({cell, made});
-  if (hasAnswer && !(isAnswer && getMeasure(cell) < getMeasure(known)))
+  return Tried{std::move(cell), std::move(made)};
+}
+
+/// Keeps what fits and is better than what is known. Where nothing fits yet, the last one is kept.
+/// \return it fits
+bool Compilation::PlanFinder::take(Tried one, Tried &known) {
+  bool isAnswer = one.cell.verdict == PlanCell::Verdict::Worse;
+  if (!known.cell.text.empty() && !(isAnswer && getMeasure(one.cell) < getMeasure(known.cell)))
     return isAnswer;
-  if (isAnswer) {
-    cell.text = writeText(cell, *made);
-    best = std::min(best, getMeasure(cell));
+  // By lifetimes it fits. Buffers have gaps, which of a step, whose values live long, may be more than a limit has room for.
+  if (isAnswer && answer.isStep && (request.takesLeast || (limit > 0 && one.cell.peakBytes > limit / 2))) {
+    one.cell.peakBytes = std::max(one.cell.peakBytes, measurePlanned(one.plan));
+    isAnswer = fits(one.cell);
+    one.cell.verdict = isAnswer ? PlanCell::Verdict::Worse : PlanCell::Verdict::Memory;
   }
-  look.best = {std::move(cell), std::move(made)};
+  if (isAnswer) {
+    one.cell.text = writeText(one.cell, *one.plan);
+    best = std::min(best, getMeasure(one.cell));
+  }
+  known = std::move(one);
   return isAnswer;
+}
+
+/// Predicts a plan, and keeps it where it is better than the best of its cell.
+/// \return it fits
+bool Compilation::PlanFinder::tryPlan(Plan plan, std::optional<int64_t> storedBytes, Look &look) {
+  const PlanCell &known = look.best.cell;
+  std::optional<Tried> made =
+      makeTried(std::move(plan), look.candidate.stages, storedBytes, known.text.empty() ? kNever : known.ns);
+  return made && take(std::move(*made), look.best);
 }
 
 /// First what time alone decides; where that does not fit, what stores less, as much less as it is too much, with a price on what passes
@@ -242,6 +277,9 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   if (Interruption::isAsked())
     return {makeImpossible(candidate, std::move(reason)), nullptr};
   Plan plan = makeCellPlan(given, candidate.stages, candidate.mesh);
+  // What a plan with `train` says of stages is looked at where one is read, too.
+  if (PlanError error; answer.isStep && failed(checkPlan(plan, error)))
+    return {makeImpossible(candidate, std::move(error.message)), nullptr};
   std::unique_ptr<MeshProblem> problem =
       state.makeProblem(plan, state.searchBy(plan), /*storesParameters=*/true, &reason);
   Tried best{makeImpossible(candidate, std::move(reason)), nullptr};
@@ -256,6 +294,7 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   if (limit > 0 && proved > limit) {
     if (const CellAnswer *smallest = cell.getSearch().findSmallest())
       tryPlan(cell.makePlan(*smallest, look.plan, candidate.borders), smallest->storedBytes, look);
+    takeAgain(look, nullptr);
     return best;
   }
   const CellAnswer *met = searchCell(look);
@@ -269,6 +308,7 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   }
   if (met && request.wantsFront)
     followFront(look);
+  takeAgain(look, met);
   answer.solves += cell.getSearch().countSolves();
   return best;
 }
@@ -277,10 +317,12 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
 std::string Compilation::PlanFinder::writeText(const PlanCell &cell, const Plan &plan) const {
   std::vector<std::string> comments;
   comments.push_back(llvm::formatv(
-      "found by cleave plan: {0} a call predicted on {1}, {2} a rank, of them {3} weights and states; sends {4}",
-      formatTime(cell.ns), plan.cluster->name, formatBytes(cell.peakBytes), formatBytes(cell.storedBytes),
-      formatBytes(cell.sentBytes)));
-  if (plan.pipeline)
+      "found by cleave plan: {0} a {1} predicted on {2}, {3} a rank, of them {4} weights and states; sends {5}",
+      formatTime(cell.ns), answer.getWord(), plan.cluster->name, formatBytes(cell.peakBytes),
+      formatBytes(cell.storedBytes), formatBytes(cell.sentBytes)));
+  if (plan.pipeline && answer.isStep)
+    comments.push_back("stages begin where the slowest is fastest");
+  else if (plan.pipeline)
     comments.push_back(llvm::formatv("{0} where calls follow each other; stages begin where the slowest is fastest",
                                      formatTime(cell.spanNs)));
   comments.push_back(plan.areAllFree ? "axes are free: what no rule names is decided by time"

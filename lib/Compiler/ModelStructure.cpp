@@ -25,6 +25,9 @@ std::unique_ptr<ModelStructure> ModelStructure::create(Compilation &compilation,
   if (!plan || plan->mesh.empty()) {
     Plan alone;
     alone.mesh = {{"device", 1, {}}};
+    // The states of a step are sharded over the mesh of its plan already.
+    if (state.handed.training && !state.handed.training->pipeline && !state.handed.training->mesh.empty())
+      alone.mesh = state.handed.training->mesh;
     plan = std::make_shared<Plan>(std::move(alone));
   }
   std::unique_ptr<ModelStructure> structure(new ModelStructure);

@@ -2,6 +2,7 @@
 //
 //   cells      stages x microbatches x mesh       FindPlan.cpp: which, in which order, and the answer of all
 //   one cell   prices of memory x styles          LookAtCell.cpp: what is decided becomes a plan, whose program is predicted
+//   steps      what is made again x schedules     FindStepPlan.cpp: variants of cells
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_COMPILER_PLANFINDER_H
@@ -48,6 +49,7 @@ private:
   // FindPlan.cpp
   bool prepare();
   bool checkDevices();
+  bool checkZero();
   void findStates();
   void predictOneDevice();
   llvm::Expected<std::vector<Candidate>> listCandidates(spmd::StageCell stages, bool isQuick);
@@ -69,6 +71,9 @@ private:
   void takeStyles(Look &look);
   void takeMixtures(Look &look, const spmd::CellAnswer &met);
   bool tryPlan(spmd::Plan plan, std::optional<int64_t> storedBytes, Look &look);
+  std::optional<Tried> makeTried(spmd::Plan plan, const spmd::StageCell &stages, std::optional<int64_t> storedBytes,
+                                 double least);
+  bool take(Tried one, Tried &known);
   /// What came of a plan, as its text says it: cells whose axes are called alike find the same ones.
   struct Predicted {
     State::Prediction taken;
@@ -84,6 +89,15 @@ private:
   bool fits(const PlanCell &cell) const;
   int64_t getLimit(const spmd::StageCell &stages) const;
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
+
+  // FindStepPlan.cpp
+  bool mayRecompute() const;
+  int64_t measurePlanned(const std::shared_ptr<const spmd::Plan> &plan) const;
+  void keepBetter(Tried one, Tried &known) const;
+  void takeAgain(Look &look, const spmd::CellAnswer *met);
+  std::vector<Tried *> pickTried(llvm::function_ref<bool(const Tried &)> isWanted);
+  void takeAuto();
+  void takeSchedules();
 
   State &state;
   const PlanRequest &request;

@@ -56,9 +56,15 @@ std::function<LogicalResult(mlir::Diagnostic &)> cleave::keepFirstError(std::str
 OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
                                                       const ShardOptions &sharding, Phase last, std::string *reason) {
   ScopedDiagnosticHandler quiet(context.get(), keepFirstError(reason));
-  OwningOpRef<ModuleOp> copy = module->clone();
+  bool isInParts = candidate && candidate->pipeline && hasOtherStep();
+  if (isInParts && !splitStep())
+    return nullptr;
+  OwningOpRef<ModuleOp> copy((isInParts ? *stepOfParts : *module).clone());
   ShardState handing;
   handing.plan = candidate;
+  // As it runs: updates early, gradients in buckets, and what the candidate makes again.
+  if (handed.training && candidate && candidate->train)
+    handing.training = getTrainingPlan(candidate);
   handing.memory = memory;
   handing.isPipelined = candidate && candidate->pipeline;
   if (handing.isPipelined)

@@ -126,6 +126,10 @@ struct Compilation::State {
   /// Shardings that stand in a file already are annotations; a plan may add to them.
   static bool isAhead(Phase phase, Phase done) { return phase > done || (phase == done && done == Phase::Annotated); }
   bool isPipelined();
+  /// The module is a step of one microbatch, next to which there may be `stepOfParts`.
+  bool hasOtherStep() const { return canonical || stepOfParts; }
+  /// Makes `stepOfParts`, where it is not there yet. False after an error. Precondition: `hasOtherStep`.
+  bool splitStep();
   /// The plan becomes that of the compilation, as if it had been given, with its pipeline if it has one.
   void takePlan(std::shared_ptr<const spmd::Plan> taken);
   /// Axes may split what no rule asks for: a plan says so, or the file.
@@ -157,6 +161,9 @@ struct Compilation::State {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Of a step of one microbatch, for which a plan may be looked for: the model before it was differentiated, until more is decided; and the step
+  /// as it is in microbatches, where what is counted over the batch is known behind the last one. Null: nobody has asked for it yet, or there is none.
+  mlir::OwningOpRef<mlir::ModuleOp> canonical, stepOfParts;
   bool hasOnnx = false;
   std::shared_ptr<const onnx::Artifacts> artifacts; ///< null: there are none
   bool hasOwnStep = false;                          ///< the ONNX file says how it is trained, and nobody else does
@@ -181,6 +188,9 @@ struct Compilation::State {
   std::vector<std::pair<std::string, double>> seconds;
   ProgressHandler onProgress = [](const std::string &) {};
 };
+
+/// The plan by which a step is differentiated: in stages it is one in microbatches.
+std::shared_ptr<const spmd::Plan> getTrainingPlan(const std::shared_ptr<const spmd::Plan> &plan);
 
 /// The entries of a program that trains.
 constexpr llvm::StringLiteral kStepEntry = "step", kEvalEntry = "eval";

@@ -9,6 +9,7 @@
 #include "State.h"
 
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
+#include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/Plan.h"
 #include "cleave/Support/Status.h"
@@ -49,6 +50,29 @@ void Compilation::State::splitSteps() {
   handed.pipeline = plan = split;
   if (handed.plan)
     handed.plan = plan;
+}
+
+/// Differentiation asks whether there are several microbatches, and not how many: one such step does for all plans. What cannot be made is
+/// tried again by whoever asks next, and each is told why.
+bool Compilation::State::splitStep() {
+  if (stepOfParts)
+    return true;
+  auto ofParts = std::make_shared<spmd::Plan>(*handed.training);
+  ofParts->train->microbatches = 2;
+  ShardState handing = handed;
+  handing.training = ofParts;
+  OwningOpRef<ModuleOp> made = canonical->clone();
+  for (const PipelinePhase &step : getShardPhases())
+    if (step.phase == Phase::Differentiated) {
+      PassManager manager(context.get());
+      manager.enableVerifier(false);
+      step.addPasses(manager, options.sharding, handing);
+      if (failed(manager.run(*made)))
+        return false;
+    }
+  canonical = nullptr;
+  stepOfParts = std::move(made);
+  return true;
 }
 
 //===----------------------------------------------------------------------===//

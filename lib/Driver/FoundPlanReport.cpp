@@ -23,6 +23,10 @@ static llvm::json::Object toJson(const PlanCell &cell) {
     object["reason"] = cell.reason;
   if (cell.verdict == PlanCell::Verdict::Impossible || cell.verdict == PlanCell::Verdict::Pruned)
     return object;
+  if (!cell.recompute.empty())
+    object["recompute"] = cell.recompute;
+  if (!cell.schedule.empty())
+    object["schedule"] = cell.schedule;
   object["seconds"] = cell.ns * 1e-9;
   object["span_seconds"] = cell.spanNs * 1e-9;
   object["wire_bytes_per_rank"] = cell.sentBytes;
@@ -51,7 +55,7 @@ llvm::json::Object cleave::driver::toJson(const FoundPlan &found, llvm::StringRe
                             {"kind", "plan"},
                             {"model", model},
                             {"cluster", found.plan->cluster->name},
-                            {"objective", kPlanObjectiveWords[static_cast<int>(request.objective)]},
+                            {"objective", kPlanObjectiveWords[static_cast<int>(found.objective)]},
                             {"memory_limit", found.memoryBytes},
                             {"cells", listJson(found.cells)},
                             {"best", std::move(best)},

@@ -17,6 +17,9 @@
 using namespace cleave;
 using namespace cleave::driver;
 
+/// Of a step whose backward reads what was made twice.
+static bool makesAgain(const PlanCell &cell) { return !cell.recompute.empty() && cell.recompute != "none"; }
+
 /// Cells that a bound leaves out are counted.
 void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
   constexpr size_t kMostLines = 10;
@@ -26,22 +29,28 @@ void cleave::driver::printCells(llvm::raw_ostream &os, const FoundPlan &found) {
   size_t more = shown.size() - std::min(shown.size(), kMostLines);
   shown.resize(shown.size() - more);
   bool hasStages = llvm::any_of(shown, [](const PlanCell &cell) { return cell.stages.isPipeline(); });
+  bool hasAgain = llvm::any_of(shown, [](const PlanCell &cell) { return makesAgain(cell); });
   std::vector<std::vector<std::string>> rows;
-  auto add = [&](std::string mesh, std::string parts, std::string call, std::string span,
+  auto add = [&](std::string mesh, std::vector<std::string> parts, std::string call, std::string span,
                  std::vector<std::string> others) {
     std::vector<std::string> row{std::move(mesh)};
     if (hasStages)
-      row.push_back(std::move(parts));
+      row.push_back(parts[0]);
+    if (hasStages && found.isStep)
+      row.push_back(parts[1]);
+    if (hasAgain)
+      row.push_back(parts[2]);
     row.push_back(std::move(call));
-    if (hasStages)
+    if (hasStages && !found.isStep)
       row.push_back(std::move(span));
     llvm::append_range(row, others);
     rows.push_back(std::move(row));
   };
-  add("mesh", "microbatches", "a call", "each of many", {"sends", "memory of a rank", "weights", ""});
+  add("mesh", {"microbatches", "schedule", "again"}, ("a " + found.getWord()).str(), "each of many",
+      {"sends", "memory of a rank", "weights", ""});
   for (const PlanCell &cell : shown) {
-    std::string parts = std::to_string(cell.stages.microbatches),
-                why = cell.verdict == PlanCell::Verdict::Best ? "*" : describeVerdict(cell.verdict).str();
+    std::vector<std::string> parts{std::to_string(cell.stages.microbatches), cell.schedule, cell.recompute};
+    std::string why = cell.verdict == PlanCell::Verdict::Best ? "*" : describeVerdict(cell.verdict).str();
     if (cell.verdict == PlanCell::Verdict::Impossible)
       add(cell.mesh, parts, "", "", {"", "", "", why});
     else
@@ -64,7 +73,8 @@ void cleave::driver::drawFront(llvm::raw_ostream &os, const FoundPlan &found) {
   double most = 0;
   for (const PlanCell &cell : found.front)
     most = std::max(most, peak(cell));
-  std::vector<std::vector<std::string>> rows{{"front", "a call", "each of many", "memory of a rank", "mesh"}};
+  std::vector<std::vector<std::string>> rows{
+      {"front", ("a " + found.getWord()).str(), "each of many", "memory of a rank", "mesh"}};
   for (const PlanCell &cell : found.front) {
     std::string bar(std::max<size_t>(1, std::lround(kWidth * peak(cell) / most)), '=');
     std::string parts =
@@ -77,20 +87,28 @@ void cleave::driver::drawFront(llvm::raw_ostream &os, const FoundPlan &found) {
 /// What is predicted first, for that is what most people want to know; what binds last, for that is what they can change.
 std::vector<std::string> cleave::driver::summarize(const FoundPlan &found) {
   const PlanCell &best = found.getBest();
-  std::string follow = best.stages.isPipeline()
+  std::string follow = best.stages.isPipeline() && !found.isStep
                            ? llvm::formatv(", {0} where calls follow each other", formatTime(best.spanNs)).str()
                            : "";
+  std::string alone =
+      found.oneDeviceNs > 0 ? llvm::formatv(", {0} on one device", formatTime(found.oneDeviceNs)).str() : "";
   std::vector<std::string> lines{
-      llvm::formatv("{0} on {1}: a call is predicted to take {2}{3}, {4} on one device", best.mesh,
-                    found.plan->cluster->name, formatTime(best.ns), follow, formatTime(found.oneDeviceNs)),
+      llvm::formatv("{0} on {1}: a {2} is predicted to take {3}{4}{5}", best.mesh, found.plan->cluster->name,
+                    found.getWord(), formatTime(best.ns), follow, alone),
       llvm::formatv("a rank takes {0}, of them {1} weights and states, and sends {2}", formatBytes(best.peakBytes),
                     formatBytes(best.storedBytes), formatBytes(best.sentBytes))};
+  if (found.isStep && best.stages.isPipeline())
+    lines.push_back(llvm::formatv("its stages run by schedule {0}", best.schedule));
+  if (makesAgain(best))
+    lines.push_back(llvm::formatv("what backward reads is made again by 'recompute: {0}'", best.recompute));
   if (best.stages.isPipeline() && best.stages.microbatches == 1)
-    lines.push_back(found.samples == 1 ? "a batch of 1 makes one microbatch: in a call stages only wait for each other"
-                                       : "with one microbatch stages only wait for each other in a call");
+    lines.push_back(llvm::formatv(found.samples == 1
+                                      ? "a batch of 1 makes one microbatch: in a {0} stages only wait for each other"
+                                      : "with one microbatch stages only wait for each other in a {0}",
+                                  found.getWord()));
   constexpr double kMuch = 0.95;
   bool isAlone = llvm::all_of(found.plan->mesh, [](const spmd::MeshAxis &axis) { return axis.size == 1; });
-  if (best.ns > kMuch * found.oneDeviceNs && !isAlone && !found.plan->uneven)
+  if (found.oneDeviceNs > 0 && best.ns > kMuch * found.oneDeviceNs && !isAlone && !found.plan->uneven)
     lines.push_back(
         "no split saves much here; --uneven looks at splits that do not divide as well, and pads their last "
         "shards");

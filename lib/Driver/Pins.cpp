@@ -72,10 +72,10 @@ std::optional<std::string> cleave::driver::describePins(Session &session, const 
     return std::nullopt;
   const PlanCell &with = found.getBest(), &free = without->getBest();
   double more = 100 * (with.ns / free.ns - 1);
-  return formatv("with {0} a call takes {1} and sends {2}, a rank {3}; without {4}, {5}, {6}: {7}{8:f1} % of time",
+  return formatv("with {0} a {9} takes {1} and sends {2}, a rank {3}; without {4}, {5}, {6}: {7}{8:f1} % of time",
                  formatPins(options), formatTime(with.ns), formatBytes(with.sentBytes), formatBytes(with.peakBytes),
                  formatTime(free.ns), formatBytes(free.sentBytes), formatBytes(free.peakBytes), more < 0 ? "" : "+",
-                 more)
+                 more, found.getWord())
       .str();
 }
 

@@ -186,7 +186,8 @@ static ExitCode planSizes(const Options &options) {
   std::vector<std::map<std::string, int64_t>> variants{options.compile.dims};
   llvm::append_range(variants, options.compile.variants);
   std::optional<SizedPlan> best;
-  std::vector<std::vector<std::string>> rows{{"sizes", "mesh", "a call", "a sample", "sends", "memory of a rank"}};
+  std::vector<std::vector<std::string>> rows{
+      {"sizes", "mesh", options.compile.train ? "a step" : "a call", "a sample", "sends", "memory of a rank"}};
   for (const std::map<std::string, int64_t> &sizes : variants) {
     SizedPlan one{std::make_unique<Options>(options), nullptr, {}};
     one.options->compile.dims = sizes;

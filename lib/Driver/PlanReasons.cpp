@@ -46,11 +46,12 @@ static std::string describeNext(const std::optional<Alternative> &next) {
 void cleave::driver::printReasons(llvm::raw_ostream &os, const FoundPlan &found, const PlanReasons &reasons) {
   double best = found.getBest().ns, all = reasons.computeNs + reasons.communicationNs + reasons.waitNs;
   if (all > 0)
-    os << formatv("why: of a call {0:f0} % is compute, {1:f0} % sending", 100 * reasons.computeNs / all,
-                  100 * reasons.communicationNs / all)
+    os << formatv("why: of a {2} {0:f0} % is compute, {1:f0} % sending", 100 * reasons.computeNs / all,
+                  100 * reasons.communicationNs / all, found.getWord())
        << (reasons.waitNs > 0 ? formatv(", {0:f0} % waiting for other stages", 100 * reasons.waitNs / all).str() : "")
        << '\n';
-  std::vector<std::vector<std::string>> rows{{"instead", "mesh", "a call", "more", "memory of a rank", "sends", ""}};
+  std::vector<std::vector<std::string>> rows{
+      {"instead", "mesh", ("a " + found.getWord()).str(), "more", "memory of a rank", "sends", ""}};
   std::string without;
   for (const std::vector<OtherPlan> *others : {&reasons.stages, &reasons.styles})
     for (const OtherPlan &other : *others)

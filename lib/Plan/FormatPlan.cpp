@@ -6,9 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Plan/FormatPlan.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/YAMLParser.h"
+#include "FormatText.h"
 
 using namespace llvm;
 using namespace cleave::spmd;
@@ -16,13 +14,6 @@ using namespace cleave::spmd;
 std::string cleave::spmd::formatMesh(ArrayRef<MeshAxis> mesh, StringRef separator) {
   return join(map_range(mesh, [](const MeshAxis &axis) { return axis.name + "=" + std::to_string(axis.size); }),
               separator);
-}
-
-static std::string quoteText(StringRef text) { return "\"" + yaml::escape(text) + "\""; }
-
-/// `[a, b]` of the texts that `format` makes of what is in a list.
-template <typename List, typename FormatFn> static std::string formatList(const List &list, FormatFn format) {
-  return "[" + join(map_range(list, format), ", ") + "]";
 }
 
 /// What a list of one dim is, without its brackets.
@@ -162,7 +153,8 @@ std::string cleave::spmd::formatPlanFile(const Plan &plan, AttentionMethod atten
                                                     }),
                                           ", ") +
                                      "}");
-  if (plan.pipeline)
+  // Microbatches of a step in one stage are said in `train`, of which that pipeline was made.
+  if (plan.pipeline && !(plan.train && plan.train->microbatches > 1))
     entries.emplace_back("pipeline", formatPipeline(*plan.pipeline, plan.pipeline->microbatches.value_or(1)));
   if (!plan.bounds.empty())
     entries.emplace_back("expect", formatExpect(plan.bounds));
@@ -179,6 +171,11 @@ std::string cleave::spmd::formatPlanFile(const Plan &plan, AttentionMethod atten
     } else {
       text += (key + ": " + value + "\n").str();
     }
+  }
+  if (plan.train) {
+    text += "train:\n";
+    for (const auto &[key, value] : formatTrain(*plan.train))
+      text += ("  " + key + ": " + value + "\n").str();
   }
   return text;
 }

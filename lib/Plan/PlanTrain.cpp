@@ -482,12 +482,20 @@ static bool isRoleName(StringRef pattern) {
   return open != StringRef::npos && pattern.ends_with(")") && is_contained(words, pattern.take_front(open));
 }
 
+/// `w[0, 64]`: a weight that is read in parts, which only a step has as parameters.
+static bool isPartName(StringRef pattern) {
+  auto [name, places] = pattern.rsplit('[');
+  return !name.empty() && places.consume_back("]") && !places.empty() &&
+         places.find_first_not_of("0123456789, ") == StringRef::npos;
+}
+
 std::pair<Plan, Plan> cleave::spmd::splitForTraining(const Plan &plan) {
   auto isOfStep = [&](const PlanRule &rule) {
-    return rule.target == PlanRule::Target::Tensor &&
-           (isRoleName(rule.pattern) || any_of(plan.train->losses, [&](const PlanLoss &loss) {
-              return loss.kind != PlanLoss::Kind::Output && !loss.next && loss.labels.text == rule.pattern;
-            }));
+    return rule.target == PlanRule::Target::Tensor && (isRoleName(rule.pattern) || isPartName(rule.pattern) ||
+                                                       any_of(plan.train->losses, [&](const PlanLoss &loss) {
+                                                         return loss.kind != PlanLoss::Kind::Output && !loss.next &&
+                                                                loss.labels.text == rule.pattern;
+                                                       }));
   };
   std::pair<Plan, Plan> parts(plan, plan);
   erase_if(parts.first.rules, isOfStep);

@@ -164,6 +164,8 @@ std::string cleave::spmd::formatCertificate(const Certificate &certificate) {
                    {"plan", std::move(plan)},
                    {"cells", std::move(cells)},
                    {"messages", std::move(messages)}};
+  if (certificate.isStep)
+    all["step"] = true;
   return formatv("{0:2}\n", json::Value(std::move(all)));
 }
 
@@ -225,7 +227,7 @@ static bool fromJson(const json::Value &value, Certificate &certificate, json::P
   if (!map.map("model", certificate.model) || !map.map("cluster", certificate.cluster) ||
       !map.map("dims", certificate.dims) || !map.map("devices", certificate.devices) ||
       !map.map("memory_limit", certificate.memoryBytes) || !map.map("of_many", certificate.isOfMany) ||
-      !map.map("messages", messages))
+      !map.mapOptional("step", certificate.isStep) || !map.map("messages", messages))
     return false;
   for (auto [key, field] :
        {std::pair(plan, "plan"), {cells, "cells"}, {stages, "stages"}, {microbatches, "microbatches"}})

@@ -166,6 +166,8 @@ void Checker::checkPlan(const JointTables &tables, const Problem &problem, doubl
 
 double cleave::spmd::boundMeasure(const Certificate &certificate, const StageCell &stages, const Problem &problem,
                                   double ns, double largestNs) {
+  if (certificate.isStep)
+    return stages.boundSlowest(ns, largestNs);
   return certificate.isOfMany ? stages.boundSpan(ns, largestNs)
                               : stages.boundCall(ns, findShareBeside(problem), largestNs);
 }

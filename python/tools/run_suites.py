@@ -138,6 +138,7 @@ def suites(build):
     yield Suite("training-experts", [python, "test/Training/experts.py", build], count_closing, 10)
     yield Suite("training-losses", [python, "test/Training/losses.py", build], count_closing, 29, merge="drawn")
     yield Suite("training-bits", [python, "test/Training/bits.py", build], count_closing, 67, merge="drawn")
+    yield Suite("training-plans", [python, "test/Training/found.py", build], count_closing, 4)
     yield Suite("training-memory", [python, "test/Training/memory.py", build], count_closing, 9)
     yield Suite("training-models", [python, "test/Training/models.py", build], count_closing, 28, merge="drawn")
     yield Suite("training-forms", [python, "test/Training/onnx_forms.py", build], count_closing, 49)

@@ -76,6 +76,9 @@ struct PlanCell {
   double ns = 0, spanNs = 0;
   /// At once, and of them what parameters and states take; sent by the busiest rank.
   int64_t peakBytes = 0, storedBytes = 0, sentBytes = 0;
+  /// Of a step: what is made again, in the words of `recompute`; and of one in stages its schedule, with the stages of a rank where there are
+  /// several, `interleaved, 2 a rank`. Empty of others.
+  std::string recompute, schedule;
   /// No rank takes more than its device has, where devices differ.
   bool fitsDevices = true;
   /// The plan as a file that a person can edit, with comments; empty without an answer.
@@ -99,6 +102,10 @@ struct FoundPlan {
   std::shared_ptr<const spmd::Plan> plan;
   /// The least time first, those without an answer last.
   std::vector<PlanCell> cells;
+  /// A call is a step of training.
+  bool isStep = false;
+  /// That counted: of a step `Step`, unless it is asked for otherwise.
+  PlanObjective objective = PlanObjective::Latency;
   /// On one device.
   double oneDeviceNs = 0;
   /// Samples of a call: the batch of its inputs.
@@ -118,6 +125,8 @@ struct FoundPlan {
   double seconds = 0;
 
   const PlanCell &getBest() const { return cells.front(); }
+  /// `call` or `step`.
+  llvm::StringRef getWord() const { return isStep ? "step" : "call"; }
 };
 
 /// Finds a plan for a model, which is loaded where it is not yet. Rules of a plan in the options are kept. Nothing after an error: no number

@@ -20,6 +20,9 @@ std::string formatPlanFile(const Plan &plan, AttentionMethod attention, llvm::Ar
 /// `{axis: stage, microbatches: 8}`: all that a plan says of its pipeline but where stages are, and the file of a schedule.
 std::string formatPipeline(const PlanPipeline &pipeline, int64_t microbatches);
 
+/// The keys of a section `train` and their texts, in the order of docs/training.md: the same step, once they are read.
+std::vector<std::pair<llvm::StringRef, std::string>> formatTrain(const PlanTrain &train);
+
 /// `[{nodes: "*/embed*", rank: 1}, {first: "*/layer.3/*"}]`: the stages of a pipeline, as a plan says them.
 std::string formatStages(llvm::ArrayRef<PlanStage> stages);
 

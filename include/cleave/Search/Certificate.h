@@ -52,6 +52,8 @@ struct Certificate {
   CountRange stages, microbatches;
   /// What is to be least is the time of a call where calls follow each other.
   bool isOfMany = false;
+  /// The model is a step of training: costs are of all of its microbatches, and of its update.
+  bool isStep = false;
   /// Bytes that a rank may store; 0: any number.
   int64_t memoryBytes = 0;
   /// The text of the plan, the number of the cell whose tables it is priced in, its options there, and what it costs and stores.

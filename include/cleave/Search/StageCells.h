@@ -7,6 +7,8 @@
 //   a call        takes at least  T + (m - 1) S          the first microbatch goes through all stages, the slowest of which does each other
 //   calls follow  by at least     m S
 //
+// Of a step of training T is what all microbatches take, and the update, which is once: a step takes at least S.
+//
 // Messages count nothing, and of idle time that of filling and draining. The first is of pipelines each of whose stages has some of the model's main path (MainPath.h), so that it
 // waits for the one before it. Where as much as half a stage's work lies beside that path, a call is only known to take what calls follow
 // each other by.
