@@ -299,18 +299,16 @@ private:
         visit(rank, position, peer, message, numbers[peer]++);
       };
       for (auto [position, action] : llvm::enumerate(schedule.programs[rank])) {
-        auto getSums = [&](int32_t guest) {
-          return messages.size() + size_t(action.stage) * schedule.numRanks + size_t(guest);
-        };
+        size_t sums = messages.size() + size_t(action.stage) * schedule.numRanks;
         if (isMessage(action.kind) && isSend(action.kind) == sends)
           tell(position, schedule.getRank(action.other, action.microbatch),
                getMessage(operands->findChannel(action), isForwardMessage(action), action.microbatch));
         else if (sends && isSentHome(action, action.stage) && llvm::is_contained(updated, action.stage) &&
                  llvm::is_contained(findGuests(schedule, action.stage), rank))
-          tell(position, schedule.replicas.front().placement[action.stage], getSums(rank));
+          tell(position, schedule.replicas.front().placement[action.stage], sums + rank);
         else if (!sends && action.kind == ActionKind::Update)
           for (int32_t guest : findGuests(schedule, action.stage))
-            tell(position, guest, getSums(guest));
+            tell(position, guest, sums + guest);
       }
     }
   }

@@ -175,20 +175,25 @@ private:
     auto isThere = [&](int32_t guest) {
       return meets ? !isDone(guest) && ranks[guest].isMeeting && getAction(guest).stage == stage &&
                          isSentHome(guest, getAction(guest))
-                   : sent.contains({stage, guest});
+                   : sent.count({stage, guest}) > 0;
     };
     bool isHome = !isDone(home) && ranks[home].isMeeting && getAction(home).kind == ActionKind::Update &&
                   getAction(home).stage == stage;
     if (isHome && llvm::all_of(guests, isThere)) {
+      // Whoever came last goes on by itself.
+      auto wake = [&](int32_t member) {
+        if (member != rank)
+          queue.push_back(member);
+      };
       for (int32_t guest : guests)
         if (meets) {
           gradients[stage] = std::max(gradients[stage], ranks[guest].free);
           double end = std::max(ranks[guest].free, ranks[home].free);
           pass(guest, end, end);
-          queue.push_back(guest);
+          wake(guest);
         }
       updateHome(home, stage);
-      queue.push_back(home);
+      wake(home);
     }
     return !ranks[rank].isMeeting;
   }

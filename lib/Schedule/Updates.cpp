@@ -77,7 +77,8 @@ private:
   using Placed = std::vector<std::multimap<size_t, Action>>;
 
   std::vector<Ready> findReady(int32_t rank, const llvm::BitVector &mayBeEarly) const;
-  std::optional<std::pair<size_t, double>> findSent(int32_t guest, const Ready &ready, size_t position) const;
+  std::optional<std::pair<size_t, double>> findSent(int32_t guest, const Ready &ready, size_t position,
+                                                    double start) const;
   bool place(int32_t rank, const Ready &ready, std::vector<Wait> &waits);
   Schedule fill(const Placed &placed) const;
 
@@ -111,10 +112,11 @@ std::vector<Ready> UpdatePlacer::findReady(int32_t rank, const llvm::BitVector &
   return ready;
 }
 
-/// Where the guest sends its sums, for an update in front of `position` of the home's row, and when they are there and reduced. Between two ranks
-/// messages have one order (P8): as many as the home has received before, the guest has to have sent before.
-std::optional<std::pair<size_t, double>> UpdatePlacer::findSent(int32_t guest, const Ready &ready,
-                                                                size_t position) const {
+/// Where the guest sends its sums, for an update in front of `position` of the home's row which may start at `start`, and when they are there and
+/// reduced. Between two ranks messages have one order (P8): as many as the home has received before, the guest has to have sent before. Where ranks
+/// meet, the guest waits for the home: so it goes on until about the time when the home is there.
+std::optional<std::pair<size_t, double>> UpdatePlacer::findSent(int32_t guest, const Ready &ready, size_t position,
+                                                                double start) const {
   int32_t home = schedule.replicas.front().placement[ready.stage];
   auto isBetween = [&](const Action &action, int32_t peer) {
     return isMessage(action.kind) && schedule.getRank(action.other, action.microbatch) == peer;
@@ -132,7 +134,18 @@ std::optional<std::pair<size_t, double>> UpdatePlacer::findSent(int32_t guest, c
   }
   if (sent > received || place == 0)
     return std::nullopt;
-  return std::pair(place, simulation.times[guest][place - 1].end + getCost(costs.reduction, ready.stage));
+  llvm::ArrayRef<Interval> times = simulation.times[guest];
+  double reduction = getCost(costs.reduction, ready.stage);
+  // Not behind a RECV, where it would wait for a message, nor between two that run as one.
+  for (size_t i = place; i < program.size(); ++i) {
+    if (isRecv(program[i].kind) || program[i].isJoined)
+      continue;
+    bool isInTime = isSend(program[i].kind) ? times[i].end <= times[place - 1].end : times[i].end + reduction <= start;
+    if (isBetween(program[i], home) || !isInTime)
+      break;
+    place = i + 1;
+  }
+  return std::pair(place, times[place - 1].end + reduction);
 }
 
 /// The rows with what is placed in them.
@@ -168,7 +181,7 @@ bool UpdatePlacer::place(int32_t rank, const Ready &ready, std::vector<Wait> &wa
     double from = std::max(wait.start, ready.time);
     std::optional<std::pair<size_t, double>> sent;
     if (!guests.empty()) {
-      sent = findSent(guests.front(), ready, wait.position);
+      sent = findSent(guests.front(), ready, wait.position, from);
       if (!sent)
         continue;
       from = std::max(from, sent->second);

@@ -51,7 +51,8 @@ TWO_WAYS = ("chimera", "dualpipe")
 # Of each schedule: stages of a rank, microbatches of so many ranks.
 TABLES = {"gpipe": (1, 1), "1f1b": (1, 2), "eager-1f1b": (1, 2), "zb-h1": (1, 2), "zb-h2": (1, 2), "interleaved": (2, 1), "bfs": (2, 1), "zb-v": (2, 2), "v-half": (2, 2),
           "v-min": (2, 2), "hanayo": (2, 1), "dualpipe-v": (2, 2), "dualpipe": (1, 2), "chimera": (1, 1), "auto": (1, 2)}
-TARGETS = {"host": "host", "emulated": "cuda:emulated"}
+# Where a program is to run, and the driver that plays devices there.
+TARGETS = {"host": ("host", {}), "emulated": ("cuda:emulated", {"CLEAVE_CUDA_LIBRARY": "libcleave_emulated_cuda.so"})}
 
 
 def list_planned():
@@ -110,10 +111,11 @@ class Peaks:
             os.replace(new, path)
         return path
 
-    def tell(self, stem, command, *words):
+    def tell(self, stem, command, *words, target="host"):
         """What the report of a command says."""
         report = f"{stem}.{os.path.basename(command)}.json"
-        done = subprocess.run([*([command] if os.path.isabs(command) else [f"{self.build}/bin/cleave", command]), *words, "--report", report], capture_output=True, text=True)
+        done = subprocess.run([*([command] if os.path.isabs(command) else [f"{self.build}/bin/cleave", command]), *words, "--report", report], capture_output=True, text=True,
+                              env={**os.environ, **TARGETS[target][1]})
         if done.returncode:
             raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr[-400:]}")
         with open(report) as file:
@@ -126,10 +128,10 @@ class Peaks:
         with open(stem + ".yaml", "w") as file:
             file.write(f"mesh: {{stage: {ranks}}}\npipeline: {{axis: stage, microbatches: {microbatches}, schedule: {schedule}, chunks: {chunks}{', ' * bool(more)}{more}}}\n"
                        f"train: {{loss: {{kind: mse, of: t{LAYERS - 1}}}, optimizer: adamw}}\n")
-        step = (model, "--train", "--plan", stem + ".yaml", "--target", TARGETS[target], "--quiet")
+        step = (model, "--train", "--plan", stem + ".yaml", "--target", TARGETS[target][0], "--quiet")
         table = self.tell(stem, "schedule", *step)["peak"].get("planned", [])
         program = self.tell(stem, "compile", *step, "-o", stem + ".cleave")["pipeline"]
-        taken = self.tell(stem, f"{self.build}/bin/cleave-run", stem + ".cleave", "--data", self.save_data(microbatches), "--steps", "2")["peak_bytes_of_ranks"]
+        taken = self.tell(stem, f"{self.build}/bin/cleave-run", stem + ".cleave", "--data", self.save_data(microbatches), "--steps", "2", target=target)["peak_bytes_of_ranks"]
         shown = [rank["bytes"] for rank in table]
         if not shown == program["peak_bytes_of_ranks"] == taken or len(shown) != ranks:
             return f"the table shows {shown} B, planned are {program['peak_bytes_of_ranks']} B, a run takes {taken} B"

@@ -166,7 +166,7 @@ LogicalResult Staged::addUpdateCosts(const schedule::Schedule &timed, schedule::
   }
   for (OpResult result : loop->getResults())
     if (int32_t stage = getResultStage(result); isSentHome(result))
-      costs.reduction[stage] += costs.bandwidth > 0 ? double(spmd::getBytes(result.getType())) / costs.bandwidth : 0;
+      costs.reduction[stage] += costs.bandwidth > 0 ? double(cost::countBytes(result)) / costs.bandwidth : 0;
   for (int32_t stage = 0; stage < table.numStages; ++stage)
     if (!schedule::findGuests(table, stage).empty() && !timed.channels.empty())
       costs.reduction[stage] += timed.channels.front().latency;
