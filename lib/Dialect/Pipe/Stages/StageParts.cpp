@@ -108,13 +108,19 @@ void PartFinder::takeAhead(AccumulateOp sum) {
 void PartFinder::findAhead() {
   if (!parts.units.hasGradients() || parts.units.countStages() < 2 || func->hasAttr(PipeDialect::kShardsAttr))
     return;
-  DenseSet<Operation *> early;
+  // Made of arguments that are split; of constants alone, such as what stands in for a label that is not there.
+  DenseSet<Operation *> early, fixed;
+  auto isFixed = [&](Value operand) {
+    return isConstant(operand.getDefiningOp()) || fixed.contains(operand.getDefiningOp());
+  };
   auto isEarly = [&](Value operand) {
     Operation *op = operand.getDefiningOp();
-    return op ? early.contains(op) || isConstant(op) : spans.get(operand) == Span::Each;
+    return op ? early.contains(op) || isFixed(operand) : spans.get(operand) == Span::Each;
   };
   for (Operation &op : func.getBody().front().without_terminator()) {
     bool isMade = op.getNumOperands() > 0 && llvm::all_of(op.getOperands(), isEarly) && isPure(&op);
+    if (isMade && spans.get(&op) == Span::Invariant && llvm::all_of(op.getOperands(), isFixed))
+      fixed.insert(&op);
     if (auto sum = dyn_cast<AccumulateOp>(op)) {
       if (Operation *maker = sum.getInput().getDefiningOp(); maker && early.contains(maker))
         takeAhead(sum);
@@ -128,7 +134,7 @@ void PartFinder::findAhead() {
     }
   }
   for (Operation &op : llvm::reverse(func.getBody().front()))
-    if (parts.ahead.each.contains(&op) && !isConstant(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+    if (parts.ahead.each.contains(&op) && spans.get(&op) == Span::Each && llvm::all_of(op.getUsers(), [&](Operation *user) {
           return onlyAhead.contains(user) || parts.ahead.contains(user);
         }))
       onlyAhead.insert(&op);

@@ -227,9 +227,8 @@ void StageMaker::addAhead() {
   if (ahead.gives.empty())
     return;
   OpBuilder outer(func);
-  auto operands = llvm::map_to_vector(ahead.reads, [&](Value value) -> Value {
-    return body->getArgument(cast<BlockArgument>(value).getArgNumber());
-  });
+  auto operands = llvm::map_to_vector(
+      ahead.reads, [&](Value value) -> Value { return body->getArgument(cast<BlockArgument>(value).getArgNumber()); });
   auto given = llvm::map_to_vector(ahead.gives, [](Value value) { return value.getType(); });
   auto type = FunctionType::get(func.getContext(), ValueRange(operands).getTypes(), given);
   auto made = func::FuncOp::create(outer, func.getLoc(), (func.getName() + ".ahead").str(), type);
