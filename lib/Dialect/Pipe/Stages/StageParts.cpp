@@ -134,9 +134,9 @@ void PartFinder::findAhead() {
     }
   }
   for (Operation &op : llvm::reverse(func.getBody().front()))
-    if (parts.ahead.each.contains(&op) && spans.get(&op) == Span::Each && llvm::all_of(op.getUsers(), [&](Operation *user) {
-          return onlyAhead.contains(user) || parts.ahead.contains(user);
-        }))
+    if (parts.ahead.each.contains(&op) && spans.get(&op) == Span::Each &&
+        llvm::all_of(op.getUsers(),
+                     [&](Operation *user) { return onlyAhead.contains(user) || parts.ahead.contains(user); }))
       onlyAhead.insert(&op);
 }
 
