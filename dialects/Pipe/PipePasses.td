@@ -128,7 +128,8 @@ def Split : Pipe_Pass<"pipe-split"> {
     In a step of training (`pipe.stages`) a stage is three functions, one for each unit: `main.stage0`, `main.stage0.I`,
     `main.stage0.W`, called in this order: the forward of all stages, then I and W of each from the last one on. What runs after the loop
     is split by stages, too: a weight is updated where its gradient is made (`main.after0`), and where something needs gradients of
-    several stages, such as a length to clip by, in levels (`main.after0.1`).
+    several stages, such as a length to clip by, in levels (`main.after0.1`). What is summed up over
+    arguments alone, such as how many labels count, is made ahead of the loop (`main.ahead`).
 
     An op without `pipe.stage` is in the stage of the last of its producers. Errors: a stage without ops (P2), edges that go
     backward (P3), a value of one microbatch that is read after the loop, an op that cannot be made for another number of

@@ -219,6 +219,7 @@ llvm::Expected<BenchResult> Bench::run() const {
     result.runs.push_back(executor.getRunSeconds());
     result.load = executor.getLoadSeconds();
     result.peakBytes = executor.getPeakBytes();
+    result.peakBytesOfRanks = executor.getPeakBytesOfRanks();
   };
   if (llvm::Error error = state->call(state->options.calls, /*keepsTimes=*/false, note))
     return error;

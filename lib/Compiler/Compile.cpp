@@ -156,6 +156,14 @@ static CompileOptions makeVariant(CompileOptions options, const std::map<std::st
   return options;
 }
 
+bool Compilation::planMemory() {
+  llvm::Expected<Targets> targets = getTargets(state->options);
+  if (!targets)
+    return fail(targets.takeError(), Blame::Options);
+  setKernels(state->options, *targets, &getContext(), state->options.sharding);
+  return advance(Phase::Ordered);
+}
+
 std::unique_ptr<Assembly> Compilation::makeProgram(StringRef folder, bool digests) {
   const CompileOptions &options = state->options;
   llvm::Expected<Targets> targets = getTargets(options);
@@ -173,8 +181,7 @@ std::unique_ptr<Assembly> Compilation::makeProgram(StringRef folder, bool digest
   }
   Assembler assembler(assembly);
   auto add = [&](Compilation &variant) {
-    setKernels(options, *targets, &variant.getContext(), variant.state->options.sharding);
-    return variant.advance(Phase::Ordered) && variant.state->addTo(assembler, options.evaluates ? kStepEntry : "") &&
+    return variant.planMemory() && variant.state->addTo(assembler, options.evaluates ? kStepEntry : "") &&
            variant.addEvaluation(assembler);
   };
   bool isFull = add(*this);

@@ -96,8 +96,8 @@ void Compilation::State::addDims(onnx::ImportOptions &import) {
 
 /// What was checked as it is written is checked again.
 bool Compilation::State::resizePipeline() {
-  auto [ranks, microbatches, chunks] = options.pipeline;
-  if (!plan || !plan->pipeline || !(ranks || microbatches || chunks))
+  const auto &[ranks, microbatches, chunks, schedule] = options.pipeline;
+  if (!plan || !plan->pipeline || !(ranks || microbatches || chunks || !schedule.empty()))
     return true;
   auto resized = std::make_shared<spmd::Plan>(*plan);
   spmd::PlanPipeline &pipeline = *resized->pipeline;
@@ -113,6 +113,8 @@ bool Compilation::State::resizePipeline() {
   }
   if (chunks)
     pipeline.chunks = static_cast<int64_t>(chunks);
+  if (!schedule.empty())
+    pipeline.schedule = schedule;
   spmd::PlanError error;
   if (failed(spmd::checkPlan(*resized, error))) {
     (void)spmd::emitError(context.get(), error);

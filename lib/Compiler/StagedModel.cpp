@@ -125,6 +125,14 @@ static bool take(Compilation &compilation, mlir::func::FuncOp entry, const pipe:
   return succeeded(applied);
 }
 
+/// The first error of a compilation that has failed.
+static std::string describeFailure(const Compilation &compilation) {
+  for (const cleave::Diagnostic &diagnostic : compilation.getDiagnostics())
+    if (diagnostic.severity == cleave::Diagnostic::Severity::Error)
+      return llvm::formatv("{0}{1}", diagnostic.line ? diagnostic.formatPlace() + ": " : "", diagnostic.formatText());
+  return "it cannot be partitioned";
+}
+
 /// Takes the model through what a run does before it splits stages. Error: why no run would get there.
 static llvm::Expected<Program> partition(CompileOptions options, const std::string &profile,
                                          const ProgressHandler &tell) {
@@ -135,10 +143,7 @@ static llvm::Expected<Program> partition(CompileOptions options, const std::stri
   if (compilation.load() && compilation.advance(Phase::Optimized) &&
       take(compilation, compilation.getEntry(), pipe::DeviceRates::get(compilation.getPlan()), profile, program))
     return program;
-  for (const cleave::Diagnostic &diagnostic : compilation.getDiagnostics())
-    if (diagnostic.severity == cleave::Diagnostic::Severity::Error)
-      return makeError("{0}{1}", diagnostic.line ? diagnostic.formatPlace() + ": " : "", diagnostic.formatText());
-  return makeError("it cannot be partitioned");
+  return makeError("{0}", describeFailure(compilation));
 }
 
 /// What is measured of nodes is of whole ones.
@@ -158,9 +163,17 @@ static std::optional<Program> findRun(const Compilation &whole, const ScheduleOp
   else if (options.model == "-")
     reason = "as standard input is read once";
   if (reason.empty()) {
-    options.pipeline = {given.ranks, given.microbatches, given.chunks};
+    // What stages of a step make again depends on the schedule. Of a search only the plan's own is what a run looks for.
+    bool isNamed = options.train && !given.name.empty() && given.name != "auto";
+    options.pipeline = {given.ranks, given.microbatches, given.chunks, isNamed ? given.name : ""};
     bool isOther = given.ranks || given.microbatches || given.chunks;
-    llvm::Expected<Program> run = partition(std::move(options), given.profile, whole.getProgress());
+    llvm::Expected<Program> run = partition(options, given.profile, whole.getProgress());
+    // A schedule that the plan refuses may still be shown with the stages of the plan's own.
+    if (!run && isNamed) {
+      llvm::consumeError(run.takeError());
+      options.pipeline.schedule.clear();
+      run = partition(options, given.profile, whole.getProgress());
+    }
     if (run && isOther)
       notes.push_back("stages are those of a run with what options say in the plan");
     if (run)
@@ -340,4 +353,43 @@ StagedModel::placeUpdates(const schedule::StageSplit &split, schedule::Schedule 
     return std::vector<schedule::LateUpdate>();
   return pipe::placeUpdates(program.forward.graph, split.stageOf, *program.compilation->getPlan()->pipeline, table,
                             costs);
+}
+
+/// As the report of a compiled program has them.
+static std::vector<schedule::PlannedPeak> readPeaks(const llvm::json::Object &pipeline) {
+  // In the order of the report's own words.
+  constexpr llvm::StringLiteral roles[] = {"parameters", "optimizer",     "gradients", "kept",
+                                           "working",    "communication", "batch"};
+  std::vector<schedule::PlannedPeak> peaks;
+  const llvm::json::Array *bytes = pipeline.getArray("peak_bytes_of_ranks"),
+                          *byRole = pipeline.getArray("memory_of_ranks");
+  if (!bytes || !byRole)
+    return peaks;
+  for (auto [most, own] : llvm::zip_equal(*bytes, *byRole)) {
+    schedule::PlannedPeak &peak = peaks.emplace_back();
+    peak.bytes = most.getAsInteger().value_or(0);
+    for (llvm::StringRef role : roles)
+      peak.byRole.emplace_back(role, own.getAsObject()->getInteger(role).value_or(0));
+  }
+  return peaks;
+}
+
+/// The table may be another one than that of a run: of a search that looks further, or where options say what the plan refuses.
+void StagedModel::planMemory(ScheduleResult &made) {
+  Program &program = state->program;
+  if (!program.isStep() || !program.compilation)
+    return;
+  Compilation &run = *program.compilation;
+  std::string why;
+  std::optional<Report> report;
+  if (!run.advance(Phase::Scheduled))
+    why = describeFailure(run);
+  else if (!pipe::runsBy(run.getModule(), made.table))
+    why = "a run with this plan goes by another table";
+  else if (!run.planMemory() || !(report = run.makeReport()))
+    why = describeFailure(run);
+  if (!report || !report->pipeline)
+    made.notes.push_back("what ranks take is not planned: " + why);
+  else
+    made.planned = readPeaks(*report->pipeline);
 }

@@ -36,7 +36,8 @@ static llvm::Error writeReport(const std::string &path, const BenchResult &resul
                               {"ranks", int64_t(result.ranks)},
                               {"load_seconds", result.load},
                               {"runs", llvm::json::Array(result.runs)},
-                              {"peak_bytes_per_rank", int64_t(result.peakBytes)}};
+                              {"peak_bytes_per_rank", int64_t(result.peakBytes)},
+                              {"peak_bytes_of_ranks", llvm::json::Array(result.peakBytesOfRanks)}};
     llvm::json::Array list;
     for (const runtime::RoleTime &role : result.roles)
       list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(role.name)},

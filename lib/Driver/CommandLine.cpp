@@ -391,6 +391,8 @@ private:
     if (options.compile.model.empty() && !options.html.empty())
       return llvm::formatv("'--html {0}' is about a model, which is not named; '--draw FILE.html' draws a schedule",
                            options.html);
+    if (options.compile.model.empty() && llvm::is_contained(options.given, OPT_target))
+      return llvm::formatv("'--target {0}' is about a model, which is not named", options.compile.target);
     if (options.compile.model.empty() && !schedule.profile.empty())
       return llvm::formatv("'--profile {0}' is about a model, which is not named", schedule.profile);
     for (auto [numbers, legal, name] : {std::tuple(&schedule.cost, "F, I, W, overlap", "--cost"),

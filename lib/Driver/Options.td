@@ -158,7 +158,7 @@ defm precision : Value<"precision", "HOW", "compile.precision", [Bench, Compile,
 let Flags = [OfBenchedProgram] in
 defm repeat : Value<"repeat", "N", "repeat", [Bench], "how many calls are timed (20)">;
 def calibrate : Switch<"calibrate", "calibrate", [Bench], "measures this machine and writes a cluster file, without a model">;
-defm target : Value<"target", "TARGET", "compile.target", [Compile],
+defm target : Value<"target", "TARGET", "compile.target", [Compile, Schedule],
                     "host (without it), or cuda:ARCH[,ARCH..]: sm_80, sm_90, sm_100, sm_120, emulated">;
 }
 

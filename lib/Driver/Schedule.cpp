@@ -42,6 +42,22 @@ static void printLate(llvm::raw_ostream &os, llvm::ArrayRef<schedule::LateUpdate
                         llvm::join(numbers, ", "), why);
 }
 
+/// A line per rank: the bytes of its buffers in a run, and what they are for where most of them are in use.
+static void printPlanned(llvm::raw_ostream &os, llvm::ArrayRef<schedule::PlannedPeak> planned) {
+  if (planned.empty())
+    return;
+  os << llvm::formatv("{0,5} {1,13}", "rank", "peak");
+  for (const auto &[role, bytes] : planned.front().byRole)
+    os << llvm::formatv(" {0,13}", role);
+  os << '\n';
+  for (auto [rank, peak] : llvm::enumerate(planned)) {
+    os << llvm::formatv("{0,5} {1,13}", rank, peak.bytes);
+    for (const auto &[role, bytes] : peak.byRole)
+      os << llvm::formatv(" {0,13}", bytes);
+    os << '\n';
+  }
+}
+
 /// A line per stage: its time is that of a microbatch, in training of F, I and W together. Then what is to be known of them.
 /// Bytes are summed up by receiver: a message has all values of a pair.
 static void printStages(llvm::raw_ostream &os, const ScheduleResult &made) {
@@ -58,6 +74,7 @@ static void printStages(llvm::raw_ostream &os, const ScheduleResult &made) {
   }
   os << llvm::formatv("slowest stage or link {0} ns, no split is faster than {1} ns\n", made.split->bottleneckNs,
                       made.split->boundNs);
+  printPlanned(os, made.planned);
   printLate(os, made.late);
   for (const std::string &note : made.notes)
     os << note << '\n';
@@ -97,6 +114,7 @@ static llvm::Error writeReport(const std::string &path, const ScheduleResult &ma
   schedule::ReportExtras extras;
   extras.measured = measured;
   extras.late = made.late;
+  extras.planned = made.planned;
   extras.checks = made.checked.checks;
   extras.bound = made.bound;
   extras.search = llvm::json::Object(made.search);
@@ -233,6 +251,9 @@ ExitCode cleave::driver::scheduleCommand(Session &session) {
   OrDiagnostic<ScheduleResult> made = makeSchedule(wanted, model.get());
   if (auto *failure = std::get_if<Diagnostic>(&made))
     return print(*failure);
+  // Last, since nothing else can be asked of the model then.
+  if (model && wanted.table != "-")
+    model->planMemory(std::get<ScheduleResult>(made));
   if (llvm::Error error = deliver(options, std::get<ScheduleResult>(made)))
     return session.fail(std::move(error));
   return writePage(session);

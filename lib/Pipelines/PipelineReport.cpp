@@ -188,9 +188,17 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
   whole.memory =
       llvm::max_element(reports, [](const Report &a, const Report &b) { return getExcess(a) < getExcess(b); })->memory;
   // What a schedule keeps differs from rank to rank, and so does what is left of a device.
-  if (whole.pipeline)
+  if (whole.pipeline) {
     (*whole.pipeline)["peak_bytes_of_ranks"] =
         llvm::json::Array(llvm::map_range(reports, [](const Report &report) { return report.peakBytesPerRank; }));
+    if (whole.train)
+      (*whole.pipeline)["memory_of_ranks"] = llvm::json::Array(llvm::map_range(reports, [](const Report &report) {
+        llvm::json::Object roles;
+        for (const auto &[role, bytes] : report.memoryByRole)
+          roles[role] = bytes;
+        return llvm::json::Value(std::move(roles));
+      }));
+  }
   int64_t inner = spmd::getMesh(module).getNumRanks();
   for (const Report &report : reports) {
     addTensors(report.inputs, whole.inputs);

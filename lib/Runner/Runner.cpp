@@ -266,6 +266,13 @@ static void printUses(const Executor &executor) {
     printUse("NCCL windows", "collectives", use.collectives, "without", use.without, use.reason);
 }
 
+static std::string formatBytes(const std::vector<uint64_t> &bytes) {
+  std::string text;
+  for (uint64_t one : bytes)
+    text += concat(text.empty() ? "" : ", ", one);
+  return "[" + text + "]";
+}
+
 /// docs/report.md fixes its fields.
 std::string Run::formatReport() const {
   char load[32];
@@ -280,6 +287,7 @@ std::string Run::formatReport() const {
     if (std::optional<PipelineTimes> times = getPipelineTimes(*executor))
       text += ", \"pipeline\": " + formatPipelineTimes(*times);
   return text + concat(", \"peak_bytes_per_rank\": ", executor->getPeakBytes(),
+                       ", \"peak_bytes_of_ranks\": ", formatBytes(executor->getPeakBytesOfRanks()),
                        formatLibraries(executor->getLibraries()), formatWindows(executor->getWindows()), "}\n");
 }
 

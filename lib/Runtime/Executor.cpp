@@ -104,10 +104,19 @@ std::optional<double> Executor::getDeviceSeconds() const {
 uint32_t Executor::getVariant() const { return state->variant; }
 
 uint64_t Executor::getPeakBytes() const {
-  uint64_t most = state->gathered ? state->gathered->peakBytes : 0;
-  for (const LocalRank &rank : state->ranks)
-    most = std::max(most, rank.memory->getBytes());
+  uint64_t most = 0;
+  for (uint64_t bytes : getPeakBytesOfRanks())
+    most = std::max(most, bytes);
   return most;
+}
+
+std::vector<uint64_t> Executor::getPeakBytesOfRanks() const {
+  if (state->gathered)
+    return state->gathered->peakBytes;
+  std::vector<uint64_t> bytes;
+  for (const LocalRank &rank : state->ranks)
+    bytes.push_back(rank.memory->getBytes());
+  return bytes;
 }
 
 void cleave::runtime::addUse(std::vector<LibraryUse> &all, const LibraryUse &use) {

@@ -57,7 +57,7 @@ struct LocalRank {
 struct Gathered {
   std::vector<Event> events; ///< in the time of rank 0
   std::vector<RankClock> clocks;
-  uint64_t peakBytes = 0;
+  std::vector<uint64_t> peakBytes; ///< by rank
   double loadSeconds = 0;
   std::vector<LibraryUse> libraries;
   WindowUse windows;

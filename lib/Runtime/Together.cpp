@@ -224,7 +224,7 @@ static void unpack(std::string_view bytes, uint32_t rank, const OwnTimes &hub, G
   ClockOffset clock = rank == 0 ? ClockOffset{0, 0} : measureOffset(hub.meetings, own.meetings);
   all.clocks.push_back({rank, double(clock.offset) * 1e-9, double(clock.error) * 1e-9});
   const double shift = double(own.eventsBegan - clock.offset - hub.eventsBegan) * 1e-9;
-  all.peakBytes = std::max(all.peakBytes, unpacker.take<uint64_t>());
+  all.peakBytes.push_back(unpacker.take<uint64_t>());
   all.loadSeconds = std::max(all.loadSeconds, unpacker.take<double>());
   WindowUse windows;
   windows.collectives = unpacker.take<decltype(windows.collectives)>();

@@ -14,6 +14,7 @@
 #include "Operands.h"
 #include "cleave/Schedule/Messages.h"
 #include "cleave/Schedule/Numbers.h"
+#include "cleave/Schedule/Updates.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -161,14 +162,20 @@ private:
            llvm::all_of(unit, [](const Action &part) { return part.kind < ActionKind::W; });
   }
 
-  /// P6: where the stage is, once. Gradients of two ways meet behind the table, so that no action of it has them all.
+  /// P6: where the stage is, once. P10: of two ways, each other rank that has the stage sends its own sums.
   void checkUpdate(int32_t rank, size_t position, const Action &action) {
     if (schedule.isForwardOnly)
       return report("P6", "{0} is in a schedule without gradients", place(rank, position));
-    if (schedule.replicas.size() > 1)
-      return report("P10", "{0} comes before the gradients of both ways are together", place(rank, position));
+    for (int32_t guest : findGuests(schedule, action.stage))
+      if (llvm::none_of(schedule.programs[guest], [&](const Action &other) { return isSentHome(other, action.stage); }))
+        return report("P10", "{0} comes before the gradients of both ways are together: rank {1} has no '{2}'",
+                      place(rank, position), guest, getText({ActionKind::ReduceGrad, false, action.stage, -1, -1}));
     if (int32_t home = schedule.replicas.front().placement[action.stage]; home != rank)
       report("P6", "{0} belongs on rank {1}", place(rank, position), home);
+  }
+
+  static bool isSentHome(const Action &action, int32_t stage) {
+    return action.kind == ActionKind::ReduceGrad && action.other < 0 && action.stage == stage;
   }
 
   uint8_t &seen(const Action &action) { return computed[operands->getForward(action.stage, action.microbatch)]; }
@@ -266,30 +273,43 @@ private:
 
   /// P8: the n-th message that a rank sends another is the n-th that the other receives from it.
   void checkOrder() {
-    std::vector<int32_t> sent(messages.size(), -1);
-    visitMessages(/*sends=*/true, [&](int32_t, size_t, size_t message, int32_t number) { sent[message] = number; });
+    std::vector<int32_t> sent(messages.size() + size_t(schedule.numStages) * schedule.numRanks, -1);
+    visitMessages(/*sends=*/true,
+                  [&](int32_t, size_t, int32_t, size_t message, int32_t number) { sent[message] = number; });
     // Once two streams are shifted against each other, all that follows is: one line per rank.
     int32_t lastRank = -1;
-    visitMessages(/*sends=*/false, [&](int32_t rank, size_t position, size_t message, int32_t number) {
+    visitMessages(/*sends=*/false, [&](int32_t rank, size_t position, int32_t peer, size_t message, int32_t number) {
       if (sent[message] == number || std::exchange(lastRank, rank) == rank)
         return;
-      const Action &action = schedule.programs[rank][position];
       report("P8", "{0} takes message {1} from rank {2}, where it is sent as message {3}", place(rank, position),
-             number + 1, schedule.getRank(action.other, action.microbatch), sent[message] + 1);
+             number + 1, peer, sent[message] + 1);
     });
   }
 
-  /// Calls `visit(rank, position, message, number)` for each SEND or RECV, counted between each two ranks.
-  void visitMessages(bool sends, llvm::function_ref<void(int32_t, size_t, size_t, int32_t)> visit) {
+  /// Calls `visit(rank, position, peer, message, number)` for each SEND or RECV, and for what goes home of two ways for an UPDATE, counted between
+  /// each two ranks.
+  void visitMessages(bool sends, llvm::function_ref<void(int32_t, size_t, int32_t, size_t, int32_t)> visit) {
     if (!hasMessages)
       return;
+    const std::vector<int32_t> updated = listUpdated(schedule);
     llvm::DenseMap<int32_t, int32_t> numbers;
     for (int32_t rank = 0; rank < schedule.numRanks; ++rank) {
       numbers.clear();
-      for (auto [position, action] : llvm::enumerate(schedule.programs[rank]))
+      auto tell = [&](size_t position, int32_t peer, size_t message) {
+        visit(rank, position, peer, message, numbers[peer]++);
+      };
+      for (auto [position, action] : llvm::enumerate(schedule.programs[rank])) {
+        size_t sums = messages.size() + size_t(action.stage) * schedule.numRanks;
         if (isMessage(action.kind) && isSend(action.kind) == sends)
-          visit(rank, position, getMessage(operands->findChannel(action), isForwardMessage(action), action.microbatch),
-                numbers[schedule.getRank(action.other, action.microbatch)]++);
+          tell(position, schedule.getRank(action.other, action.microbatch),
+               getMessage(operands->findChannel(action), isForwardMessage(action), action.microbatch));
+        else if (sends && isSentHome(action, action.stage) && llvm::is_contained(updated, action.stage) &&
+                 llvm::is_contained(findGuests(schedule, action.stage), rank))
+          tell(position, schedule.replicas.front().placement[action.stage], sums + rank);
+        else if (!sends && action.kind == ActionKind::Update)
+          for (int32_t guest : findGuests(schedule, action.stage))
+            tell(position, guest, sums + guest);
+      }
     }
   }
 

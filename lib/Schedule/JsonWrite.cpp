@@ -174,6 +174,8 @@ private:
       list("live", simulation.peak.live);
       list("held", simulation.peak.held);
       list("memory", simulation.peak.memory);
+      if (!extras.planned.empty())
+        writePlanned();
     });
     json.attribute("messages", simulation.messages);
     list("weight_versions",
@@ -186,6 +188,18 @@ private:
             json.attribute("why", late.why);
           });
       });
+  }
+
+  /// An object for each rank: the bytes of its buffers, and what they are for.
+  void writePlanned() {
+    json.attributeArray("planned", [&] {
+      for (const PlannedPeak &peak : extras.planned)
+        json.object([&] {
+          json.attribute("bytes", peak.bytes);
+          for (const auto &[role, bytes] : peak.byRole)
+            json.attribute(role, bytes);
+        });
+    });
   }
 
   /// How far from the best the schedule may be at most, and who says so.

@@ -11,12 +11,15 @@
 #include "Operands.h"
 #include "Spans.h"
 #include "cleave/Schedule/Messages.h"
+#include "cleave/Schedule/Updates.h"
 #include "cleave/Support/Status.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <utility>
 
 using namespace cleave;
@@ -73,7 +76,9 @@ public:
       : schedule(schedule), costs(costs), meets(mode == MessageMode::Rendezvous),
         hasMessages(!schedule.isComputeOnly()), operands(schedule), made(operands.getNumFacts(), NAN),
         waiters(operands.getNumFacts(), schedule.numRanks), gradients(schedule.numStages), ranks(schedule.numRanks),
-        arrived(schedule.reductions.size()) {
+        arrived(schedule.reductions.size()), updated(schedule.numStages) {
+    for (int32_t stage : listUpdated(schedule))
+      updated.set(stage);
     result.times.resize(schedule.numRanks);
     for (auto [times, program] : llvm::zip_equal(result.times, schedule.programs))
       times.resize(program.size());
@@ -126,8 +131,8 @@ private:
       return exchange(rank, action);
     if (meets && action.kind == ActionKind::ReduceGrad && action.other >= 0)
       return reduce(rank, action.other);
-    if (action.kind == ActionKind::Update)
-      return update(rank, action.stage);
+    if (action.kind == ActionKind::Update || isSentHome(rank, action))
+      return update(action.stage, rank);
     // What takes no time; messages that do not block are counted by those who wait for them.
     receive(rank, action);
     pass(rank, ranks[rank].free, ranks[rank].free);
@@ -149,14 +154,57 @@ private:
     return false;
   }
 
-  /// Once a step. It waits for no other rank but where gradients are reduced over other axes; that it comes behind them is checked elsewhere.
-  bool update(int32_t rank, int32_t stage) {
+  /// Whether it is the end of another way, whose sums go to the rank that updates their stage. Without an UPDATE they do so behind all rows.
+  bool isSentHome(int32_t rank, const Action &action) const {
+    return action.kind == ActionKind::ReduceGrad && action.other < 0 && updated.test(action.stage) &&
+           llvm::is_contained(findGuests(schedule, action.stage), rank);
+  }
+
+  /// `rank` has come to the update of a stage, or to where it sends its sums home for it. The home waits for all of these; where ranks meet, they
+  /// for the home, too.
+  bool update(int32_t stage, int32_t rank) {
+    int32_t home = schedule.replicas.front().placement[stage];
+    std::vector<int32_t> guests = findGuests(schedule, stage);
+    ranks[rank].isMeeting = true;
+    ranks[rank].awaited = -1;
+    if (!meets && rank != home) {
+      pass(rank, ranks[rank].free, ranks[rank].free);
+      gradients[stage] = std::max(gradients[stage], ranks[rank].free);
+      sent.insert({stage, rank});
+    }
+    auto isThere = [&](int32_t guest) {
+      return meets ? !isDone(guest) && ranks[guest].isMeeting && getAction(guest).stage == stage &&
+                         isSentHome(guest, getAction(guest))
+                   : sent.count({stage, guest}) > 0;
+    };
+    bool isHome = !isDone(home) && ranks[home].isMeeting && getAction(home).kind == ActionKind::Update &&
+                  getAction(home).stage == stage;
+    if (isHome && llvm::all_of(guests, isThere)) {
+      // Whoever came last goes on by itself.
+      auto wake = [&](int32_t member) {
+        if (member != rank)
+          queue.push_back(member);
+      };
+      for (int32_t guest : guests)
+        if (meets) {
+          gradients[stage] = std::max(gradients[stage], ranks[guest].free);
+          double end = std::max(ranks[guest].free, ranks[home].free);
+          pass(guest, end, end);
+          wake(guest);
+        }
+      updateHome(home, stage);
+      wake(home);
+    }
+    return !ranks[rank].isMeeting;
+  }
+
+  /// Once a step, when all gradients are there; that it comes behind those of its own rank is checked elsewhere.
+  void updateHome(int32_t rank, int32_t stage) {
     auto get = [&](const std::vector<double> &values) { return values.empty() ? 0 : values[stage]; };
     // The reduction began when the last W ended, and went on beside whatever the rank did since.
     double start = std::max(ranks[rank].free, gradients[stage] + get(costs.reduction));
     result.busy[rank] += get(costs.update);
     pass(rank, start, start + get(costs.update));
-    return true;
   }
 
   /// Runs one action, or both of a joined pair.
@@ -334,6 +382,12 @@ private:
     auto isElsewhere = [&](int32_t member) {
       return isDone(member) || !ranks[member].isMeeting || !(getAction(member) == action);
     };
+    if (action.kind == ActionKind::Update || action.other < 0) {
+      // Of an update whose guests have all come, none of these can be told.
+      std::vector<int32_t> guests = findGuests(schedule, action.stage);
+      bool isHome = action.kind == ActionKind::Update && !guests.empty();
+      return {self.position, isHome ? guests.front() : schedule.replicas.front().placement[action.stage], std::nullopt};
+    }
     llvm::ArrayRef<int32_t> group = schedule.reductions[action.other].ranks;
     const int32_t *absent = llvm::find_if(group, isElsewhere);
     return {self.position, absent == group.end() ? rank : *absent, std::nullopt};
@@ -359,6 +413,9 @@ private:
   std::vector<Rank> ranks;
   /// Reduction -> how many ranks stand there.
   std::vector<size_t> arrived;
+  /// Stages that the table updates; of two ways, which ranks have sent their sums of a stage home.
+  llvm::BitVector updated;
+  std::set<std::pair<int32_t, int32_t>> sent;
   std::vector<int32_t> queue;
   Simulation result;
 };

@@ -7,10 +7,15 @@ table's peak (microbatches kept, times what a stage keeps of one) but for what a
 a message or two. With all forward before all backward (gpipe, bfs) it grows with the number of microbatches by what the table says, to the byte: what a
 rank works with is the same then, and so is how it is placed. Of other schedules the table does not grow, and a plan may, by gaps in its arena alone.
 What a run takes is what was planned.
+
+The peak that `cleave schedule` shows is that of the program of each rank, to the byte, and what each rank of a run takes, for every schedule with
+gradients on 1, 2 and 4 ranks, with and without layers that are made again, on the host and on emulated devices. What it is for adds up to it;
+weights and states are those of all layers, once.
 """
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import threading
@@ -43,6 +48,21 @@ CASES |= {f"{name}, {ranks} ranks, {microbatches} microbatches, {more}": (name, 
               ("gpipe", 2, 4, 1, "recompute: always"), ("1f1b", 4, 8, 1, "recompute: always"), ("zb-h1", 4, 8, 1, "recompute: always"),
               ("1f1b", 4, 8, 1, "recompute: [blocks, blocks, none, none]"), ("interleaved", 2, 8, 2, "recompute: [blocks, none, none, blocks]"))}
 TWO_WAYS = ("chimera", "dualpipe")
+# Of each schedule: stages of a rank, microbatches of so many ranks.
+TABLES = {"gpipe": (1, 1), "1f1b": (1, 2), "eager-1f1b": (1, 2), "zb-h1": (1, 2), "zb-h2": (1, 2), "interleaved": (2, 1), "bfs": (2, 1), "zb-v": (2, 2), "v-half": (2, 2),
+          "v-min": (2, 2), "hanayo": (2, 1), "dualpipe-v": (2, 2), "dualpipe": (1, 2), "chimera": (1, 1), "auto": (1, 2)}
+# Where a program is to run, and the driver that plays devices there.
+TARGETS = {"host": ("host", {}), "emulated": ("cuda:emulated", {"CLEAVE_CUDA_LIBRARY": "libcleave_emulated_cuda.so"})}
+
+
+def list_planned():
+    for schedule, (chunks, times) in TABLES.items():
+        # On one rank what passes between stages passes nowhere, and two ways are one.
+        for ranks in (1, 2, 4) if chunks == 1 and schedule not in TWO_WAYS else (2, 4):
+            for more in ("", "recompute: always"):
+                for target in TARGETS:
+                    name = f"planned: {schedule}, {ranks} ranks{', ' if more else ''}{more}, {target}"
+                    yield name, (schedule, ranks, max(2, times * ranks), chunks, more, target)
 
 
 class Peaks:
@@ -83,7 +103,50 @@ class Peaks:
                 planned[int(rank)] += int(size)
         return told["schedule"]["peak"]["memory"], planned, told["shard"]["pipeline"]["peak_bytes_of_ranks"], told["bench"]["peak_bytes_per_rank"]
 
+    def save_data(self, microbatches):
+        path, random = os.path.join(self.folder, f"{microbatches}.npz"), np.random.default_rng(2)
+        if not os.path.exists(path):
+            new = f"{path}.{threading.get_ident()}.npz"
+            np.savez(new, **{name: random.standard_normal((ROWS * microbatches, WIDTH)).astype(np.float32) for name in ("x", "labels")})
+            os.replace(new, path)
+        return path
+
+    def tell(self, stem, command, *words, target="host"):
+        """What the report of a command says."""
+        report = f"{stem}.{os.path.basename(command)}.json"
+        done = subprocess.run([*([command] if os.path.isabs(command) else [f"{self.build}/bin/cleave", command]), *words, "--report", report], capture_output=True, text=True,
+                              env={**os.environ, **TARGETS[target][1]})
+        if done.returncode:
+            raise RuntimeError(f"{command}: exit {done.returncode}: {done.stderr[-400:]}")
+        with open(report) as file:
+            return json.load(file)
+
+    def problem_planned(self, case):
+        """Why a rank's peak is not the same in the table, in the program and in a run, or is not made of what it is for."""
+        schedule, ranks, microbatches, chunks, more, target = case
+        model, stem = self.save_model(microbatches), os.path.join(self.folder, re.sub(r"\W+", "-", "-".join(map(str, case))))
+        with open(stem + ".yaml", "w") as file:
+            file.write(f"mesh: {{stage: {ranks}}}\npipeline: {{axis: stage, microbatches: {microbatches}, schedule: {schedule}, chunks: {chunks}{', ' * bool(more)}{more}}}\n"
+                       f"train: {{loss: {{kind: mse, of: t{LAYERS - 1}}}, optimizer: adamw}}\n")
+        step = (model, "--train", "--plan", stem + ".yaml", "--target", TARGETS[target][0], "--quiet")
+        table = self.tell(stem, "schedule", *step)["peak"].get("planned", [])
+        program = self.tell(stem, "compile", *step, "-o", stem + ".cleave")["pipeline"]
+        taken = self.tell(stem, f"{self.build}/bin/cleave-run", stem + ".cleave", "--data", self.save_data(microbatches), "--steps", "2", target=target)["peak_bytes_of_ranks"]
+        shown = [rank["bytes"] for rank in table]
+        if not shown == program["peak_bytes_of_ranks"] == taken or len(shown) != ranks:
+            return f"the table shows {shown} B, planned are {program['peak_bytes_of_ranks']} B, a run takes {taken} B"
+        for rank, told in enumerate(table):
+            if (total := sum(told.values()) - told["bytes"]) != told["bytes"]:
+                return f"rank {rank}: {told['bytes']} B are for {total} B"
+        held = {role: sum(told[role] for told in table) for role in ("parameters", "optimizer")}
+        # Two moments, and the number of steps.
+        if held != (want := {"parameters": LAYERS * WEIGHTS, "optimizer": 2 * LAYERS * WEIGHTS + 8}):
+            return f"ranks hold {held}, which are {want}"
+        return ""
+
     def problem(self, case):
+        if len(case) == 6:
+            return self.problem_planned(case)
         schedule, ranks, microbatches, chunks, *again = case
         table, planned, peaks, measured = self.look(case)
         # Gradients of the weights of a rank are with what comes and goes, and so is what a stage makes again of the microbatch that it is at.
@@ -108,7 +171,7 @@ class Peaks:
 
 def main():
     build, names, _ = harness.arguments()
-    cases = harness.select(CASES, names)
+    cases = harness.select({**CASES, **dict(list_planned())}, names)
     with tempfile.TemporaryDirectory() as folder:
         return harness.run(cases, Peaks(build, folder).problem)
 

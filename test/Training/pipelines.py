@@ -5,7 +5,8 @@
 A step of momentum leaves the gradients, as they were added up, in the states of the optimizer. In the evaluator those of a schedule are
 those of one rank that takes the same microbatches in order, bit by bit, whatever order the table has; in programs, whose kernels are formed
 across calls, and where microbatches go two ways, within rounding. One rank is held against numpy. Where ranks have several stages, some are
-updated while their rank waits for others: programs have the bits of one that updates all at the end.
+updated while their rank waits for others: programs have the bits of one that updates all at the end. So have those whose microbatches go two ways,
+where the other rank of a stage sends its gradients in time, and those whose labels do not all count, as each rank knows how many do beforehand.
 """
 import itertools
 import json
@@ -33,7 +34,9 @@ SCHEDULES = {
 # Half of the microbatches go the other way, and have sums of their own.
 TWO_WAYS = ("dualpipe", "chimera")
 # All F before all B, and the second half of the stages first: of more than three ranks some wait when that half has all of its gradients.
-UPDATES_EARLY = ("bfs",)
+UPDATES_EARLY = {"bfs": 4, "chimera": 8}
+# A class that counts for nothing.
+IGNORED = 2
 RANKS = (1, 2, 3, 4, 8)
 
 
@@ -59,8 +62,20 @@ def save_model(folder):
     return {value.name: numpy_helper.to_array(value) for value in model.graph.initializer}, inputs
 
 
-def differentiate(weights, inputs):
-    """Gradients of the mean square, in f64."""
+def square(value, labels):
+    """The gradient of the mean square by the output."""
+    return 2 * (value - labels) / value.size
+
+
+def classify(value, labels):
+    """That of the cross entropy over the labels that count."""
+    shares = np.exp(value - value.max(1, keepdims=True))
+    shares /= shares.sum(1, keepdims=True)
+    return (shares - np.eye(WIDTH)[labels]) * (labels != IGNORED)[:, None] / np.sum(labels != IGNORED)
+
+
+def differentiate(weights, inputs, loss=square):
+    """Gradients of a loss, in f64."""
     kept, skipped, value = [], {}, inputs["x"].astype(float)
     for layer in range(LAYERS):
         before, value = value, np.tanh(value @ weights[f"w{layer}"].astype(float) + weights[f"b{layer}"])
@@ -68,7 +83,7 @@ def differentiate(weights, inputs):
         skipped[layer] = value
         if layer % 4 == 3 and layer > 4:
             value = value + skipped[layer - 4]
-    gradient = 2 * (value - inputs["labels"]) / value.size
+    gradient = loss(value, inputs["labels"])
     found, waiting = {}, {}
     for layer in reversed(range(LAYERS)):
         if layer % 4 == 3 and layer > 4:
@@ -82,17 +97,24 @@ def differentiate(weights, inputs):
 class Steps:
     def __init__(self, build, folder):
         self.build, self.folder = build, folder
-        self.gradients = differentiate(*save_model(folder))
+        weights, inputs = save_model(folder)
+        self.gradients = differentiate(weights, inputs)
+        # Microbatches differ in how many labels count.
+        labels = np.random.default_rng(3).integers(0, WIDTH, BATCH)
+        labels[:BATCH // 4] = np.where(np.arange(BATCH // 4) % 3, IGNORED, labels[:BATCH // 4])
+        inputs["labels"] = labels
+        np.savez(os.path.join(folder, "classes.npz"), **inputs)
+        self.gradients_of_classes = differentiate(weights, inputs, classify)
         self.number = itertools.count()
 
-    def run(self, lines, *flags):
+    def run(self, lines, *flags, inputs="inputs.npz"):
         """What a step gives, or why there is nothing."""
         number = next(self.number)
         plan, outputs = (os.path.join(self.folder, f"{number}.{kind}") for kind in ("yaml", "npz"))
         with open(plan, "w") as file:
             file.write("\n".join([f"dims: {{batch: {BATCH}}}", *lines]) + "\n")
         done = harness.cleave(self.build, "run", os.path.join(self.folder, "model.onnx"), "--train", "--plan", plan, "--inputs",
-                              os.path.join(self.folder, "inputs.npz"), "--outputs", outputs, "--quiet", *flags)
+                              os.path.join(self.folder, inputs), "--outputs", outputs, "--quiet", *flags)
         return (None, done.stderr[-400:] or f"exit {done.returncode}") if done.returncode else (dict(np.load(outputs)), "")
 
     def train(self, **more):
@@ -124,6 +146,53 @@ class Steps:
         want = {f"next(m({name}))": (gradient * min(1, clip / length)).astype(np.float32) for name, gradient in self.gradients.items()}
         return self.compare({name: given[name] for name in want}, want)
 
+    def check_ignored(self):
+        """Where labels do not all count, gradients of microbatches are weighed by how many do, which no stage waits for. Bits are those of the same
+        microbatches on one rank in the evaluator, and of updates at the end; gradients are numpy's."""
+        train = f"train: {{loss: {{kind: cross_entropy, of: y, ignore: {IGNORED}}}, optimizer: momentum, rate: 0.1}}"
+        lines = ["mesh: {stage: 4}", "pipeline: {axis: stage, microbatches: 4, schedule: bfs, chunks: 2}", train]
+        report = os.path.join(self.folder, "ignored.json")
+        ways = ((lines, "reference"), ([train.replace("rate", "microbatches: 4, rate")], "reference"), (lines, "program"),
+                ([lines[0], lines[1].replace("}", ", update: end}"), lines[2]], "program"))
+        results = [self.run(way, "--executor", who, *(("--report", report) if number == 2 else ()), inputs="classes.npz") for number, (way, who) in enumerate(ways)]
+        if texts := [text for _, text in results if text]:
+            return texts[0]
+        (evaluated, _), (alone, _), (given, _), (late, _) = results
+        for some, others in ((evaluated, alone), (given, late)):
+            if other := [name for name, value in some.items() if value.tobytes() != others[name].tobytes()]:
+                return f"{other[0]} has other bits"
+        with open(report) as file:
+            told = json.load(file)["pipeline"]["schedule"]
+        if not told["updated_early"] or any("needs" in late["why"] for late in told["updated_late"]):
+            return f"updates wait for what others make of the labels: {told}"
+        want = {f"next(m({name}))": gradient.astype(np.float32) for name, gradient in self.gradients_of_classes.items()}
+        return self.compare({name: given[name] for name in want}, want)
+
+    def check_both_ways(self):
+        """A table of two ways by hand that updates stage 3 at home, on rank 3, in the wait before the last I of its other stage, with what rank 0 sends in
+        its own: in the evaluator and in programs the bits are those of the table that updates all at the end."""
+        table = os.path.join(self.folder, "both.json")
+        done = harness.cleave(self.build, "schedule", "--schedule", "dualpipe", "--ranks", "4", "--microbatches", "8", "--report", table, "--quiet")
+        if done.returncode:
+            return done.stderr[-400:]
+        with open(table) as file:
+            told = json.load(file)
+        for rank, action, before in ((0, "REDUCE_GRAD", ("RECV_B", 3)), (3, "UPDATE", ("I", 7))):
+            row = told["programs"][rank]
+            places = [place for place, known in enumerate(row) if (known.get("do"), known.get("microbatch"), known.get("stage")) == (*before, 0)]
+            row.insert(places[0], {"do": action, "stage": 3})
+        with open(table, "w") as file:
+            json.dump(told, file)
+        lines = ["mesh: {stage: 4}", f"pipeline: {{axis: stage, microbatches: 8, schedule: {table}}}", *self.train()]
+        end = [lines[0], lines[1].replace(table, "dualpipe").replace("}", ", update: end}"), *lines[2:]]
+        for who in ("reference", "program"):
+            (early, text), (late, more) = self.run(lines, "--executor", who), self.run(end, "--executor", who)
+            if text or more:
+                return text or more
+            if other := [name for name, value in early.items() if value.tobytes() != late[name].tobytes()]:
+                return f"{who}: {other[0]} has other bits where all are updated at the end"
+        return ""
+
     def compare(self, given, want):
         return harness.difference(given, {f"out:{name}": value for name, value in want.items()}, RTOL, ATOL)
 
@@ -148,7 +217,7 @@ class Steps:
         with open(report) as file:
             told = json.load(file)["pipeline"]["schedule"]
         if not told.get("updated_early"):
-            return "no stage is updated early" if schedule in UPDATES_EARLY and told["ranks"] > 3 else ""
+            return "no stage is updated early" if told["ranks"] >= UPDATES_EARLY.get(schedule, told["ranks"] + 1) else ""
         if needs := [late for late in told["updated_late"] if "needs" in late["why"]]:
             return f"updates need gradients of other stages: {needs}"
         late, text = self.run([lines[0], lines[1].replace("}", ", update: end}"), *lines[2:]], "--executor", "program")
@@ -176,6 +245,9 @@ def main():
         results |= dict(zip(cases, texts))
         for name, clip in () if wanted else (("clipped", 1e-3), ("not clipped", 1e3)):
             results[f"bfs, 4 ranks, {name}"] = steps.check_clipped(clip)
+        if not wanted:
+            results["bfs, 4 ranks, labels that do not count"] = steps.check_ignored()
+            results["dualpipe, 4 ranks, updated in between"] = steps.check_both_ways()
         return harness.run(results, lambda text: text)
 
 

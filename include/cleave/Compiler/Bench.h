@@ -35,8 +35,9 @@ struct BenchResult {
   /// Seconds to load it, and of each call that counts.
   double load = 0;
   std::vector<double> runs;
-  /// Of the rank that has most.
+  /// Of the rank that has most, and of each.
   uint64_t peakBytes = 0;
+  std::vector<uint64_t> peakBytesOfRanks;
   /// Means of a few more calls, with a clock around every command, which costs some itself. Longest first.
   std::vector<CommandTime> commands;
   std::vector<runtime::RoleTime> roles;

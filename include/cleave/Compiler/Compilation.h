@@ -106,6 +106,10 @@ public:
   /// needed by who runs the program at once. Null after an error.
   std::unique_ptr<Assembly> makeProgram(llvm::StringRef folder, bool digests = false);
 
+  /// Takes a model to commands in planned memory, as `makeProgram` does for the target that options name, without code for them: from then on
+  /// `makeReport` counts the bytes of buffers. False after an error.
+  bool planMemory();
+
   /// Sets the callback that receives progress messages: the phase that the model comes into, or how many kernels there are;
   /// an empty text between such.
   void tellProgress(ProgressHandler handler);

@@ -25,9 +25,11 @@ inline constexpr llvm::StringLiteral kPrecisionWords[] = {"f32", "bf16", "split"
 enum class LibraryUse { Auto, None };
 inline constexpr llvm::StringLiteral kLibraryUseWords[] = {"auto", "none"};
 
-/// Of a plan's pipeline; 0: as the plan says.
+/// Of a plan's pipeline; 0, or empty: as the plan says.
 struct PipelineSizes {
   uint64_t ranks = 0, microbatches = 0, chunks = 0;
+  /// By name, or the path of a table.
+  std::string schedule;
 };
 
 struct CompileOptions {

@@ -60,6 +60,8 @@ struct ScheduleResult {
   std::optional<schedule::StageSplit> split;
   /// Of a step: what is updated behind the rows, and why.
   std::vector<schedule::LateUpdate> late;
+  /// Of a step, by rank: what it takes in a run (`StagedModel::planMemory`). Empty where nobody has asked for it.
+  std::vector<schedule::PlannedPeak> planned;
   /// What is to be known of the times and stages of a model, for people.
   std::vector<std::string> notes;
 };
@@ -85,6 +87,11 @@ public:
   /// late. Nothing of other models. \param split as `splitStages` has given it for that table.
   llvm::Expected<std::vector<schedule::LateUpdate>>
   placeUpdates(const schedule::StageSplit &split, schedule::Schedule &table, schedule::Costs &costs) const;
+
+  /// Of a step: fills in what each rank of a run by `made` takes, as the program of that rank is planned for the target that options name, to
+  /// the byte. Where no run has this table, a note says why there is nothing. Takes the program of the run through all later phases: nothing
+  /// else may be asked afterwards.
+  void planMemory(ScheduleResult &made);
 
   /// Which times were measured, for people; empty: none.
   const std::string &getProfile() const;

@@ -169,6 +169,8 @@ public:
   std::optional<double> getDeviceSeconds() const;
   /// Bytes in the buffers of the rank that has most.
   uint64_t getPeakBytes() const;
+  /// Those of each rank, in order: of those of this process, and on rank 0 of all whose results were gathered.
+  std::vector<uint64_t> getPeakBytesOfRanks() const;
   /// What libraries of devices do for the ranks of this process, in all variants; empty on the host.
   std::vector<LibraryUse> getLibraries() const;
   /// As above, of their collectives.

@@ -40,6 +40,13 @@ llvm::Expected<CostedSchedule> readJson(llvm::StringRef text, llvm::StringRef na
 /// Costs by stage and channel for a schedule that is there: an object with any of `costs`, `channels`, `memory`.
 llvm::Error readCosts(llvm::StringRef text, Schedule &schedule, Costs &costs);
 
+/// What a rank takes where it takes most, as its memory is planned.
+struct PlannedPeak {
+  int64_t bytes = 0;
+  /// What these bytes are for, in the words of `memory_by_role` of docs/report.md; they add up to `bytes`.
+  std::vector<std::pair<std::string, int64_t>> byRole;
+};
+
 /// What a report says beside the schedule, its costs and times.
 struct ReportExtras {
   std::vector<std::string> checks;
@@ -51,6 +58,8 @@ struct ReportExtras {
   const Simulation *measured = nullptr;
   /// Of a step: what is updated behind the rows.
   std::vector<LateUpdate> late;
+  /// Of a step, by rank; empty where no memory is planned.
+  std::vector<PlannedPeak> planned;
 };
 
 void writeJson(llvm::raw_ostream &os, const Schedule &schedule, const Costs &costs, const Simulation &simulation,

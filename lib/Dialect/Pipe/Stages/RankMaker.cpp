@@ -171,9 +171,11 @@ LogicalResult RankMaker::act(const schedule::Action &action) {
     return run(UnitKind::InputGrad);
   case ActionKind::W:
     return run(UnitKind::WeightGrad);
+  case ActionKind::ReduceGrad:
+    sendHome(action.stage);
+    return success();
   case ActionKind::Unshard:
   case ActionKind::Reshard:
-  case ActionKind::ReduceGrad:
     return success();
   case ActionKind::Update:
     return update(action.stage);
@@ -307,12 +309,23 @@ void RankMaker::shareInvariants() {
 // Behind the row
 //===----------------------------------------------------------------------===//
 
-/// What other ways than the first make of a result goes home, in one message from each rank: sums, in the order of the ways, and parts.
-void RankMaker::gatherWays() {
+/// For an update in the midst of its home's row. Where the table has no such update, a REDUCE_GRAD is about other axes of the mesh.
+void RankMaker::sendHome(int32_t stage) {
+  bool isGuest = llvm::is_contained(schedule::findGuests(staged.table, stage), rank);
+  if (isGuest && llvm::is_contained(schedule::listUpdated(staged.table), stage))
+    gatherWays(stage);
+}
+
+/// What other ways than the first make of a result goes home, in one message from each rank: sums, in the order of the ways, and parts. `only`
+/// those of one stage; else of all that are not updated in the midst of a row.
+void RankMaker::gatherWays(std::optional<int32_t> only) {
+  const std::vector<int32_t> early = schedule::listUpdated(staged.table);
   std::map<std::pair<int32_t, int32_t>, SmallVector<std::pair<unsigned, size_t>>> messages;
   for (OpResult result : staged.loop->getResults())
     for (size_t way = 1; way < staged.table.replicas.size(); ++way) {
       int32_t stage = staged.getResultStage(result), from = staged.table.replicas[way].placement[stage];
+      if (only ? stage != *only : llvm::is_contained(early, stage))
+        continue;
       if (!cast<PieceAttr>(staged.loop.getGives()[result.getResultNumber()]).isReplicated())
         messages[{from, staged.getRank(stage)}].push_back({result.getResultNumber(), way});
     }
@@ -352,8 +365,7 @@ void RankMaker::gatherWays() {
 /// Results of the loop whose home is here, or those of one stage alone. Of one rank that has several ways of a stage, sums are added in the
 /// order of these.
 void RankMaker::joinResults(std::optional<int32_t> only) {
-  if (!only)
-    gatherWays();
+  gatherWays(only);
   for (OpResult result : staged.loop->getResults()) {
     unsigned index = result.getResultNumber();
     auto give = cast<PieceAttr>(staged.loop.getGives()[index]);

@@ -48,7 +48,8 @@ private:
   llvm::LogicalResult update(int32_t stage);
   void joinResults(std::optional<int32_t> only = std::nullopt);
   void exchange(int32_t sender, int32_t receiver, int64_t channel, llvm::ArrayRef<mlir::Value> values);
-  void gatherWays();
+  void gatherWays(std::optional<int32_t> only);
+  void sendHome(int32_t stage);
   void shareStates();
   void shareInvariants();
   void shareInvariant(mlir::Operation *call);

@@ -13,10 +13,14 @@
 //   level    0                        1                            2
 //            squares of stages 0, 1   length of all, on stage 0    updates of stages 0, 1
 //
+// What needs no stage, since it is summed up over arguments alone, is made ahead of the loop: with the number of labels that count no update waits
+// for the stage that reads the labels.
+//
 //===----------------------------------------------------------------------===//
 #include "SharedInvariants.h"
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 
 #include <map>
@@ -40,6 +44,8 @@ public:
   FailureOr<ModelParts> run(FindShared findShared);
 
 private:
+  void findAhead();
+  void takeAhead(AccumulateOp sum);
   LogicalResult placeOps();
   int64_t findStage(Operation &op);
   void need(int64_t stage, Value value);
@@ -60,6 +66,8 @@ private:
   DenseSet<Operation *> again;
   bool relays;
   ModelParts parts;
+  /// Ops of a microbatch that nobody reads but sums which are made ahead of the loop.
+  DenseSet<Operation *> onlyAhead;
   /// Of ops behind the loop: stage and level.
   DenseMap<Operation *, std::pair<int64_t, int64_t>> homes;
   /// What ops behind the loop are made of, by level and stage.
@@ -78,10 +86,64 @@ int64_t PartFinder::findStage(Operation &op) {
   return last;
 }
 
+/// Constants that are no weights: cloned wherever they are read.
+static bool isConstant(Operation *op) { return op && isOfEveryStage(op) && !isa<nn::LoadOp>(op); }
+
+/// A sum, with all that it is made of.
+void PartFinder::takeAhead(AccumulateOp sum) {
+  AheadParts &ahead = parts.ahead;
+  ahead.sums.push_back(sum);
+  SmallVector<Value> todo{sum.getInput()};
+  while (!todo.empty()) {
+    Value value = todo.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      ahead.reads.insert(value);
+    else if (ahead.each.insert(op))
+      llvm::append_range(todo, op->getOperands());
+  }
+}
+
+/// In a step of several stages, whose microbatches are all of one size. Nothing of it is sent over the mesh but what is made of sums.
+void PartFinder::findAhead() {
+  if (!parts.units.hasGradients() || parts.units.countStages() < 2 || func->hasAttr(PipeDialect::kShardsAttr))
+    return;
+  // Made of arguments that are split; of constants alone, such as what stands in for a label that is not there.
+  DenseSet<Operation *> early, fixed;
+  auto isFixed = [&](Value operand) {
+    return isConstant(operand.getDefiningOp()) || fixed.contains(operand.getDefiningOp());
+  };
+  auto isEarly = [&](Value operand) {
+    Operation *op = operand.getDefiningOp();
+    return op ? early.contains(op) || isFixed(operand) : spans.get(operand) == Span::Each;
+  };
+  for (Operation &op : func.getBody().front().without_terminator()) {
+    bool isMade = op.getNumOperands() > 0 && llvm::all_of(op.getOperands(), isEarly) && isPure(&op);
+    if (isMade && spans.get(&op) == Span::Invariant && llvm::all_of(op.getOperands(), isFixed))
+      fixed.insert(&op);
+    if (auto sum = dyn_cast<AccumulateOp>(op)) {
+      if (Operation *maker = sum.getInput().getDefiningOp(); maker && early.contains(maker))
+        takeAhead(sum);
+    } else if (spans.get(&op) == Span::Each && isMade && !isa<spmd::CollectiveOpInterface>(op)) {
+      early.insert(&op);
+    } else if (spans.get(&op) == Span::After && op.getNumOperands() > 0 &&
+               llvm::all_of(op.getOperands(), [&](Value operand) {
+                 return parts.ahead.contains(operand.getDefiningOp()) || isConstant(operand.getDefiningOp());
+               })) {
+      parts.ahead.known.insert(&op);
+    }
+  }
+  for (Operation &op : llvm::reverse(func.getBody().front()))
+    if (parts.ahead.each.contains(&op) && spans.get(&op) == Span::Each &&
+        llvm::all_of(op.getUsers(),
+                     [&](Operation *user) { return onlyAhead.contains(user) || parts.ahead.contains(user); }))
+      onlyAhead.insert(&op);
+}
+
 /// Each op of the loop gets its stage, and no edge goes backward. Parameters and constants are of no stage, but of each that reads them.
 LogicalResult PartFinder::placeOps() {
   for (Operation &op : func.getBody().front().without_terminator()) {
-    if (spans.get(&op) != Span::Each || isa<PartOp>(op) || isOfEveryStage(&op))
+    if (spans.get(&op) != Span::Each || isa<PartOp>(op) || isOfEveryStage(&op) || onlyAhead.contains(&op))
       continue;
     int64_t stage = findStage(op);
     parts.stageOf[&op] = stage;
@@ -168,6 +230,8 @@ int64_t PartFinder::findHome(Operation &op) {
   for (Value operand : op.getOperands()) {
     Operation *producer = operand.getDefiningOp();
     int64_t size = spmd::getBytes(operand.getType());
+    if (parts.ahead.contains(producer))
+      continue;
     if (auto sum = dyn_cast_if_present<AccumulateOp>(producer))
       bytes[parts.units.getStage(parts.stageOf.lookup(sum.getInput().getDefiningOp()))] += size;
     else if (auto known = homes.find(producer); producer && known != homes.end())
@@ -182,13 +246,13 @@ int64_t PartFinder::findHome(Operation &op) {
 void PartFinder::placeAfter() {
   int64_t last = parts.units.countStages() - 1;
   for (Operation &op : func.getBody().front().without_terminator()) {
-    if (spans.get(&op) != Span::After || isa<AccumulateOp>(op))
+    if (spans.get(&op) != Span::After || isa<AccumulateOp>(op) || parts.ahead.contains(&op))
       continue;
     int64_t stage = parts.units.hasGradients() ? findHome(op) : last, level = 0;
     for (Value operand : op.getOperands()) {
       auto sum = operand.getDefiningOp<AccumulateOp>();
       auto known = homes.find(operand.getDefiningOp());
-      bool isFar = sum && parts.units.hasGradients() &&
+      bool isFar = sum && parts.units.hasGradients() && !parts.ahead.contains(sum) &&
                    parts.units.getStage(parts.stageOf.lookup(sum.getInput().getDefiningOp())) != stage;
       if (operand.getDefiningOp() && known != homes.end())
         level = std::max(level, known->second.second + (known->second.first != stage));
@@ -219,7 +283,9 @@ LogicalResult PartFinder::needAfter(AfterParts &own, Value value, Operation *use
       error.attachNote(producer->getLoc()) << "it is made here";
     return error;
   }
-  if (!producer || isa<AccumulateOp>(producer) || parts.makers.contains(producer)) {
+  if (!producer || isa<AccumulateOp>(producer) || parts.makers.contains(producer) || parts.ahead.contains(producer)) {
+    if (parts.ahead.contains(producer))
+      parts.ahead.gives.insert(value);
     own.reads.insert(value);
     return success();
   }
@@ -291,6 +357,8 @@ void PartFinder::give(Value value) {
 LogicalResult PartFinder::findOutputs() {
   Block &block = func.getBody().front();
   for (auto sum : block.getOps<AccumulateOp>()) {
+    if (parts.ahead.contains(sum))
+      continue;
     parts.sums.push_back(sum);
     if (!parts.stageOf.contains(sum.getInput().getDefiningOp()))
       return sum.emitOpError("combines what no stage makes");
@@ -303,7 +371,9 @@ LogicalResult PartFinder::findOutputs() {
     if (spans.areSeveral() && isSplit != (spans.get(value) == Span::Each))
       return ret->emitOpError() << "returns as result " << index << (isSplit ? ", which is cut," : "")
                                 << " a value that is " << (isSplit ? "whole" : "one microbatch's");
-    if (!producer || isa<AccumulateOp>(producer))
+    if (parts.ahead.contains(producer))
+      parts.ahead.gives.insert(value);
+    if (!producer || isa<AccumulateOp>(producer) || parts.ahead.contains(producer))
       continue;
     bool isOfLoop = spans.get(value) == Span::Each;
     if (!isOfLoop) {
@@ -320,6 +390,7 @@ LogicalResult PartFinder::findOutputs() {
 }
 
 FailureOr<ModelParts> PartFinder::run(FindShared findShared) {
+  findAhead();
   if (failed(placeOps()))
     return failure();
   for (int64_t stage = 0, count = static_cast<int64_t>(parts.stages.size()); stage < count; ++stage) {

@@ -37,6 +37,18 @@ struct AfterParts {
   Values reads, gives;
 };
 
+/// What is summed up over microbatches of arguments alone, as how many labels count: a rank that needs it knows it before the first of them.
+struct AheadParts {
+  /// Of each microbatch, made of `reads`, which are arguments that are split; the sums, and what is made of these alone; what others get.
+  llvm::SetVector<mlir::Operation *> each, known;
+  llvm::SmallVector<AccumulateOp> sums;
+  Values reads, gives;
+
+  bool contains(mlir::Operation *op) const {
+    return op && (known.contains(op) || llvm::is_contained(sums, llvm::dyn_cast<AccumulateOp>(op)));
+  }
+};
+
 struct ModelParts {
   StageUnits units{0, false};
   /// By unit.
@@ -45,6 +57,7 @@ struct ModelParts {
   llvm::SmallVector<AccumulateOp> sums;
   /// Values that are returned and made in the loop.
   Values outputs;
+  AheadParts ahead;
   /// What stands behind the loop, each part behind those that it reads.
   std::vector<AfterParts> afters;
   /// The unit that makes a value of the loop.

@@ -68,10 +68,8 @@ Value Staged::findForeign(Operation *behind) {
   return {};
 }
 
-/// Of two ways, gradients are together when both have ended. Calls stand in the order in which they read each other.
+/// Calls stand in the order in which they read each other. Of two ways, gradients of a stage are its own wherever they are made.
 void Staged::findAlone() {
-  if (table.replicas.size() > 1)
-    return;
   for (Operation *op = loop->getNextNode(); op && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
     if (!findForeign(op))
       alone.insert(op);
@@ -98,8 +96,6 @@ std::string Staged::describeNeeds(int32_t stage) {
   for (Operation *op = loop->getNextNode(); !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
     if (stageOf.lookup(op) != stage || isAlone(op))
       continue;
-    if (table.replicas.size() > 1)
-      return "microbatches go two ways, whose gradients are added up when both have ended";
     Value value = findForeign(op);
     bool isOfLoop = value.getDefiningOp() == loop;
     std::string name = getMadeName(isOfLoop ? getYielded(cast<OpResult>(value)) : value);
@@ -122,16 +118,14 @@ llvm::Expected<std::vector<schedule::LateUpdate>> Staged::placeUpdates(schedule:
   llvm::BitVector mayBeEarly(table.numStages);
   for (int32_t stage = 0; stage < table.numStages; ++stage)
     mayBeEarly[stage] = costs.update[stage] > 0;
-  if (early && mayBeEarly.any() && !schedule::hasUpdates(timed)) {
+  if (early && mayBeEarly.any() && schedule::listUpdated(timed).empty()) {
     llvm::Expected<int64_t> count = schedule::placeUpdates(timed, costs, mayBeEarly);
     if (!count)
       return count.takeError();
   }
   llvm::BitVector isEarly(table.numStages);
-  for (ArrayRef<schedule::Action> program : timed.programs)
-    for (const schedule::Action &action : program)
-      if (action.kind == schedule::ActionKind::Update)
-        isEarly.set(action.stage);
+  for (int32_t stage : schedule::listUpdated(timed))
+    isEarly.set(stage);
   std::vector<schedule::LateUpdate> late;
   for (int32_t stage = 0; stage < table.numStages; ++stage) {
     std::string why = describeNeeds(stage);
@@ -144,8 +138,8 @@ llvm::Expected<std::vector<schedule::LateUpdate>> Staged::placeUpdates(schedule:
 }
 
 /// What the update reads and writes goes through memory once, as in the kernels that it becomes: op by op it would be counted many times. What it
-/// sends is counted by itself, since a rank does other things meanwhile.
-LogicalResult Staged::addUpdateCosts(schedule::Costs &costs) const {
+/// sends is counted by itself, since a rank does other things meanwhile; of two ways that is also what comes from the other rank of the stage.
+LogicalResult Staged::addUpdateCosts(const schedule::Schedule &timed, schedule::Costs &costs) {
   auto module = func->getParentOfType<ModuleOp>();
   FailureOr<cost::OpTimes> times = cost::OpTimes::get(module);
   if (failed(times))
@@ -170,7 +164,18 @@ LogicalResult Staged::addUpdateCosts(schedule::Costs &costs) const {
       for (Operation &own : callee.getBody().front().without_terminator())
         costs.reduction[stage] += ops.get(own).communicationNs;
   }
+  for (OpResult result : loop->getResults())
+    if (int32_t stage = getResultStage(result); isSentHome(result))
+      costs.reduction[stage] += costs.bandwidth > 0 ? double(cost::countBytes(result)) / costs.bandwidth : 0;
+  for (int32_t stage = 0; stage < table.numStages; ++stage)
+    if (!schedule::findGuests(table, stage).empty() && !timed.channels.empty())
+      costs.reduction[stage] += timed.channels.front().latency;
   return success();
+}
+
+bool Staged::isSentHome(OpResult result) {
+  return !cast<PieceAttr>(loop.getGives()[result.getResultNumber()]).isReplicated() &&
+         !schedule::findGuests(table, getResultStage(result)).empty();
 }
 
 /// Channels have the numbers of stages, also for what goes between ranks as such.

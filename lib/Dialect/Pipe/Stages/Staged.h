@@ -51,8 +51,10 @@ struct Staged {
   bool isAlone(mlir::Operation *behind) const { return alone.contains(behind); }
   /// Why calls of the stage are none of those, for people; empty: all are.
   std::string describeNeeds(int32_t stage);
-  /// Adds what these calls take of each stage, and the reductions in them. Error: of the module's cluster.
-  llvm::LogicalResult addUpdateCosts(schedule::Costs &costs) const;
+  /// Adds what these calls take of each stage, and the reductions in them. `timed`: as below. Error: of the module's cluster.
+  llvm::LogicalResult addUpdateCosts(const schedule::Schedule &timed, schedule::Costs &costs);
+  /// Of two ways: whether sums or parts of this result of the loop are also made on a rank that is not its stage's home.
+  bool isSentHome(mlir::OpResult result);
   /// Fills waits of ranks in `timed`, this table with times of its channels, with what may run in them; `costs` have its times. A table that
   /// says itself when stages are updated stays as it is. Returns what is late: all, unless `early`.
   llvm::Expected<std::vector<schedule::LateUpdate>> placeUpdates(schedule::Schedule &timed,

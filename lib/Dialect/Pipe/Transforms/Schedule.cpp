@@ -126,7 +126,7 @@ LogicalResult ScheduleStages::predict(func::FuncOp func, MicrobatchesOp loop, sc
   Staged staged(func, loop, table);
   std::vector<schedule::LateUpdate> late;
   if (!table.isForwardOnly) {
-    if (failed(staged.addUpdateCosts(costs)))
+    if (failed(staged.addUpdateCosts(timed, costs)))
       return failure();
     llvm::Expected<std::vector<schedule::LateUpdate>> found = staged.placeUpdates(timed, costs, updatesEarly);
     if (!found)
@@ -144,11 +144,7 @@ LogicalResult ScheduleStages::predict(func::FuncOp func, MicrobatchesOp loop, sc
   summary.set("bound_ns", builder.getF64FloatAttr(schedule::computeLowerBound(timed, costs).makespan));
   summary.set("bubble", builder.getF64FloatAttr(simulation->bubbleMakespan));
   if (!table.isForwardOnly) {
-    SmallVector<int64_t> early;
-    for (ArrayRef<schedule::Action> program : timed.programs)
-      for (const schedule::Action &action : program)
-        if (action.kind == schedule::ActionKind::Update)
-          early.push_back(action.stage);
+    auto early = llvm::to_vector_of<int64_t>(schedule::listUpdated(timed));
     auto reasons = llvm::map_to_vector(late, [&](const schedule::LateUpdate &update) -> Attribute {
       return builder.getDictionaryAttr({builder.getNamedAttr("stage", builder.getI64IntegerAttr(update.stage)),
                                         builder.getNamedAttr("why", builder.getStringAttr(update.why))});
@@ -270,6 +266,15 @@ static llvm::Expected<OwningOpRef<ModuleOp>> splitCopy(const StageGraph &graph, 
   return copy;
 }
 
+bool cleave::pipe::runsBy(ModuleOp module, const schedule::Schedule &table) {
+  for (auto op : module.getOps<ScheduleOp>()) {
+    FailureOr<schedule::Schedule> own = readTable(op);
+    if (succeeded(own) && own->programs == table.programs)
+      return true;
+  }
+  return false;
+}
+
 llvm::Expected<std::vector<schedule::LateUpdate>>
 cleave::pipe::placeUpdates(const StageGraph &graph, ArrayRef<int32_t> stageOf, const spmd::PlanPipeline &pipeline,
                            schedule::Schedule &table, schedule::Costs &costs) {
@@ -281,7 +286,7 @@ cleave::pipe::placeUpdates(const StageGraph &graph, ArrayRef<int32_t> stageOf, c
     if (MicrobatchesOp loop = findLoop(func)) {
       const schedule::Schedule known = table;
       Staged staged(func, loop, known);
-      if (failed(staged.addUpdateCosts(costs)))
+      if (failed(staged.addUpdateCosts(table, costs)))
         return llvm::createStringError("what an update takes is not known: the step's cluster is wrong");
       return staged.placeUpdates(table, costs, pipeline.updatesEarly);
     }

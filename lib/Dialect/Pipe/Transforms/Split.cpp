@@ -21,6 +21,7 @@
 #include "../Microbatches/RestOfLoop.h"
 #include "../Stages/SplitRemarks.h"
 
+#include "cleave/Dialect/Nn/IR/Composer.h"
 #include "cleave/Dialect/Pipe/Stages/StageGraph.h"
 #include "cleave/Dialect/Pipe/Transforms/Passes.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
@@ -65,6 +66,7 @@ private:
 
   func::FuncOp addFunction(const Twine &name, ArrayRef<Value> reads, const llvm::SetVector<Operation *> &ops,
                            ArrayRef<Value> gives);
+  void addAhead();
   void addBefore(int64_t stage);
   LogicalResult countBlocks();
   int64_t getShards(Attribute global, int64_t dim) const;
@@ -217,6 +219,53 @@ Value StageMaker::getInvariant(int64_t stage, Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return body->getArgument(argument.getArgNumber());
   return invariants.lookup(getKey(stage, value));
+}
+
+/// Sums over arguments, microbatch by microbatch in their order as in the loop, and what is made of these: one function of whole arguments.
+void StageMaker::addAhead() {
+  const AheadParts &ahead = parts.ahead;
+  if (ahead.gives.empty())
+    return;
+  OpBuilder outer(func);
+  auto operands = llvm::map_to_vector(
+      ahead.reads, [&](Value value) -> Value { return body->getArgument(cast<BlockArgument>(value).getArgNumber()); });
+  auto given = llvm::map_to_vector(ahead.gives, [](Value value) { return value.getType(); });
+  auto type = FunctionType::get(func.getContext(), ValueRange(operands).getTypes(), given);
+  auto made = func::FuncOp::create(outer, func.getLoc(), (func.getName() + ".ahead").str(), type);
+  made.setPrivate();
+  OpBuilder inner = OpBuilder::atBlockEnd(made.addEntryBlock());
+  IRMapping sums;
+  auto sorted = llvm::to_vector(ahead.each);
+  llvm::sort(sorted, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (int64_t microbatch = 0; microbatch < deal.count; ++microbatch) {
+    IRMapping own;
+    for (auto [value, whole] : llvm::zip_equal(ahead.reads, made.getArguments())) {
+      unsigned number = cast<BlockArgument>(value).getArgNumber();
+      int64_t dim = *getArgSplit(func, number);
+      int64_t shards = getShards(func.getArgAttr(number, spmd::SpmdDialect::kGlobalTypeAttr), dim);
+      own.map(value, PartOp::create(inner, value.getLoc(), value.getType(), whole, inner.getI64IntegerAttr(microbatch),
+                                    inner.getI64IntegerAttr(dim), inner.getI64IntegerAttr(deal.count), IntegerAttr(),
+                                    inner.getI64IntegerAttr(blocks / shards)));
+    }
+    for (Operation *op : sorted)
+      inner.clone(*op, own)->removeAttr(PipeDialect::kStageAttr);
+    for (AccumulateOp sum : ahead.sums) {
+      Value addend = own.lookup(sum.getInput()), before = sums.lookupOrNull(sum.getResult());
+      Value now = before ? nn::Composer(inner, sum.getLoc()).combine(sum.getKind(), before, addend) : addend;
+      sums.map(sum.getResult(), now);
+    }
+  }
+  for (Operation *op : ahead.known) {
+    for (Value operand : op->getOperands())
+      if (Operation *constant = operand.getDefiningOp(); constant && !sums.contains(operand))
+        inner.clone(*constant, sums);
+    inner.clone(*op, sums)->removeAttr(PipeDialect::kStageAttr);
+  }
+  auto returned = llvm::map_to_vector(ahead.gives, [&](Value value) { return sums.lookup(value); });
+  func::ReturnOp::create(inner, func.getLoc(), returned);
+  auto call = func::CallOp::create(builder, func.getLoc(), made, operands);
+  for (auto [value, result] : llvm::zip_equal(ahead.gives, call.getResults()))
+    results[value] = result;
 }
 
 /// All that the whole values of a stage are made of, from whole arguments and what earlier stages make for it.
@@ -399,6 +448,7 @@ LogicalResult StageMaker::run() {
   func.getBody().push_back(body);
   builder.setInsertionPointToEnd(body);
   widenSignature();
+  addAhead();
   for (size_t stage = 0; stage < parts.stages.size(); ++stage)
     addBefore(static_cast<int64_t>(stage));
   if (failed(addLoop()))

@@ -19,6 +19,9 @@ llvm::Expected<std::vector<schedule::LateUpdate>> placeUpdates(const StageGraph 
                                                                const spmd::PlanPipeline &pipeline,
                                                                schedule::Schedule &table, schedule::Costs &costs);
 
+/// Whether a function of `module`, which is scheduled, runs by `table`, action by action.
+bool runsBy(mlir::ModuleOp module, const schedule::Schedule &table);
+
 } // namespace cleave::pipe
 
 #endif // CLEAVE_DIALECT_PIPE_TRANSFORMS_PLACEUPDATES_H
