@@ -65,46 +65,66 @@ void printPlan(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axis
 
 namespace {
 // Keeps the best of the routes it is shown; of equal ones the first.
-class Comparison {
+class Cheapest {
 public:
-  explicit Comparison(const ReshardProblem &problem) : problem(problem) {}
-
-  /// Shows all finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
-  bool tryStart(const RouteStart &how) {
-    Route route(problem);
+  void bound(Route &route) const {
     if (best)
       route.giveUpAbove(best->cost);
-    bool waited = route.start(how);
-    auto offer = [&](auto finish) {
-      Route finished = route;
-      if (best)
-        finished.giveUpAbove(best->cost);
-      finish(finished);
-      if (finished.isLegal() && (!best || finished.getRank() < rank)) {
-        rank = finished.getRank();
-        best = finished.getPlan();
-      }
-    };
-    offer([](Route &one) { one.finishByGather(UseAllToAll::ForOwn); });
-    // However it is finished, what is left is to make terms: the other ways are this one.
-    if (route.isInPlace())
-      return waited;
-    // Where an all_to_all has nothing to do these are the same.
-    if (route.hasStrays() && problem.costs.hasLatency())
-      offer([](Route &one) { one.finishByGather(UseAllToAll::No); });
-    if (route.hasStrays() && problem.costs.hasSeveralLinks())
-      offer([](Route &one) { one.finishByGather(UseAllToAll::ForMore); });
-    offer([](Route &one) { one.finishByExchange(); });
-    return waited;
+  }
+  void take(const Route &route) {
+    if (best && !(route.getRank() < rank))
+      return;
+    rank = route.getRank();
+    best = route.getPlan();
   }
 
   std::optional<ReshardPlan> best;
 
 private:
-  const ReshardProblem &problem;
   RouteRank rank;
 };
+
+// Keeps the costs of those that are cheapest at some size.
+class CheapestBySize {
+public:
+  void bound(Route &route) const { route.giveUpBeside(costs); }
+  void take(const Route &route) {
+    SizedCost added = route.getSizedCost();
+    isCounted &= added.varying < kImpossibleCost && added.fixed < kImpossibleCost;
+    erase_if(costs, [&](const SizedCost &one) { return added.isAtMost(one); });
+    costs.push_back(added);
+  }
+
+  SmallVector<SizedCost, 2> costs;
+  bool isCounted = true;
+};
 } // namespace
+
+/// Shows `comparison` all finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
+template <typename Comparison>
+static bool tryStart(const ReshardProblem &problem, Comparison &comparison, const RouteStart &how) {
+  Route route(problem);
+  comparison.bound(route);
+  bool waited = route.start(how);
+  auto offer = [&](auto finish) {
+    Route finished = route;
+    comparison.bound(finished);
+    finish(finished);
+    if (finished.isLegal())
+      comparison.take(finished);
+  };
+  offer([](Route &one) { one.finishByGather(UseAllToAll::ForOwn); });
+  // However it is finished, what is left is to make terms: the other ways are this one.
+  if (route.isInPlace())
+    return waited;
+  // Where an all_to_all has nothing to do these are the same.
+  if (route.hasStrays() && problem.costs.hasLatency())
+    offer([](Route &one) { one.finishByGather(UseAllToAll::No); });
+  if (route.hasStrays() && problem.costs.hasSeveralLinks())
+    offer([](Route &one) { one.finishByGather(UseAllToAll::ForMore); });
+  offer([](Route &one) { one.finishByExchange(); });
+  return waited;
+}
 
 std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
                                                 const State &to, bool wantsSteps) const {
@@ -112,7 +132,25 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
   assert(all_of(shape, [](int64_t extent) { return extent >= 0; }) && "a negative extent");
   if (from == to)
     return ReshardPlan();
-  ReshardProblem problem(mesh, shape, elementBytes, from, to, options.costs, wantsSteps);
+  Cheapest comparison;
+  tryRoutes(ReshardProblem(mesh, shape, elementBytes, from, to, options.costs, wantsSteps), comparison);
+  return std::move(comparison.best);
+}
+
+std::optional<SmallVector<SizedCost, 2>> ReshardPlanner::listCosts(ArrayRef<int64_t> shape, int64_t elementBytes,
+                                                                   const State &from, const State &to) const {
+  assert(elementBytes % mesh.numRanks() == 0 && "pieces of bytes are rounded");
+  assert(!isUneven(mesh, shape, from) && !isUneven(mesh, shape, to) && "padding does not grow with a tensor");
+  CheapestBySize comparison;
+  tryRoutes(ReshardProblem(mesh, shape, elementBytes, from, to, options.costs, /*wantsSteps=*/false), comparison);
+  if (!comparison.isCounted || comparison.costs.empty())
+    return std::nullopt;
+  return std::move(comparison.costs);
+}
+
+template <typename Comparison>
+void ReshardPlanner::tryRoutes(const ReshardProblem &problem, Comparison &comparison) const {
+  const State &from = problem.from;
   bool reduces = false, reducesToReplicated = false, reducesToSplit = false, hasIdle = false;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
     bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom), splits = problem.targetDim[atom] >= 0;
@@ -121,19 +159,18 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
     reducesToSplit |= reduced && splits;
     hasIdle |= problem.beginsIdle(atom) && !splits;
   }
-  Comparison comparison(problem);
   for (bool splitIdle : {false, true})
     for (bool scatterAll : {false, true}) {
       if ((splitIdle && !(options.useIdleAtoms && reduces && hasIdle)) || (scatterAll && !reducesToReplicated))
         continue;
-      if (comparison.tryStart({EarlyPlace::Never, scatterAll, splitIdle})) {
-        comparison.tryStart({EarlyPlace::OwnDim, scatterAll, splitIdle});
-        comparison.tryStart({EarlyPlace::OtherDim, scatterAll, splitIdle});
+      if (tryStart(problem, comparison, {EarlyPlace::Never, scatterAll, splitIdle})) {
+        tryStart(problem, comparison, {EarlyPlace::OwnDim, scatterAll, splitIdle});
+        tryStart(problem, comparison, {EarlyPlace::OtherDim, scatterAll, splitIdle});
       }
     }
   if (options.costs.hasLatency() && reducesToReplicated && reducesToSplit)
-    comparison.tryStart({EarlyPlace::Never, /*scatterAll=*/false, /*splitIdle=*/false, /*reduceJointly=*/true});
-  return comparison.best;
+    tryStart(problem, comparison,
+             {EarlyPlace::Never, /*scatterAll=*/false, /*splitIdle=*/false, /*reduceJointly=*/true});
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,7 +199,7 @@ void ReshardCosts::findCore(ShapeId id) {
     times *= extent / extents.back();
     bytes *= extents.back();
   }
-  if (planner.getCosts().hasLatency() || bytes >= kImpossibleCost || times >= kImpossibleCost)
+  if (bytes >= kImpossibleCost || times >= kImpossibleCost)
     return;
   shapes[id].core = addShape(extents, ranks); // Of a deque, so that shapes stay where they are.
   shapes[id].scale = static_cast<int64_t>(times);
@@ -176,14 +213,17 @@ ShapeId ReshardCosts::internShape(ArrayRef<int64_t> shape, int64_t elementBytes)
   return id;
 }
 
-int64_t ReshardCosts::planOnce(KnownCosts &known, ShapeId shape, StateId from, StateId to, bool mustDivide) {
-  auto [entry, isNew] = known.try_emplace({shape, uint64_t(from) << 32 | to}, kImpossibleCost);
-  auto divides = [&](StateId state) { return !isUneven(planner.getMesh(), shapes[shape].extents, states[state]); };
-  if (!isNew || (mustDivide && !(divides(from) && divides(to))))
+/// Most states are between others of their core whose routes are known: these are counted once for all sizes.
+ReshardCosts::CoreRoutes ReshardCosts::routesOf(ShapeId core, StateId from, StateId to) {
+  auto [entry, isNew] = ofCores.try_emplace({core, uint64_t(from) << 32 | to});
+  auto divides = [&](StateId state) { return !isUneven(planner.getMesh(), shapes[core].extents, states[state]); };
+  if (!isNew || !divides(from) || !divides(to))
     return entry->second;
   ++numPlanned;
-  if (std::optional<ReshardPlan> found = plan(shape, from, to, /*wantsSteps=*/false))
-    entry->second = std::min(found->cost, kMostCost);
+  if (auto found = planner.listCosts(shapes[core].extents, shapes[core].elementBytes, states[from], states[to])) {
+    entry->second = {static_cast<uint32_t>(routes.size()), static_cast<uint32_t>(found->size())};
+    append_range(routes, *found);
+  }
   return entry->second;
 }
 
@@ -210,12 +250,23 @@ int64_t ReshardCosts::cost(ShapeId id, StateId from, StateId to) {
     return costOfPlanned(id, from, to);
   const Shape &shape = shapes[id];
   if (shape.core != kNoCore)
-    if (int64_t cost = planOnce(ofCores, shape.core, from, to, /*mustDivide=*/true); cost < kImpossibleCost) {
+    if (auto [first, count] = routesOf(shape.core, from, to); count > 0) {
+      if (shape.scale == 0) // Nothing moves of a tensor without elements.
+        return 0;
       // An all_reduce alone rounds up, and there is one at most: rounding the sum is the same.
-      int64_t ranks = planner.getMesh().numRanks();
-      return std::min(clampCost((__int128(cost) * shape.scale + ranks - 1) / ranks), kMostCost);
+      int64_t ranks = planner.getMesh().numRanks(), least = kMostCost;
+      for (const SizedCost &route : ArrayRef(routes).slice(first, count))
+        least = std::min(least,
+                         clampCost((__int128(route.varying) * shape.scale + ranks - 1) / ranks + route.fixed));
+      return least;
     }
-  return planOnce(ofShapes, id, from, to, /*mustDivide=*/false);
+  auto [entry, isNew] = ofShapes.try_emplace({id, uint64_t(from) << 32 | to}, kImpossibleCost);
+  if (!isNew)
+    return entry->second;
+  ++numPlanned;
+  if (std::optional<ReshardPlan> found = plan(id, from, to, /*wantsSteps=*/false))
+    entry->second = std::min(found->cost, kMostCost);
+  return entry->second;
 }
 
 std::optional<ReshardPlan> ReshardCosts::plan(ShapeId shape, StateId from, StateId to, bool wantsSteps) const {
