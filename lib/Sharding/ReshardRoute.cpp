@@ -175,7 +175,8 @@ void Route::endStep() {
   step.kind = *open;
   step.atoms = movedAtoms(problem.mesh, *open, before, now);
   StepSizes sizes = measure(problem, before, now);
-  SizedCost more = costStep(problem, step, before, now, sizes, [&](const SizedCost &least) { return isOfNoUse(least); });
+  SizedCost more =
+      costStep(problem, step, before, now, sizes, [&](const SizedCost &least) { return isOfNoUse(least); });
   plan.bytes += step.bytes;
   plan.cost += step.cost;
   sized = {sized.varying + more.varying, sized.fixed + more.fixed};

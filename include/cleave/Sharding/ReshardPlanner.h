@@ -23,6 +23,7 @@
 
 #include "cleave/Sharding/CostModel.h"
 #include "cleave/Sharding/State.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace cleave::spmd {
 
@@ -96,7 +97,7 @@ public:
   /// What the routes cost of which no other one is as cheap at any size of the tensor: the least of them is what `plan` finds for
   /// the same tensor, and, where each extent is so many times as large, or an element has so many times the bytes, for that one.
   /// Nothing if a route is beyond counting. Preconditions: those of `plan`; shards of both states divide; an element has a multiple of as
-  /// many bytes as there are ranks.
+  /// many bytes as ranks differ in all atoms that either has.
   std::optional<llvm::SmallVector<SizedCost, 2>> listCosts(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                                                            const State &from, const State &to) const;
 
@@ -166,9 +167,11 @@ private:
     std::vector<uint32_t> shapes, states;
   };
 
-  /// Of a core and two states: places in `routes`. None where shards do not divide, or a route is beyond counting.
+  /// Of a core and two states: places in `routes`, and the times that the core is as large as what these are of. None where shards do not
+  /// divide, or a route is beyond counting.
   struct CoreRoutes {
     uint32_t first = 0, count = 0;
+    int64_t times = 1;
   };
 
   ShapeId addShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
@@ -184,7 +187,11 @@ private:
   HashIndex shapeIndex;
   KnownCosts ofShapes;
   llvm::DenseMap<std::pair<uint32_t, uint64_t>, CoreRoutes> ofCores;
+  /// By all that a route goes by, whatever atoms are called.
+  llvm::StringMap<CoreRoutes> ofReduced;
   std::vector<SizedCost> routes;
+  /// By atom, which are over equal links; empty until somebody asks.
+  llvm::SmallVector<uint8_t, 16> links;
   size_t numPlanned = 0;
 };
 
