@@ -402,6 +402,10 @@ Residue Eliminator::makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
     CLEAVE_SIZE(6)
     CLEAVE_SIZE(7)
     CLEAVE_SIZE(8)
+    CLEAVE_SIZE(9)
+    CLEAVE_SIZE(10)
+    CLEAVE_SIZE(11)
+    CLEAVE_SIZE(12)
 #undef CLEAVE_SIZE
   default:
     sumAndMinimize<0>(cursors, scope, ownDomain, cells, best, numCells);
