@@ -65,46 +65,70 @@ void printPlan(raw_ostream &os, const AtomMesh &mesh, ArrayRef<std::string> axis
 
 namespace {
 // Keeps the best of the routes it is shown; of equal ones the first.
-class Comparison {
+class Cheapest {
 public:
-  explicit Comparison(const ReshardProblem &problem) : problem(problem) {}
-
-  /// Shows all finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
-  bool tryStart(const RouteStart &how) {
-    Route route(problem);
+  void bound(Route &route) const {
     if (best)
       route.giveUpAbove(best->cost);
-    bool waited = route.start(how);
-    auto offer = [&](auto finish) {
-      Route finished = route;
-      if (best)
-        finished.giveUpAbove(best->cost);
-      finish(finished);
-      if (finished.isLegal() && (!best || finished.getRank() < rank)) {
-        rank = finished.getRank();
-        best = finished.getPlan();
-      }
-    };
-    offer([](Route &one) { one.finishByGather(UseAllToAll::ForOwn); });
-    // However it is finished, what is left is to make terms: the other ways are this one.
-    if (route.isInPlace())
-      return waited;
-    // Where an all_to_all has nothing to do these are the same.
-    if (route.hasStrays() && problem.costs.hasLatency())
-      offer([](Route &one) { one.finishByGather(UseAllToAll::No); });
-    if (route.hasStrays() && problem.costs.hasSeveralLinks())
-      offer([](Route &one) { one.finishByGather(UseAllToAll::ForMore); });
-    offer([](Route &one) { one.finishByExchange(); });
-    return waited;
+  }
+  void take(const Route &route) {
+    if (best && !(route.getRank() < rank))
+      return;
+    rank = route.getRank();
+    best = route.getPlan();
   }
 
   std::optional<ReshardPlan> best;
 
 private:
-  const ReshardProblem &problem;
   RouteRank rank;
 };
+
+// Keeps the costs of those that are cheapest at some size.
+class CheapestBySize {
+public:
+  void bound(Route &route) const { route.giveUpBeside(costs); }
+  void take(const Route &route) {
+    SizedCost added = route.getSizedCost();
+    isCounted &= added.varying < kImpossibleCost && added.fixed < kImpossibleCost;
+    erase_if(costs, [&](const SizedCost &one) { return added.isAtMost(one); });
+    costs.push_back(added);
+  }
+
+  SmallVector<SizedCost, 2> costs;
+  bool isCounted = true;
+};
 } // namespace
+
+/// Shows `comparison` all finishes of `how`. Returns true if an atom had to wait, so that other starts may be better.
+template <typename Comparison>
+static bool tryStart(const ReshardProblem &problem, Comparison &comparison, const RouteStart &how) {
+  Route route(problem);
+  comparison.bound(route);
+  bool waited = route.start(how);
+  auto offer = [&](auto finish) {
+    Route finished = route;
+    comparison.bound(finished);
+    finish(finished);
+    if (finished.isLegal())
+      comparison.take(finished);
+  };
+  offer([](Route &one) { one.finishByGather(UseAllToAll::ForOwn); });
+  // However it is finished, what is left is to make terms: the other ways are this one.
+  if (route.isInPlace())
+    return waited;
+  // Where an all_to_all has nothing to do these are the same.
+  if (route.hasStrays() && problem.costs.hasLatency())
+    offer([](Route &one) { one.finishByGather(UseAllToAll::No); });
+  if (route.hasStrays() && problem.costs.hasSeveralLinks())
+    offer([](Route &one) { one.finishByGather(UseAllToAll::ForMore); });
+  // The last one needs no copy.
+  comparison.bound(route);
+  route.finishByExchange();
+  if (route.isLegal())
+    comparison.take(route);
+  return waited;
+}
 
 std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
                                                 const State &to, bool wantsSteps) const {
@@ -112,7 +136,24 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
   assert(all_of(shape, [](int64_t extent) { return extent >= 0; }) && "a negative extent");
   if (from == to)
     return ReshardPlan();
-  ReshardProblem problem(mesh, shape, elementBytes, from, to, options.costs, wantsSteps);
+  Cheapest comparison;
+  tryRoutes(ReshardProblem(mesh, shape, elementBytes, from, to, options.costs, wantsSteps), comparison);
+  return std::move(comparison.best);
+}
+
+std::optional<SmallVector<SizedCost, 2>> ReshardPlanner::listCosts(ArrayRef<int64_t> shape, int64_t elementBytes,
+                                                                   const State &from, const State &to) const {
+  assert(!isUneven(mesh, shape, from) && !isUneven(mesh, shape, to) && "padding does not grow with a tensor");
+  CheapestBySize comparison;
+  tryRoutes(ReshardProblem(mesh, shape, elementBytes, from, to, options.costs, /*wantsSteps=*/false), comparison);
+  if (!comparison.isCounted || comparison.costs.empty())
+    return std::nullopt;
+  return std::move(comparison.costs);
+}
+
+template <typename Comparison>
+void ReshardPlanner::tryRoutes(const ReshardProblem &problem, Comparison &comparison) const {
+  const State &from = problem.from;
   bool reduces = false, reducesToReplicated = false, reducesToSplit = false, hasIdle = false;
   for (AtomId atom = 0; atom < mesh.numAtoms(); ++atom) {
     bool reduced = from.isPartialOver(atom) && !problem.keepsPartial(atom), splits = problem.targetDim[atom] >= 0;
@@ -121,135 +162,18 @@ std::optional<ReshardPlan> ReshardPlanner::plan(ArrayRef<int64_t> shape, int64_t
     reducesToSplit |= reduced && splits;
     hasIdle |= problem.beginsIdle(atom) && !splits;
   }
-  Comparison comparison(problem);
   for (bool splitIdle : {false, true})
     for (bool scatterAll : {false, true}) {
       if ((splitIdle && !(options.useIdleAtoms && reduces && hasIdle)) || (scatterAll && !reducesToReplicated))
         continue;
-      if (comparison.tryStart({EarlyPlace::Never, scatterAll, splitIdle})) {
-        comparison.tryStart({EarlyPlace::OwnDim, scatterAll, splitIdle});
-        comparison.tryStart({EarlyPlace::OtherDim, scatterAll, splitIdle});
+      if (tryStart(problem, comparison, {EarlyPlace::Never, scatterAll, splitIdle})) {
+        tryStart(problem, comparison, {EarlyPlace::OwnDim, scatterAll, splitIdle});
+        tryStart(problem, comparison, {EarlyPlace::OtherDim, scatterAll, splitIdle});
       }
     }
   if (options.costs.hasLatency() && reducesToReplicated && reducesToSplit)
-    comparison.tryStart({EarlyPlace::Never, /*scatterAll=*/false, /*splitIdle=*/false, /*reduceJointly=*/true});
-  return comparison.best;
-}
-
-//===----------------------------------------------------------------------===//
-// ReshardCosts
-//===----------------------------------------------------------------------===//
-
-/// The number of an equal one that came before, or the next.
-ShapeId ReshardCosts::addShape(ArrayRef<int64_t> shape, int64_t elementBytes) {
-  SmallVector<int64_t, 8> words(shape);
-  words.push_back(elementBytes);
-  ShapeId id = shapeIndex.find(hashWords<int64_t>(words), [&](ShapeId other) {
-    return shapes[other].elementBytes == elementBytes && ArrayRef<int64_t>(shapes[other].extents) == shape;
-  });
-  if (id == shapes.size())
-    shapes.push_back({SmallVector<int64_t, 4>(shape), elementBytes});
-  return id;
-}
-
-/// Elements of a core have as many bytes as there are ranks, so that its all_reduces send whole bytes, too.
-void ReshardCosts::findCore(ShapeId id) {
-  int64_t ranks = planner.getMesh().numRanks();
-  SmallVector<int64_t, 4> extents;
-  __int128 times = shapes[id].elementBytes, bytes = ranks;
-  for (int64_t extent : shapes[id].extents) {
-    extents.push_back(std::gcd(extent, ranks));
-    times *= extent / extents.back();
-    bytes *= extents.back();
-  }
-  if (planner.getCosts().hasLatency() || bytes >= kImpossibleCost || times >= kImpossibleCost)
-    return;
-  shapes[id].core = addShape(extents, ranks); // Of a deque, so that shapes stay where they are.
-  shapes[id].scale = static_cast<int64_t>(times);
-}
-
-ShapeId ReshardCosts::internShape(ArrayRef<int64_t> shape, int64_t elementBytes) {
-  size_t known = shapes.size();
-  ShapeId id = addShape(shape, elementBytes);
-  if (shapes.size() > known)
-    findCore(id);
-  return id;
-}
-
-int64_t ReshardCosts::planOnce(KnownCosts &known, ShapeId shape, StateId from, StateId to, bool mustDivide) {
-  auto [entry, isNew] = known.try_emplace({shape, uint64_t(from) << 32 | to}, kImpossibleCost);
-  auto divides = [&](StateId state) { return !isUneven(planner.getMesh(), shapes[shape].extents, states[state]); };
-  if (!isNew || (mustDivide && !(divides(from) && divides(to))))
-    return entry->second;
-  ++numPlanned;
-  if (std::optional<ReshardPlan> found = plan(shape, from, to, /*wantsSteps=*/false))
-    entry->second = std::min(found->cost, kMostCost);
-  return entry->second;
-}
-
-/// A search asks for far more costs than it has shapes and states: each of these is looked for once, and a cost by numbers alone.
-int64_t ReshardCosts::costOfPlanned(ShapeId shape, StateId from, StateId to) {
-  constexpr uint32_t kUnknown = ~uint32_t(0);
-  auto known = [&](std::vector<uint32_t> &numbers, uint32_t own, auto find) {
-    if (own >= numbers.size())
-      numbers.resize(own + 1, kUnknown);
-    if (numbers[own] == kUnknown)
-      numbers[own] = find();
-    return numbers[own];
-  };
-  auto stateOf = [&](StateId id) { return known(shared.states, id, [&] { return planned->internState(states[id]); }); };
-  ShapeId theirs = known(shared.shapes, shape,
-                         [&] { return planned->internShape(shapes[shape].extents, shapes[shape].elementBytes); });
-  return planned->cost(theirs, stateOf(from), stateOf(to));
-}
-
-int64_t ReshardCosts::cost(ShapeId id, StateId from, StateId to) {
-  if (from == to)
-    return 0;
-  if (planned)
-    return costOfPlanned(id, from, to);
-  const Shape &shape = shapes[id];
-  if (shape.core != kNoCore)
-    if (int64_t cost = planOnce(ofCores, shape.core, from, to, /*mustDivide=*/true); cost < kImpossibleCost) {
-      // An all_reduce alone rounds up, and there is one at most: rounding the sum is the same.
-      int64_t ranks = planner.getMesh().numRanks();
-      return std::min(clampCost((__int128(cost) * shape.scale + ranks - 1) / ranks), kMostCost);
-    }
-  return planOnce(ofShapes, id, from, to, /*mustDivide=*/false);
-}
-
-std::optional<ReshardPlan> ReshardCosts::plan(ShapeId shape, StateId from, StateId to, bool wantsSteps) const {
-  return planner.plan(shapes[shape].extents, shapes[shape].elementBytes, states[from], states[to], wantsSteps);
-}
-
-//===----------------------------------------------------------------------===//
-// PlannedCosts
-//===----------------------------------------------------------------------===//
-
-bool PlannedCosts::isOf(const AtomMesh &mesh, const CostModel &model) const {
-  return areSame(planner.getMesh(), mesh) && areSame(planner.getCosts(), model);
-}
-
-bool areSame(const AtomMesh &lhs, const AtomMesh &rhs) {
-  if (lhs.numAxes() != rhs.numAxes() || lhs.numAtoms() != rhs.numAtoms())
-    return false;
-  return all_of(seq<unsigned>(0, lhs.numAtoms()),
-                [&](AtomId atom) { return lhs.size(atom) == rhs.size(atom) && lhs.axisOf(atom) == rhs.axisOf(atom); });
-}
-
-bool areSame(const CostModel &lhs, const CostModel &rhs) {
-  auto areNear = [](ArrayRef<NearLink> one, ArrayRef<NearLink> other) {
-    return equal(one, other,
-                 [](const NearLink &a, const NearLink &b) { return a.block == b.block && a.link == b.link; });
-  };
-  auto key = [](const CostModel &model) {
-    return std::tuple(model.perCollective, model.perNs, model.perMemoryByte, model.perCacheByte, model.cacheBytes,
-                      model.perLaunch, model.flopShares, model.perFlop, model.perRepeatedFlop, model.repetitionSlack,
-                      model.perExtraWrite, model.perMovedByte, model.perReshard, model.perMadePartial,
-                      model.perKeptPartial, model.fallbackSurcharge, model.tornSurcharge, model.parameterSurcharge);
-  };
-  return key(lhs) == key(rhs) && lhs.anyLink == rhs.anyLink && lhs.links == rhs.links &&
-         equal(lhs.nearLinks, rhs.nearLinks, areNear);
+    tryStart(problem, comparison,
+             {EarlyPlace::Never, /*scatterAll=*/false, /*splitIdle=*/false, /*reduceJointly=*/true});
 }
 
 } // namespace cleave::spmd

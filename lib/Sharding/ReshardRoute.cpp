@@ -77,50 +77,58 @@ AtomList movedAtoms(const AtomMesh &mesh, ReshardStepKind kind, const State &bef
   return moved;
 }
 
-// What the busiest rank sends (docs/sharding-model.md), padding included, and what that costs. A large tensor times a
-// large mesh exceeds 64 bits on the way. What costs more than `most` may cost less than it does, but more than that.
-static void costStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const State &after,
-                     const StepSizes &sizes, int64_t most) {
-  __int128 group = problem.mesh.product(step.atoms), bytes = 0, units = 0;
+// What the busiest rank sends (docs/sharding-model.md), padding included, and what that costs: by its bytes, and whatever they are. A large
+// tensor times a large mesh exceeds 64 bits on the way. What is of no use may cost less than it does, but is of no use then either.
+static SizedCost costStep(const ReshardProblem &problem, ReshardStep &step, const State &before, const State &after,
+                          const StepSizes &sizes, llvm::function_ref<bool(const SizedCost &)> isOfNoUse) {
+  __int128 group = problem.mesh.product(step.atoms), bytes = 0, units = 0, fixed = problem.costs.perCollective;
   GroupCost ring;
   if (is_contained({ReshardStepKind::AllReduce, ReshardStepKind::ReduceScatter, ReshardStepKind::AllGather}, step.kind))
     ring = ringCost(problem.mesh, problem.costs, step.atoms);
   switch (step.kind) {
   case ReshardStepKind::Slice:
   case ReshardStepKind::MakePartial:
-    return;
+    return {};
   case ReshardStepKind::AllReduce:
     bytes = (2 * (group - 1) * sizes.before + group - 1) / group;
-    units = (2 * ring.perPiece * sizes.before + group - 1) / group + 2 * __int128(ring.fixed);
+    units = (2 * ring.perPiece * sizes.before + group - 1) / group;
+    fixed += 2 * ring.fixed;
     break;
   case ReshardStepKind::ReduceScatter:
     bytes = (group - 1) * sizes.piece;
-    units = ring.perPiece * sizes.piece + ring.fixed;
+    units = ring.perPiece * sizes.piece;
+    fixed += ring.fixed;
     break;
   case ReshardStepKind::AllGather:
     bytes = (group - 1) * sizes.before;
-    units = ring.perPiece * sizes.before + ring.fixed;
+    units = ring.perPiece * sizes.before;
+    fixed += ring.fixed;
     break;
   case ReshardStepKind::AllToAll: {
     GroupCost pairs = pairwiseCost(problem.mesh, problem.costs, step.atoms);
     bytes = (group - 1) * sizes.piece;
-    units = pairs.perPiece * sizes.piece + pairs.fixed;
+    units = pairs.perPiece * sizes.piece;
+    fixed += pairs.fixed;
     break;
   }
   case ReshardStepKind::Exchange: {
     bytes = exchangeBytes(problem.mesh, problem.shape, problem.elementBytes, before, after);
     GroupCost direct = directCost(problem.mesh, problem.costs, step.atoms, /*peers=*/1);
     // Without latencies nobody asks who they are.
-    if (problem.costs.hasLatency() && direct.perPiece * bytes + direct.fixed + problem.costs.perCollective <= most)
+    if (problem.costs.hasLatency() && !isOfNoUse({clampCost(direct.perPiece * bytes), clampCost(fixed + direct.fixed)}))
       direct = directCost(problem.mesh, problem.costs, step.atoms,
                           exchangePeers(problem.mesh, problem.shape, before, after));
-    units = direct.perPiece * bytes + direct.fixed;
+    units = direct.perPiece * bytes;
+    fixed += direct.fixed;
     break;
   }
   }
   // Nothing moves of a tensor without elements.
   step.bytes = clampCost(bytes);
-  step.cost = bytes == 0 ? 0 : clampCost(units + problem.costs.perCollective);
+  if (bytes == 0)
+    return {};
+  step.cost = clampCost(units + fixed);
+  return {clampCost(units), clampCost(fixed)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,6 +161,13 @@ static bool isCollective(ReshardStepKind kind) {
   return kind != ReshardStepKind::Slice && kind != ReshardStepKind::MakePartial;
 }
 
+/// True if the route is dearer than it may be with this on top.
+bool Route::isOfNoUse(const SizedCost &more) const {
+  SizedCost all = {sized.varying + more.varying, sized.fixed + more.fixed};
+  return plan.cost + more.varying + more.fixed > mostCost ||
+         any_of(known, [&](const SizedCost &other) { return other.isAtMost(all); });
+}
+
 void Route::endStep() {
   if (!open || !legal)
     return;
@@ -160,10 +175,12 @@ void Route::endStep() {
   step.kind = *open;
   step.atoms = movedAtoms(problem.mesh, *open, before, now);
   StepSizes sizes = measure(problem, before, now);
-  costStep(problem, step, before, now, sizes, mostCost - plan.cost);
+  SizedCost more =
+      costStep(problem, step, before, now, sizes, [&](const SizedCost &least) { return isOfNoUse(least); });
   plan.bytes += step.bytes;
   plan.cost += step.cost;
-  legal = (sizes.legal || *open == ReshardStepKind::Exchange) && plan.cost <= mostCost;
+  sized = {sized.varying + more.varying, sized.fixed + more.fixed};
+  legal = (sizes.legal || *open == ReshardStepKind::Exchange) && !isOfNoUse({});
   rank.cost = plan.cost;
   rank.exchanges |= *open == ReshardStepKind::Exchange;
   rank.numCollectives += isCollective(*open);

@@ -87,6 +87,8 @@ public:
   void finishByExchange();
   /// A route that costs more is of no use: it is left as it is, and not legal.
   void giveUpAbove(int64_t cost) { mostCost = cost; }
+  /// Nor is one that is never cheaper than one of these, at any size. They are not copied.
+  void giveUpBeside(llvm::ArrayRef<SizedCost> others) { known = others; }
 
   bool isLegal() const { return legal; }
   /// True if dims are split as they shall be: however it goes on, what is left is the same.
@@ -94,6 +96,8 @@ public:
   /// True if some atom splits another dim than the one where it belongs: else an all_to_all has nothing to do.
   bool hasStrays() const;
   const RouteRank &getRank() const { return rank; }
+  /// By size, of tensors of which all shards divide.
+  const SizedCost &getSizedCost() const { return sized; }
   /// Steps are empty where none are asked for.
   const ReshardPlan &getPlan() const { return plan; }
 
@@ -101,6 +105,7 @@ private:
   // Bookkeeping of steps.
   void beginStep(ReshardStepKind kind);
   void endStep();
+  bool isOfNoUse(const SizedCost &more) const;
 
   // Questions about the present state.
   unsigned ownRun(unsigned dim, llvm::ArrayRef<AtomId> list, llvm::ArrayRef<AtomId> available) const;
@@ -128,7 +133,9 @@ private:
   AtomList toSlice, toReduce;
   ReshardPlan plan;
   RouteRank rank;
+  SizedCost sized;
   int64_t mostCost = std::numeric_limits<int64_t>::max();
+  llvm::ArrayRef<SizedCost> known;
   std::optional<ReshardStepKind> open;
   State before;
   bool waited = false, legal = true;

@@ -162,7 +162,8 @@ private:
   SmallVector<Cursor, 4> takeTables(uint32_t variable, ArrayRef<uint32_t> scope);
   const Residue &getResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
   Residue makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain);
-  void sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain, int64_t *cells,
+  template <unsigned Size>
+  void sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned numOptions, int64_t *cells,
                       uint8_t *best, size_t numCells);
   const int64_t *findSum(ArrayRef<int64_t> cells);
   void settle(uint32_t variable, ArrayRef<uint32_t> neighbors);
@@ -300,8 +301,10 @@ SmallVector<Cursor, 4> Eliminator::takeTables(uint32_t variable, ArrayRef<uint32
 
 /// Adds what the last of `tables` has at an option of the last neighbor to `sums`, and finds the first of the least sums on the way: of
 /// nearly all sums it is the only table, and a loop of its own for the least would take as long as all else.
+template <unsigned Size>
 static std::pair<int64_t, unsigned> addAndFindLeast(const int64_t *sums, const int64_t *cell, size_t stride,
-                                                    unsigned ownDomain) {
+                                                    unsigned numOptions) {
+  const unsigned ownDomain = Size ? Size : numOptions;
   int64_t least = sums[0] + cell[0];
   unsigned place = 0;
   for (unsigned option = 1; option < ownDomain; ++option) {
@@ -314,8 +317,12 @@ static std::pair<int64_t, unsigned> addAndFindLeast(const int64_t *sums, const i
 
 /// What does not change with the last neighbor, the fastest, is added up once for all of its options. Sums are held to what is forbidden now
 /// and then, before they could overflow: a loop that only adds is the faster one.
-void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned ownDomain,
+///
+/// Most variables have few options, and loops over so few are mostly beginnings and ends: with a `Size` they are written out.
+template <unsigned Size>
+void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32_t> scope, unsigned numOptions,
                                 int64_t *cells, uint8_t *best, size_t numCells) {
+  const unsigned ownDomain = Size ? Size : numOptions;
   SmallVector<const Cursor *, 8> fast, slow;
   for (const Cursor &cursor : cursors)
     (scope.empty() || cursor.strides.back() == 0 ? slow : fast).push_back(&cursor);
@@ -354,9 +361,12 @@ void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
         add(fast, option, row, /*isAll=*/!lastFast);
         sums = row;
       }
-      auto [least, place] = lastFast ? addAndFindLeast(sums, lastFast->cells + option * lastFast->strides.back(),
-                                                       lastFast->ownStride, ownDomain)
-                                     : addAndFindLeast(sums, kNothing, 0, ownDomain);
+      auto [least, place] =
+          !lastFast ? addAndFindLeast<Size>(sums, kNothing, 0, ownDomain)
+          : lastFast->ownStride == 1
+              ? addAndFindLeast<Size>(sums, lastFast->cells + option * lastFast->strides.back(), 1, ownDomain)
+              : addAndFindLeast<Size>(sums, lastFast->cells + option * lastFast->strides.back(), lastFast->ownStride,
+                                      ownDomain);
       // Of what is all forbidden the first is taken, whatever else was added: sums of forbidden ones say nothing, and answers stay what they
       // are however sums are made.
       cells[cell] = std::min(least, kForbidden);
@@ -380,7 +390,26 @@ Residue Eliminator::makeResidue(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
     numCells *= domains[neighbor];
   int64_t *cells = allocate<int64_t>(numCells);
   uint8_t *best = allocate<uint8_t>(numCells);
-  sumAndMinimize(cursors, scope, ownDomain, cells, best, numCells);
+  switch (ownDomain) {
+#define CLEAVE_SIZE(size)                                                                                              \
+  case size:                                                                                                           \
+    sumAndMinimize<size>(cursors, scope, ownDomain, cells, best, numCells);                                            \
+    break;
+    CLEAVE_SIZE(2)
+    CLEAVE_SIZE(3)
+    CLEAVE_SIZE(4)
+    CLEAVE_SIZE(5)
+    CLEAVE_SIZE(6)
+    CLEAVE_SIZE(7)
+    CLEAVE_SIZE(8)
+    CLEAVE_SIZE(9)
+    CLEAVE_SIZE(10)
+    CLEAVE_SIZE(11)
+    CLEAVE_SIZE(12)
+#undef CLEAVE_SIZE
+  default:
+    sumAndMinimize<0>(cursors, scope, ownDomain, cells, best, numCells);
+  }
   // What all cells have in common cannot change what is chosen.
   int64_t least = *std::min_element(cells, cells + numCells);
   for (size_t cell = 0; cell < numCells; ++cell)

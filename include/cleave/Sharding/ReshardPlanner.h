@@ -23,6 +23,7 @@
 
 #include "cleave/Sharding/CostModel.h"
 #include "cleave/Sharding/State.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace cleave::spmd {
 
@@ -73,6 +74,14 @@ struct ReshardPlannerOptions {
   CostModel costs = {};
 };
 
+/// What a route costs tensors of one kind: `varying` for each time that the tensor is as large, and `fixed` whatever its size.
+struct SizedCost {
+  int64_t varying = 0, fixed = 0;
+
+  /// True if the other route is never cheaper.
+  bool isAtMost(const SizedCost &other) const { return varying <= other.varying && fixed <= other.fixed; }
+};
+
 /// Plans reshards on one mesh. Pure: no memory of earlier calls.
 class ReshardPlanner {
 public:
@@ -85,11 +94,19 @@ public:
   /// \param wantsSteps where only bytes and cost are asked for, steps are left out
   std::optional<ReshardPlan> plan(llvm::ArrayRef<int64_t> shape, int64_t elementBytes, const State &from,
                                   const State &to, bool wantsSteps = true) const;
+  /// What the routes cost of which no other one is as cheap at any size of the tensor: the least of them is what `plan` finds for
+  /// the same tensor, and, where each extent is so many times as large, or an element has so many times the bytes, for that one.
+  /// Nothing if a route is beyond counting. Preconditions: those of `plan`; shards of both states divide; an element has a multiple of as
+  /// many bytes as ranks differ in all atoms that either has.
+  std::optional<llvm::SmallVector<SizedCost, 2>> listCosts(llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
+                                                           const State &from, const State &to) const;
 
   const AtomMesh &getMesh() const { return mesh; }
   const CostModel &getCosts() const { return options.costs; }
 
 private:
+  template <typename Comparison> void tryRoutes(const struct ReshardProblem &problem, Comparison &comparison) const;
+
   AtomMesh mesh;
   ReshardPlannerOptions options;
 };
@@ -112,9 +129,9 @@ class PlannedCosts;
 
 /// Remembers the cost of every reshard asked for: one hash lookup on the hot path of the solver.
 ///
-/// Tensors of other sizes share it where all dims divide and nothing costs anything but bytes: which moves a route is made of then
-/// depends only on what divides an extent, and what each of them sends grows with the tensor. So a shape is a *core*, in which
-/// every extent has what it shares with the number of ranks, times so many elements, and routes are planned for the core.
+/// Tensors of other sizes share it where all dims divide: which moves a route is made of then depends only on what divides an extent,
+/// what each of them sends grows with the tensor, and latencies do not. So a shape is a *core*, in which every extent has what it
+/// shares with the number of ranks, times so many elements; routes are counted for the core, and a tensor takes the cheapest of its size.
 class ReshardCosts {
 public:
   /// `states` must outlive this. What is asked for first is asked of `planned`, where that is not null: it is of the same mesh and costs.
@@ -138,7 +155,7 @@ private:
     llvm::SmallVector<int64_t, 4> extents;
     int64_t elementBytes;
     /// The core, whose elements count one byte for each rank, so that every piece of it is whole; and the bytes of this tensor for each
-    /// element of the core. A reshard costs that of the core, times `scale`, over the number of ranks.
+    /// element of the core. What a route costs of the core by its size it costs here times `scale`, over the number of ranks.
     ShapeId core = kNoCore;
     int64_t scale = 0;
   };
@@ -150,10 +167,17 @@ private:
     std::vector<uint32_t> shapes, states;
   };
 
+  /// Of a core and two states: places in `routes`, and the times that the core is as large as what these are of. None where shards do not
+  /// divide, or a route is beyond counting.
+  struct CoreRoutes {
+    uint32_t first = 0, count = 0;
+    int64_t times = 1;
+  };
+
   ShapeId addShape(llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
   int64_t costOfPlanned(ShapeId shape, StateId from, StateId to);
   void findCore(ShapeId id);
-  int64_t planOnce(KnownCosts &known, ShapeId shape, StateId from, StateId to, bool mustDivide);
+  CoreRoutes routesOf(ShapeId core, StateId from, StateId to);
 
   const ReshardPlanner &planner;
   const StateTable &states;
@@ -161,7 +185,13 @@ private:
   SharedNumbers shared;
   std::deque<Shape> shapes;
   HashIndex shapeIndex;
-  KnownCosts ofCores, ofShapes;
+  KnownCosts ofShapes;
+  llvm::DenseMap<std::pair<uint32_t, uint64_t>, CoreRoutes> ofCores;
+  /// By all that a route goes by, whatever atoms are called.
+  llvm::StringMap<CoreRoutes> ofReduced;
+  std::vector<SizedCost> routes;
+  /// By atom, which are over equal links; empty until somebody asks.
+  llvm::SmallVector<uint8_t, 16> links;
   size_t numPlanned = 0;
 };
 

@@ -79,8 +79,9 @@ struct Member {
 /// Collectives that can be one, in their order, and what has to wait for it.
 struct Bundle {
   SmallVector<Member> members;
-  /// Ops behind the first member that need a member's result, in their order.
+  /// Ops behind the first member that need a member's result, in their order, and how many of them are in front of the last member.
   SmallVector<Operation *> later;
+  size_t numInFront = 0;
   /// These and the members.
   llvm::DenseSet<Operation *> needed;
   int64_t bytes = 0;
@@ -88,6 +89,7 @@ struct Bundle {
   void add(const Member &member) {
     members.push_back(member);
     needed.insert(member.op);
+    numInFront = later.size();
     bytes += member.get().getWireBytes();
   }
   /// What its kernels take of what a collective takes to begin.
@@ -309,11 +311,11 @@ void Bundler::merge(Bundle &bundle) {
     start += member.getPieceSize();
     member.op->getResult(0).replaceAllUsesWith(part);
   }
-  for (Operation *op : bundle.later)
-    if (op->isBeforeInBlock(end)) {
-      op->moveAfter(end);
-      end = op;
-    }
+  // Which of them are in front is not asked of the block: it would number all its ops anew after each that moves.
+  for (Operation *op : ArrayRef(bundle.later).take_front(bundle.numInFront)) {
+    op->moveAfter(end);
+    end = op;
+  }
   for (const Member &member : bundle.members) {
     done.erase(member.op);
     member.op->erase();

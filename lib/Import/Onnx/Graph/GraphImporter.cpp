@@ -145,6 +145,19 @@ template <typename Proto> llvm::Expected<Value> GraphImporter::materializeAny(co
 template llvm::Expected<Value> GraphImporter::materializeAny(const TensorProto &, StringRef);
 template llvm::Expected<Value> GraphImporter::materializeAny(const SparseTensorProto &, StringRef);
 
+/// True if one of so many words, less its sign, is `from` or above. Words of a width of its own: of a large model this looks at most of what
+/// is read of weights.
+template <typename Word> static bool anyAtLeast(const char *bytes, size_t count, uint64_t from) {
+  constexpr Word kNoSign = std::numeric_limits<Word>::max() >> 1;
+  bool isFound = false;
+  for (size_t i = 0; i < count; ++i) {
+    Word word;
+    std::memcpy(&word, bytes + i * sizeof(Word), sizeof(Word));
+    isFound |= (word & kNoSign) >= static_cast<Word>(from);
+  }
+  return isFound;
+}
+
 /// Whether it holds infinities, or what stands for them: a mask that is added to scores. The first elements tell. Without their signs floats
 /// are in the order of their bits, infinities and what is no number last.
 static bool holdsInfinities(const TensorData &data, FloatType type) {
@@ -155,14 +168,11 @@ static bool holdsInfinities(const TensorData &data, FloatType type) {
   APFloat least(std::min(1e30, 0.9 * APFloat::getLargest(semantics).convertToDouble()));
   bool isRounded;
   least.convert(semantics, APFloat::rmNearestTiesToEven, &isRounded);
-  uint64_t from = least.bitcastToAPInt().getZExtValue(), sign = uint64_t(1) << (type.getWidth() - 1);
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, data.bytes.data() + i * width, width);
-    if ((bits & ~sign) >= from)
-      return true;
-  }
-  return false;
+  uint64_t from = least.bitcastToAPInt().getZExtValue();
+  const char *bytes = data.bytes.data();
+  return width == 2   ? anyAtLeast<uint16_t>(bytes, count, from)
+         : width == 4 ? anyAtLeast<uint32_t>(bytes, count, from)
+                      : anyAtLeast<uint64_t>(bytes, count, from);
 }
 
 llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name, bool isWeight) {
