@@ -318,8 +318,12 @@ static bool belongsToOtherRows(Operation *op, const Cluster &from) {
     return rows && !(from.rows && *rows == *from.rows);
   };
   auto isMap = [](Operation *user) { return getForm(user) == nn::Form::Map; };
+  // By others than `op` that no tile of the anchor is enough for.
+  auto leaves = [&](Operation *user) {
+    return user != op && (!isMap(user) || llvm::any_of(user->getUsers(), isOtherWalk));
+  };
   auto isStoredAnyway = [&](Value operand) {
-    return from.rows ? !operand.hasOneUse() : !llvm::all_of(operand.getUsers(), isMap);
+    return from.rows ? !operand.hasOneUse() : llvm::any_of(operand.getUsers(), leaves);
   };
   return llvm::any_of(op->getUsers(), isOtherWalk) &&
          llvm::all_of(op->getUsers(), [&](Operation *user) { return isMap(user) || isOtherWalk(user); }) &&

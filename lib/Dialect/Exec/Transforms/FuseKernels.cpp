@@ -17,7 +17,7 @@
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
-#include "cleave/Dialect/Nn/IR/Splat.h"
+#include "cleave/Dialect/Nn/IR/RowSums.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
@@ -184,6 +184,15 @@ static void dropZeroTerms(Block &block) {
   }
 }
 
+/// The number that rows of a table are added to is each kernel's own, whoever else reads it: it is an anchor for as long as it knows it.
+static void ownNumbers(Block &block) {
+  for (Operation &op : block) {
+    auto broadcast = nn::sumsRows(&op) ? op.getOperand(0).getDefiningOp<nn::BroadcastOp>() : nn::BroadcastOp();
+    if (broadcast && !broadcast->hasOneUse())
+      op.setOperand(0, OpBuilder(&op).clone(*broadcast)->getResult(0));
+  }
+}
+
 namespace {
 struct FuseKernels : cleave::exec::impl::FuseKernelsBase<FuseKernels> {
   using Base::Base;
@@ -214,6 +223,7 @@ private:
   void fuseKernels(Block &block, const FusionCosts &costs) {
     eraseUnused(block);
     dropZeroTerms(block);
+    ownNumbers(block);
     contractConvolutions(block);
     if (!forDevices) {
       unfoldConvolutions(block, isLoaded);
