@@ -307,11 +307,12 @@ bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, b
          costs.isCheaperInReader(from.ops.size(), operand.get(), countReadElements(op));
 }
 
-/// True if a walk of other rows reads `op`, and nothing but that walk and what may be in its kernel, and what `op` reads of `from` is stored
-/// anyway: there it saves a pass. Behind an anchor others than the walk may read it, as of a norm's gradients, which are what they are
-/// times a scale, less means of that: what only moves to another kernel is then not stored by this one.
+/// True if a walk of other rows reads `op`, and nothing but that walk and what may be in its kernel, and what `op` reads of `from` is
+/// stored anyway: there it saves a pass. Behind an anchor this is of what the walk's kernel reads several times, as of a norm's gradient,
+/// which is a product's result times a scale, less means of that; what is read once is an epilogue, as deciding foresees it.
 static bool belongsToOtherRows(Operation *op, const Cluster &from) {
-  if ((!from.rows && !from.hasAnchor) || getForm(op) != nn::Form::Map || (from.rows && !op->getResult(0).hasOneUse()))
+  if ((!from.rows && !from.hasAnchor) || getForm(op) != nn::Form::Map ||
+      from.rows.has_value() != op->getResult(0).hasOneUse())
     return false;
   auto isOtherWalk = [&](Operation *user) {
     std::optional<Rows> rows = Rows::get(user);
