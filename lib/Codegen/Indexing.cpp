@@ -1,7 +1,7 @@
 //===- Indexing.cpp - lowerings of gathers and scatters -------------------===//
 //
 // A gather is a point with an index that is evaluated. Scatters copy the input and apply the updates in order, in the
-// compute type, and round once.
+// compute type, and round once; sums of rows are sorted first (Host/SortedScatter.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
@@ -9,6 +9,7 @@
 #include "Tile.h"
 #include "cleave/Codegen/Codegen.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
+#include "cleave/Dialect/Nn/IR/RowSums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -103,9 +104,8 @@ static Value areApart(Emitter &e, Value a, Value b) {
   return arith::CmpIOp::create(e.b, e.loc, arith::CmpIPredicate::ne, getAddress(a), getAddress(b));
 }
 
-/// All points of `shape` behind those of its first dims, `outer`, with lanes along the last dim.
-static void overVectors(Emitter &e, const Point &outer, ArrayRef<int64_t> shape, int64_t lanes,
-                        function_ref<void(const Point &)> body) {
+void cleave::codegen::overVectors(Emitter &e, const Point &outer, ArrayRef<int64_t> shape, int64_t lanes,
+                                  function_ref<void(const Point &)> body) {
   ArrayRef<int64_t> inner = shape.drop_front(outer.size());
   if (inner.empty())
     return body(outer);
@@ -308,6 +308,7 @@ void cleave::codegen::registerIndexing(LoweringTable &table) {
   table.addFill<nn::ScatterNdOp>(fillScatterNd);
   table.addPull<nn::ScatterElementsOp>(pullScatterElements);
   table.addPull<nn::ScatterNdOp>(pullScatterNd);
+  table.addTile<nn::ScatterNdOp>({nn::sumsRows, runSortedScatter});
   table.addDeviceTile<nn::ScatterElementsOp>({canRunDeviceScatter, runDeviceScatter});
   table.addDeviceTile<nn::ScatterNdOp>({canRunDeviceScatter, runDeviceScatter});
 }

@@ -17,6 +17,7 @@
 #include "cleave/Codegen/KernelRules.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
+#include "cleave/Dialect/Nn/IR/Ops/Indexing.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 
 #include <set>
@@ -85,13 +86,14 @@ static bool isPulledOnce(Value value, Processor processor) {
   return false;
 }
 
-/// What tiles load from has to lie in memory.
+/// What tiles load from has to lie in memory. Sums of rows are pulled.
 static llvm::DenseSet<Operation *> findBases(Block &block, Processor processor) {
   llvm::DenseSet<Operation *> bases;
   if (processor == Processor::Device)
     return bases; // there they pull
   for (Operation &op : block.without_terminator())
-    if (getLowerings().find(&op)->isTiled(&op) || isa<exec::PartialAttentionOp, exec::AttentionGradOp>(op))
+    if ((getLowerings().find(&op)->isTiled(&op) && !isa<nn::ScatterNdOp>(op)) ||
+        isa<exec::PartialAttentionOp, exec::AttentionGradOp>(op))
       for (Value operand : op.getOperands())
         bases.insert(View::get(operand).base.getDefiningOp());
   return bases;

@@ -8,6 +8,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/RowSums.h"
 #include "cleave/Dialect/Nn/IR/SameDim.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Spans.h"
@@ -32,6 +33,8 @@ bool cleave::exec::isFusable(Operation *op) {
 bool cleave::exec::isAnchor(Operation *op) {
   if (auto einsum = dyn_cast<nn::EinsumOp>(op))
     return MatmulDims::get(einsum.getEquation(), einsum.getInputs().getTypes()).has_value();
+  if (nn::sumsRows(op))
+    return true;
   std::optional<nn::Form> form = getForm(op);
   return form && spmd::isAnchorForm(*form) && isa<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
 }
@@ -304,13 +307,29 @@ bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, b
          costs.isCheaperInReader(from.ops.size(), operand.get(), countReadElements(op));
 }
 
-/// True if nobody but a walk of other rows reads `op`, and what it reads of `from` is stored anyway: there it saves a pass.
+/// True if a walk of other rows reads `op`, and nothing but that walk and what may be in its kernel, and what `op` reads of `from` is
+/// stored anyway: there it saves a pass. Behind an anchor this is of what the walk's kernel reads several times, as of a norm's gradient,
+/// which is a product's result times a scale, less means of that; what is read once is an epilogue, as deciding foresees it.
 static bool belongsToOtherRows(Operation *op, const Cluster &from) {
-  if (!from.rows || getForm(op) != nn::Form::Map || !op->getResult(0).hasOneUse())
+  if ((!from.rows && !from.hasAnchor) || getForm(op) != nn::Form::Map ||
+      from.rows.has_value() != op->getResult(0).hasOneUse())
     return false;
-  std::optional<Rows> rows = Rows::get(*op->user_begin());
-  return rows && !(*rows == *from.rows) && llvm::all_of(op->getOperands(), [&](Value operand) {
-           return !llvm::is_contained(from.ops, operand.getDefiningOp()) || !operand.hasOneUse();
+  auto isOtherWalk = [&](Operation *user) {
+    std::optional<Rows> rows = Rows::get(user);
+    return rows && !(from.rows && *rows == *from.rows);
+  };
+  auto isMap = [](Operation *user) { return getForm(user) == nn::Form::Map; };
+  // By others than `op` that no tile of the anchor is enough for.
+  auto leaves = [&](Operation *user) {
+    return user != op && (!isMap(user) || llvm::any_of(user->getUsers(), isOtherWalk));
+  };
+  auto isStoredAnyway = [&](Value operand) {
+    return from.rows ? !operand.hasOneUse() : llvm::any_of(operand.getUsers(), leaves);
+  };
+  return llvm::any_of(op->getUsers(), isOtherWalk) &&
+         llvm::all_of(op->getUsers(), [&](Operation *user) { return isMap(user) || isOtherWalk(user); }) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return !llvm::is_contained(from.ops, operand.getDefiningOp()) || isStoredAnyway(operand);
          });
 }
 

@@ -24,6 +24,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Convolution.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/Ops/Resize.h"
+#include "cleave/Dialect/Nn/IR/RowSums.h"
 #include "cleave/Dialect/Nn/IR/Splat.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -349,7 +350,7 @@ static bool hasTemplate(Operation *op) {
     return isTiled(pool) && pool.getKind() != nn::PoolKind::Lp;
   if (auto resize = dyn_cast<nn::ResizeOp>(op))
     return resize.getScales().empty() || resize.getScales().back() == 1;
-  return isa<nn::EinsumOp, nn::AttentionOp, PartialAttentionOp, AttentionGradOp>(op);
+  return nn::sumsRows(op) || isa<nn::EinsumOp, nn::AttentionOp, PartialAttentionOp, AttentionGradOp>(op);
 }
 
 /// Why `op` is slow; empty if it is not.

@@ -16,6 +16,8 @@
 #include "../Memory/KeepStates.h"
 #include "cleave/Dialect/Exec/Fusion/Clusters.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Ops/Movement.h"
+#include "cleave/Dialect/Nn/IR/RowSums.h"
 #include "cleave/Dialect/Spmd/IR/ClusterAttr.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
 
@@ -166,6 +168,31 @@ static void eraseUnused(Block &block) {
       op.erase();
 }
 
+/// Zeros that are a sum's first term, as where rows of a table are added up: the other ranks would have zeros in their place, so all ranks
+/// may have them, and no kernel needs to choose.
+static void dropZeroTerms(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto keep = dyn_cast<spmd::KeepOnFirstOp>(op);
+    if (!keep || keep.getKind() != spmd::ReductionKind::Sum)
+      continue;
+    Value kept = keep.getInput();
+    auto broadcast = kept.getDefiningOp<nn::BroadcastOp>();
+    if (nn::getSplatNumber(broadcast ? broadcast.getInput() : kept) != 0.0)
+      continue;
+    keep.replaceAllUsesWith(kept);
+    keep.erase();
+  }
+}
+
+/// The number that rows of a table are added to is each kernel's own, whoever else reads it: it is an anchor for as long as it knows it.
+static void ownNumbers(Block &block) {
+  for (Operation &op : block) {
+    auto broadcast = nn::sumsRows(&op) ? op.getOperand(0).getDefiningOp<nn::BroadcastOp>() : nn::BroadcastOp();
+    if (broadcast && !broadcast->hasOneUse())
+      op.setOperand(0, OpBuilder(&op).clone(*broadcast)->getResult(0));
+  }
+}
+
 namespace {
 struct FuseKernels : cleave::exec::impl::FuseKernelsBase<FuseKernels> {
   using Base::Base;
@@ -195,6 +222,8 @@ struct FuseKernels : cleave::exec::impl::FuseKernelsBase<FuseKernels> {
 private:
   void fuseKernels(Block &block, const FusionCosts &costs) {
     eraseUnused(block);
+    dropZeroTerms(block);
+    ownNumbers(block);
     contractConvolutions(block);
     if (!forDevices) {
       unfoldConvolutions(block, isLoaded);

@@ -229,3 +229,36 @@ func.func @sums_over_microbatches(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>, %d
   %5 = nn.add %1, %3 {spmd.combines} : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
   return %4, %5 : tensor<64x32xf32>, tensor<32xf32>
 }
+
+// What a norm's gradient makes of that of its result goes into the kernel of its rows, with the row's statistics: the product stores no more
+// than what else is read.
+// CHECK-LABEL: @gradients_of_a_norm
+func.func @gradients_of_a_norm(%d: tensor<8x32xf32>, %w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %s: tensor<64xf32>) -> (tensor<8x64xf32>, tensor<64xf32>) {
+  // CHECK-NEXT: %[[DY:.*]] = exec.fused (%{{.*}} = %arg0, %{{.*}} = %arg1)
+  // CHECK-NEXT: nn.einsum
+  // CHECK-NEXT: exec.yield
+  // CHECK: %[[DX:.*]]:2 = exec.fused
+  // CHECK: nn.reduce mean
+  // CHECK: nn.mul
+  // CHECK-NEXT: nn.mul
+  // CHECK-NEXT: nn.reduce mean
+  // CHECK: exec.yield
+  // CHECK: %[[DS:.*]] = exec.fused (%{{.*}} = %[[DY]], %{{.*}} = %[[DX]]#0)
+  // CHECK-NEXT: nn.mul
+  // CHECK-NEXT: nn.reduce sum
+  // CHECK-NEXT: exec.yield
+  // CHECK: return %[[DX]]#1, %[[DS]]
+  %m = nn.reduce mean %x dims [1] keep_dims : (tensor<8x64xf32>) -> tensor<8x1xf32>
+  %n = nn.sub %x, %m : (tensor<8x64xf32>, tensor<8x1xf32>) -> tensor<8x64xf32>
+  %dy = nn.einsum %d, %w "ij,kj->ik" : (tensor<8x32xf32>, tensor<64x32xf32>) -> tensor<8x64xf32>
+  %g = nn.mul %dy, %s : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
+  %p = nn.mul %g, %n : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  %mp = nn.reduce mean %p dims [1] keep_dims : (tensor<8x64xf32>) -> tensor<8x1xf32>
+  %t = nn.mul %n, %mp : (tensor<8x64xf32>, tensor<8x1xf32>) -> tensor<8x64xf32>
+  %mg = nn.reduce mean %g dims [1] keep_dims : (tensor<8x64xf32>) -> tensor<8x1xf32>
+  %u = nn.add %t, %mg : (tensor<8x64xf32>, tensor<8x1xf32>) -> tensor<8x64xf32>
+  %dx = nn.sub %g, %u : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  %q = nn.mul %dy, %n : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  %ds = nn.reduce sum %q dims [0] : (tensor<8x64xf32>) -> tensor<64xf32>
+  return %dx, %ds : tensor<8x64xf32>, tensor<64xf32>
+}

@@ -13,7 +13,7 @@
 //   cost     where elements are read more often than once, computing them as often is cheaper than storing them
 //
 //   time     what combines microbatches (`spmd.combines`) joins what made its last operand: no microbatch waits for later ones
-//   anchor   at most one contraction, convolution, attention or window (`isAnchor`). It comes first: nothing joins it but what
+//   anchor   at most one contraction, convolution, attention, window or sum of rows (`isAnchor`). It comes first: nothing joins it but what
 //            works element by element in the space of its result, its epilogue, and a transpose at the end. No rows
 //
 // What only moves elements on their way to anchors is in no cluster: these read through it (`isInlined`). An alias goes along with the cluster of its operand: it is free inside and outside. Values with several readers that
@@ -60,7 +60,7 @@ struct Rows {
 bool isFusable(mlir::Operation *op);
 
 /// True for what a kernel is built around: a template of its own computes it, tile by tile, and what follows on the tile. A
-/// contraction of floats, dim by dim of one size; a convolution, attention or window of floats.
+/// contraction of floats, dim by dim of one size; a convolution, attention or window of floats; rows of floats that are added up in a table.
 bool isAnchor(mlir::Operation *op);
 
 /// True for movement that is a choice of start and step per dim: a transpose, slice or repetition. Whoever reads through
