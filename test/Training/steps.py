@@ -77,6 +77,28 @@ def image():
                          "head": numbers(4, 3)}, frozen={"mean", "variance"}, of=logits)
 
 
+def grouped(extents):
+    """A convolution of two groups. Of small images gradients of all samples' kernels take more than what they are made of."""
+    def logits(w, i):
+        x = np.pad(i["x"], ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+        h = np.concatenate([np.einsum("nchwij,ocij->nohw", windows[:, 2 * group:2 * group + 2], w["k"][2 * group:2 * group + 2]) for group in range(2)], 1)
+        return np.tanh(h).mean((2, 3)) @ w["head"]
+    return dict(text=f"f (double[8, 4, {extents[0]}, {extents[1]}] x) => (double[8, 3] y) {{ h = Conv<pads = [1, 1, 1, 1], group = 2>(x, k) a = Tanh(h) "
+                     "p = GlobalAveragePool(a) s = Constant<value = int64[2] {8, 4}>() q = Reshape(p, s) y = MatMul(q, head) }",
+                inputs={"x": numbers(8, 4, *extents)}, labels=np.array([0, 2, 1, 1, 0, 2, 2, 1]), weights={"k": numbers(4, 2, 3, 3), "head": numbers(4, 3)}, of=logits)
+
+
+def single(named):
+    """A layer with one result. Its bias and its slope are weights, though they are numbers; `g` is one where the plan names it."""
+    def of(w, i):
+        h = i["x"] @ w["w"] + w["b"]
+        return np.where(h < 0, w["p"] * h, h) * w["g"]
+    return dict(text="f (double[8, 6] x) => (double[8, 1] y) { h = MatMul(x, w) k = Add(h, b) a = PRelu(k, p) y = Mul(a, g) }",
+                inputs={"x": numbers(8, 6)}, labels=numbers(8, 1, seed=1),
+                weights={"w": numbers(6, 1), "b": numbers(1), "p": np.array([0.25]), "g": np.array(1.5)}, frozen=set() if named else {"g"}, of=of)
+
+
 def given():
     """The model gives a loss itself."""
     return dict(text="f (double[8, 3] x, double[8] t) => (double y) { h = MatMul(x, w) e = Sub(h, t) q = Mul(e, e) y = ReduceMean<keepdims = 0>(q) }",
@@ -256,7 +278,7 @@ def gradients(total, weights, trained):
         for place in np.ndindex(weights[name].shape):
             ends = []
             for step in (1e-5, -1e-5):
-                moved = weights[name].copy()
+                moved = np.array(weights[name])
                 moved[place] += step
                 ends.append(total({**weights, name: moved}))
             found[name][place] = (ends[0] - ends[1]) / 2e-5
@@ -457,6 +479,17 @@ KEYS = {
     "a batch norm over ranks, uneven": dict(model=image_by_batch, loss="classes", also="batch_norm: batch", mesh="data: 3", rules=[("x", "[data, _, _, _]")]),
     "a convolution, data parallel, ZeRO-3": dict(model=image, loss="classes", optimizer="adam", mesh="data: 2", rules=[("x", "[data, _, _, _]")], zero="{axis: data, stage: 3, min_bytes: 0}"),
 }
+
+
+KEYS |= {
+    "weights of one number": dict(model=lambda: single(False), loss="mse", optimizer="adamw", decay=0.1),
+    "a number that the plan names": dict(model=lambda: single(True), loss="mse", optimizer="momentum", also="only: [w, b, p, g]"),
+    "weights of one number, data parallel, ZeRO-1": dict(model=lambda: single(False), loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero="{axis: data, stage: 1, min_bytes: 0}"),
+}
+IMAGES = [("x", "[data, _, _, _]"), ("labels", "[data]")]
+KEYS |= {f"a convolution of groups, {name}": dict(model=lambda extents=extents: grouped(extents), loss="classes", optimizer="momentum", mesh=mesh, rules=IMAGES * bool(mesh), microbatches=parts)
+         for name, extents, mesh, parts in (("sample by sample", (6, 5), "", 1), ("sample by sample, in microbatches, data parallel", (6, 5), "data: 2", 2),
+                                            ("group by group", (2, 3), "", 1), ("group by group, in microbatches, data parallel", (2, 3), "data: 2", 2))}
 
 
 # The same steps in microbatches, some of which have more labels that count than others.
