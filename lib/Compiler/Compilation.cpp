@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Nn/IR/NodeLoc.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Dialect/Spmd/Deciding/FunctionProblem.h"
 #include "cleave/Dialect/Spmd/IR/Entry.h"
 #include "cleave/Dialect/Spmd/IR/OwnFaults.h"
@@ -196,6 +197,16 @@ bool Compilation::startTraining() {
         Blame::Options);
   if (getPhase() > Phase::Canonical)
     return fail(makeError("{0} is {1} already: --train comes too late", model, toString(getPhase())), Blame::Options);
+  // Where nobody gives a mesh no axis shards the states: that would train as if nothing had been asked.
+  if (!isOwn && !plan->train->zero.empty() && plan->mesh.empty() && state->options.devices == 0 &&
+      !(*state->module)->hasAttr(spmd::SpmdDialect::kMeshAttr)) {
+    const spmd::PlanZero &zero = plan->train->zero.front();
+    (void)spmd::emitError(state->context.get(), {zero.place,
+                                                 "'zero' is over \"" + zero.axis + "\", and there is no mesh: --mesh " +
+                                                     zero.axis + "=2, or 'mesh'",
+                                                 {}});
+    return false;
+  }
   if (!isOwn && plan->train->microbatches > 1)
     state->splitSteps();
   if (!isOwn)

@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Spmd/Annotations/Annotations.h"
 #include "cleave/Import/Onnx/Import.h"
 #include "cleave/Import/Onnx/ModulePaths.h"
+#include "cleave/Import/Onnx/SingleWeights.h"
 #include "cleave/Onnx/ExternalFiles.h"
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Program/Content.h"
@@ -69,6 +70,23 @@ static void keepNamed(const spmd::Plan &plan, const onnx::GraphProto &graph, llv
       }
     });
   }
+}
+
+/// Weights of one number: where ops have weights, and where the plan speaks of a number by its whole name as of what is trained. A pattern
+/// may mean anything, so that it leaves constants what they are.
+static void keepSingleWeights(const spmd::Plan *plan, const onnx::GraphProto &graph, llvm::StringSet<> &weights) {
+  weights = onnx::findSingleWeights(graph);
+  if (!plan || !plan->train)
+    return;
+  auto keep = [&](ArrayRef<spmd::PlanPattern> patterns) {
+    for (const spmd::PlanPattern &pattern : patterns)
+      if (spmd::NamePattern::isLiteral(pattern.text))
+        weights.insert(pattern.text);
+  };
+  keep(plan->train->only);
+  keep(plan->train->freeze);
+  for (const spmd::PlanGroup &group : plan->train->groups)
+    keep(group.tensors);
 }
 
 /// By name, or by the first tensor of those without one.
@@ -296,6 +314,8 @@ OwningOpRef<ModuleOp> Compilation::State::importOnnx(std::shared_ptr<const Mappe
   if (plan)
     keepNamed(*plan, model->model.graph, import.kept);
   import.keepsWeights = options.train && !import.step;
+  if (import.keepsWeights)
+    keepSingleWeights(plan.get(), model->model.graph, import.singleWeights);
   if (artifacts)
     import.weights = artifacts->checkpoint.weights;
   import.keepsDropout =

@@ -47,9 +47,8 @@ void Compilation::State::splitSteps() {
     if (plan->train->losses.size() > 1 && loss.ignored && !loss.next && seen.insert(loss.labels.text).second)
       pipeline.batch.push_back({{makePattern(loss.labels.text), loss.labels.place}, spmd::PlanPipeline::kNoBatch});
   split->mesh.insert(split->mesh.begin(), {pipeline.axis, 1, pipeline.axisPlace});
-  handed.pipeline = plan = split;
-  if (handed.plan)
-    handed.plan = plan;
+  // A plan without a mesh has not been handed on: one device it is, which takes one microbatch after the other.
+  handed.pipeline = handed.plan = plan = split;
 }
 
 /// Differentiation asks whether there are several microbatches, and not how many: one such step does for all plans. What cannot be made is

@@ -107,6 +107,14 @@ private:
       train.seed = options.seed;
     if (train.data.empty())
       return "there is nothing to train on: '--data' names it";
+    for (auto [option, number] : {std::pair(OPT_steps, train.steps),
+                                  {OPT_epochs, train.epochs},
+                                  {OPT_save_every, train.saveEvery},
+                                  {OPT_eval_every, train.evalEvery},
+                                  {OPT_keep, train.keep}})
+      if (number == 0 && llvm::is_contained(options.given, option))
+        return llvm::formatv("'{0} 0': expected a number of 1 or more",
+                             getOptionTable().getOption(option).getPrefixedName());
     for (auto [path, name] : {std::pair(options.trained, "--export"), std::pair(options.adapters, "--export-adapters")})
       if (!path.empty() && train.save.empty())
         return llvm::formatv("'{0}' writes the weights that '--save' names", name);

@@ -14,7 +14,9 @@
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
 using namespace cleave;
 using namespace cleave::driver;
@@ -70,6 +72,10 @@ static bool checkExports(Session &session, llvm::ArrayRef<onnx::Adapter> adapter
     return fail(makeError("--export is about ONNX models"));
   if (!options.adapters.empty() && adapters.empty())
     return fail(makeError("--export-adapters writes what 'lora' trains, which the plan's 'train' does not ask for"));
+  for (llvm::StringRef file : {llvm::StringRef(options.trained), llvm::StringRef(options.adapters)})
+    if (llvm::StringRef folder = llvm::sys::path::parent_path(file);
+        !folder.empty() && !llvm::sys::fs::is_directory(folder))
+      return fail(makeError("cannot write {0}: there is no folder {1}", file, folder));
   if (options.trained.empty() || adapters.empty())
     return true;
   llvm::Error error = onnx::checkFolding(adapters, options.compile.model);

@@ -206,6 +206,9 @@ LogicalResult TrainReader::readOptimizer(yaml::Node *node) {
     if ((key == "beta" && !isOne) || ((key == "betas" || key == "correct_bias") && !isTwo) ||
         (key == "epsilon" && !isTwo && kind != Kind::Adagrad))
       return reader.fail(node, "'" + key + "' is not a number of '" + kOptimizerWords[int(kind)] + "'");
+  // 1 - beta^n divides.
+  if (isTwo && llvm::is_contained(optimizer.betas, 1.0))
+    return reader.fail(node, "'betas' are from 0 to less than 1: a moment of beta 1 never learns");
   optimizer.decay = decay.value_or(getUsualDecay(kind));
   return success();
 }

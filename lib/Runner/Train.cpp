@@ -77,7 +77,9 @@ program::Status cleave::runner::checkOptions(const TrainOptions &train) {
                    : program::kGood;
   if (train.evalData.empty() && train.evalEvery)
     return program::makeError("'--eval-every' needs '--eval-data'");
-  if ((train.steps != 0) == (train.epochs != 0))
+  if (train.steps && train.epochs)
+    return program::makeError("'--steps' and '--epochs' both say when to end");
+  if (!train.steps && !train.epochs)
     return program::makeError("'--data' needs one of '--steps' and '--epochs'");
   if (!train.resume.empty() && !train.weightsFrom.empty())
     return program::makeError("'--resume' and '--weights-from' both say how to begin");

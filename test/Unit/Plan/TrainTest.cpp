@@ -98,6 +98,8 @@ TEST(Train, NamesThePlaceOfEveryError) {
          "a loss that the model gives has no kind, and nothing of one: 'output' alone");
   expect("loss: {kind: mse, of: y}, optimizer: {kind: sgd, betas: [0.9, 0.9]}", "46",
          "'betas' is not a number of 'sgd'");
+  expect("loss: {kind: mse, of: y}, optimizer: {kind: adam, betas: [1, 0.9]}", "46",
+         "'betas' are from 0 to less than 1: a moment of beta 1 never learns");
   expect("loss: {kind: mse, of: y}, optimizer: {kind: adam, betas: [0.9]}", "66",
          "expected two numbers, such as [0.9, 0.999]");
   expect(withLoss("rate: {kind: cosine, peak: 1}"), "57", "rate 'cosine' needs 'steps'");

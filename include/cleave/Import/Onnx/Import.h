@@ -38,6 +38,8 @@ struct ImportOptions {
   llvm::StringSet<> kept;
   /// However small, floats of the file stay weights where they have two elements at least: what is trained is no constant.
   bool keepsWeights = false;
+  /// With `keepsWeights`, initializers that stay weights though they have one element.
+  llvm::StringSet<> singleWeights;
   /// What Dropout nodes pass over is said of their results (Dialect/Nn/IR/Random.h); otherwise they are the identity.
   bool keepsDropout = false;
   /// Elements of initializers, in place of those of the file, and of inputs, which are weights by that; never constants, however small.

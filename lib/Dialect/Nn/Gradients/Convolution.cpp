@@ -51,34 +51,64 @@ static LogicalResult addBias(GradientBuilder &g, Value bias) {
   });
 }
 
-/// dw of a convolution from `input` [n, groups * in, extents] to `out` [n, groups * channels, windows]: [groups * channels, in, kernel].
-/// Samples become the channels that are summed:
+/// dw of a convolution from `input` [n, in, extents] to `out` [n, channels, windows]: [channels, in, kernel]. Samples become the channels that
+/// are summed:
 ///
-///   input  [in, groups * n, extents]     as the batch of a convolution with
-///   out    [groups * channels, n, windows]     as its weight, whose windows are `dilations` apart
-static Value differentiateWeight(Composer &f, Value input, Value out, const Windows &windows, int64_t groups) {
-  SmallVector<int64_t> apart(Composer::shape(input)), together(apart);
-  int64_t samples = apart[0], channels = apart[1] / groups;
-  apart[1] = groups;
-  apart.insert(apart.begin() + 2, channels);
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, apart.size()));
-  std::swap(order[0], order[2]);
-  together[0] = channels;
-  together[1] = groups * samples;
-  Value batch = f.reshape(f.transpose(f.reshape(input, apart), order), together);
-  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(0, together.size()));
-  std::swap(swapped[0], swapped[1]);
-  Value filters = f.transpose(out, swapped);
+///   input  [in, n, extents]         as the batch of a convolution with
+///   out    [channels, n, windows]   as its weight, whose windows are `dilations` apart
+///
+/// With groups a batch [in, groups, extents] meets weights [groups * channels, 1, windows], and each group has a result of its own.
+static Value correlate(Composer &f, Value batch, Value filters, const Windows &windows, int64_t groups) {
   // As far as the windows reach: what they leave at the end is cut, what they have beyond it is padding.
   SmallVector<int64_t> zeros(windows.kernel.size(), 0);
-  for (size_t i = 0; i < zeros.size() && batch && out; ++i) {
+  for (size_t i = 0; i < zeros.size() && batch && filters; ++i) {
     int64_t dim = int64_t(i) + 2, extent = Composer::shape(batch)[dim];
-    int64_t reached = windows.strides[i] * (getSpatial(out)[i] - 1) + windows.getReach(i) + 1;
+    int64_t reached = windows.strides[i] * (getSpatial(filters)[i] - 1) + windows.getReach(i) + 1;
     batch = padDim(f, batch, dim, windows.low[i], reached - extent - windows.low[i]);
   }
   // One result for each element of the kernel: the windows are as far apart as its elements were.
-  Value sum = convolve(f, batch, filters, windows.dilations, zeros, zeros, windows.strides, groups);
-  return f.transpose(sum, swapped);
+  return convolve(f, batch, filters, windows.dilations, zeros, zeros, windows.strides, groups);
+}
+
+/// `value` with its first two dims in the other order.
+static Value swapFirst(Composer &f, Value value) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, Composer::rank(value)));
+  std::swap(order[0], order[1]);
+  return f.transpose(value, order);
+}
+
+/// The same of a convolution from [n, groups * in, extents] to [n, groups * channels, windows]: [groups * channels, in, kernel]. Samples stay
+/// in front of groups, or apart from them, wherever they meet in a dim: what cuts the batch, ranks or microbatches, then cuts that dim.
+static Value differentiateWeight(Composer &f, Value input, Value out, const Windows &windows, int64_t groups) {
+  if (groups == 1)
+    return swapFirst(f, correlate(f, swapFirst(f, input), swapFirst(f, out), windows, 1));
+  SmallVector<int64_t> given(Composer::shape(input)), made(Composer::shape(out));
+  int64_t samples = given[0], in = given[1] / groups, channels = made[1] / groups;
+  auto count = [](Shape shape) { return std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>()); };
+  // Each sample by itself, and then the sum of them: as good as always, since weights of many groups are small.
+  constexpr int64_t manyGroups = 32;
+  if (groups > manyGroups || samples * made[1] * in * count(windows.kernel) <= count(given) + count(made)) {
+    SmallVector<int64_t> apart(given), batch(given), filters(made);
+    apart[1] = groups;
+    apart.insert(apart.begin() + 2, in);
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, apart.size()));
+    std::rotate(order.begin(), order.begin() + 2, order.begin() + 3);
+    batch[0] = in;
+    batch[1] = samples * groups;
+    filters[0] = samples * made[1];
+    filters[1] = 1;
+    Value sums = correlate(f, f.reshape(f.transpose(f.reshape(input, apart), order), batch), f.reshape(out, filters),
+                           windows, samples * groups);
+    SmallVector<int64_t> bySample = {in, samples, made[1]};
+    llvm::append_range(bySample, windows.kernel);
+    return swapFirst(f, f.sum(f.reshape(sums, bySample), {1}));
+  }
+  // Such sums would take more than what they are made of: group by group, then.
+  SmallVector<Value> parts;
+  for (int64_t group = 0; group < groups; ++group)
+    parts.push_back(differentiateWeight(f, f.sliceDim(input, 1, group * in, in),
+                                        f.sliceDim(out, 1, group * channels, channels), windows, 1));
+  return f.concat(parts, 0);
 }
 
 /// By input, weight and bias.

@@ -70,7 +70,9 @@ static ComposedLoss composeClasses(Composer &f, const spmd::PlanLoss &loss, Valu
   Value indices = labels, counted;
   if (loss.ignored) {
     counted = f.negate(f.eq(labels, double(*loss.ignored)));
-    indices = f.select(counted, labels, 0);
+    // An index below zero counts from the end, a label does not: -1, another way to say "none", would be the last class.
+    Value classes = f.select(f.lt(labels, 0), f.sub(labels, double(Composer::shape(logs)[dim])), labels);
+    indices = f.select(counted, classes, 0);
   }
   SmallVector<int64_t> positions(Composer::shape(labels));
   Value picked = f.reshape(f.create<GatherElementsOp>(logs, f.unsqueeze(indices, {dim}), dim), positions);

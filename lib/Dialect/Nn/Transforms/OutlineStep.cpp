@@ -24,6 +24,7 @@
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Support/Suggest.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace cleave::nn {
 #define GEN_PASS_DEF_NNOUTLINESTEP
@@ -52,9 +53,11 @@ private:
   SmallVector<LoadOp> findTrained(Value loss);
   LogicalResult checkPatterns(ArrayRef<LoadOp> loads);
   Type getKeptType(LoadOp load);
+  LogicalResult checkMemory();
   void makeArgument(ArrayRef<LoadOp> loads);
   void dropWholes();
   void scaleLoss(Value loss, ArrayRef<LoadOp> loads);
+  void countClassesFromZero();
 
   InFlightDiagnostic emitError(const spmd::PlanPlace &place) { return emitErrorAt(func.getContext(), place); }
 
@@ -67,6 +70,8 @@ private:
   SignatureBuilder signature;
   /// Annotations that arguments have taken over, with the names of their tensors.
   llvm::DenseSet<std::pair<Attribute, Attribute>> handedDown;
+  /// Labels that are classes as they come in.
+  llvm::StringSet<> classes;
 };
 } // namespace
 
@@ -149,6 +154,9 @@ ComposedLoss StepOutliner::addLoss(const spmd::PlanLoss &given) {
   Value compared = loss.next ? takeNext(loss, value) : findLabels(loss, value);
   if (!compared)
     return {};
+  bool areClasses = loss.kind == spmd::PlanLoss::Kind::CrossEntropy || loss.kind == spmd::PlanLoss::Kind::Nll;
+  if (areClasses && !loss.next && !loss.ignored)
+    classes.insert(loss.labels.text);
   // One loss is divided behind the last microbatch, by what has counted in all of them. The terms of a list each have a number of their own,
   // which their gradients need at once: it is that of labels which are whole in each microbatch (Compilation::State::splitSteps), or known.
   bool isList = train.losses.size() > 1, isInParts = train.microbatches > 1;
@@ -323,7 +331,44 @@ void StepOutliner::scaleLoss(Value loss, ArrayRef<LoadOp> loads) {
   addResult(func, f.mul(loss, f.cast(scale, getElementType(loss))), kScaledLoss);
 }
 
+/// An index may count from the end, a label may not: -1 is no class, and would be the last one.
+void StepOutliner::countClassesFromZero() {
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (std::optional<IndexRange> range = readIndexRange(func.getArgAttr(index, kIndexRangeAttr));
+        range && classes.contains(spmd::getArgumentName(func, index)))
+      func.setArgAttr(index, kIndexRangeAttr,
+                      builder.getArrayAttr({builder.getStringAttr(range->node), builder.getI64IntegerAttr(0),
+                                            builder.getI64IntegerAttr(range->most)}));
+}
+
+/// Patterns of what is kept, and of what is made again, pick tensors of the model, and none both.
+LogicalResult StepOutliner::checkMemory() {
+  const spmd::PlanMemory &memory = train.memory;
+  if (memory.keep.empty() && memory.again.empty())
+    return success();
+  SmallVector<StringRef> names;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    names.push_back(spmd::getArgumentName(func, index));
+  func.walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadOp>(op))
+      names.push_back(load.getParam());
+    for (Value result : op->getResults())
+      llvm::append_range(names, spmd::getTensorNames(result));
+  });
+  PickedNames kept(memory.keep), repeated(memory.again);
+  MLIRContext *context = func.getContext();
+  if (failed(kept.check(context, "keep", "tensor", names)) || failed(repeated.check(context, "again", "tensor", names)))
+    return failure();
+  for (StringRef name : names)
+    if (!memory.again.empty() && kept.contains(name) && repeated.contains(name))
+      return emitError(memory.again.front().place)
+             << "'again' picks '" << name << "', which 'keep' picks, too: it is either made again or kept";
+  return success();
+}
+
 LogicalResult StepOutliner::run() {
+  if (failed(checkMemory()))
+    return failure();
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
     func.setArgAttr(index, spmd::kRoleAttr, builder.getStringAttr(spmd::kBatchRole));
   FailureOr<SmallVector<RunningValue>> running = enterTraining(func, train, evaluates);
@@ -358,6 +403,7 @@ LogicalResult StepOutliner::run() {
   signature.apply();
   dropWholes();
   noteIndexRanges(func);
+  countClassesFromZero();
   return success();
 }
 

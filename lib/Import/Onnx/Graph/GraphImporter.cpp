@@ -187,10 +187,11 @@ llvm::Expected<Value> GraphImporter::makeValue(TensorData data, StringRef name, 
   auto type = RankedTensorType::get(data.shape, convertElementType(context, data.dataType));
   // Shapes are computed from wide integers; matrices of narrow ones are weights.
   bool isNarrow = type.getElementTypeBitWidth() <= 8 && !type.getElementType().isInteger(1) && type.getRank() > 1;
-  int64_t limit = isWeight                                                        ? -1
-                  : isa<IntegerType>(type.getElementType()) && !isNarrow          ? kMaxIntConstant
-                  : options.keepsWeights && isa<FloatType>(type.getElementType()) ? 1
-                                                                                  : kMaxConstant;
+  int64_t limit = isWeight                                               ? -1
+                  : isa<IntegerType>(type.getElementType()) && !isNarrow ? kMaxIntConstant
+                  : options.keepsWeights && isa<FloatType>(type.getElementType())
+                      ? int64_t(!options.singleWeights.contains(name))
+                      : kMaxConstant;
   nn::NodeInfo info{"", "Initializer", {}, {}};
   ArrayRef<StringRef> names(name);
   if (!name.empty())
