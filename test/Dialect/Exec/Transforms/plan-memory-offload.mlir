@@ -1,0 +1,55 @@
+// Values that go to the host's memory and come back: an arena there, bytes of the device that are others' meanwhile, and streams of their own.
+//
+// RUN: cleave-opt %s --split-input-file --exec-plan-memory --exec-verify-plan --exec-order --exec-verify-plan=phase=ordered | FileCheck %s
+// RUN: cleave-opt %s --split-input-file --exec-plan-memory --exec-order | cleave-translate --exec-to-program -o %t.cleave
+// RUN: cleave inspect %t.cleave | FileCheck %s --check-prefix=PROGRAM
+
+// A kernel takes 2 us to start, and 4 KiB go in 0.16 us: a copy takes less than a kernel. %a goes while k1 runs, so that k2 may have its bytes, and
+// comes back while the last kernel before its reader runs. Of the device there are two values at a time, where three would be without.
+// CHECK: exec.buffer @offloaded activations 4096 align 64 bound 4096 host
+// CHECK: exec.buffer @activations activations 8192 align 64 bound 8192
+// CHECK-LABEL: @two_at_a_time
+// CHECK-SAME: nn.transfers = {bytes = 4096 : i64, exposed_ns = 0.000000e+00 : f64, stayed = 0 : i64, values = 1 : i64}
+// CHECK: %[[A:.*]] = exec.view @activations[0]
+// CHECK-NEXT: exec.run @exp_0({{.*}}) into (%[[A]])
+// CHECK-NEXT: %[[HOST:.*]] = exec.view @offloaded[0]
+// CHECK-NEXT: exec.record 0
+// CHECK-NEXT: exec.wait 0 stream 2
+// CHECK-NEXT: exec.copy %[[A]] into %[[HOST]] stream 2
+// CHECK-NEXT: exec.record 1 stream 2
+// CHECK: exec.run @exp_0(%[[A]])
+// The first that writes where %a was waits until that is gone.
+// CHECK: %[[C:.*]] = exec.view @activations[0]
+// CHECK-NEXT: exec.wait 1
+// CHECK-NEXT: exec.run @exp_0(%{{.*}}) into (%[[C]])
+// CHECK: %[[BACK:.*]] = exec.view @activations[{{.*}}]
+// CHECK-NEXT: exec.record 2
+// CHECK-NEXT: exec.wait 2 stream 3
+// CHECK-NEXT: exec.copy %[[HOST]] into %[[BACK]] stream 3
+// CHECK-NEXT: exec.record 3 stream 3
+// CHECK: exec.run
+// CHECK: exec.wait 3
+// CHECK-NEXT: exec.run @add_0(%[[BACK]]
+// PROGRAM: buffer {{.*}}: activations, 4.10 kB aligned to 64, on the host
+module {
+  exec.kernel @exp_0(%a: tensor<1024xf32>) {
+    %0 = nn.exp %a : (tensor<1024xf32>) -> tensor<1024xf32>
+    exec.yield %0 : tensor<1024xf32>
+  }
+  exec.kernel @add_0(%a: tensor<1024xf32>, %b: tensor<1024xf32>) {
+    %0 = nn.add %a, %b : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    exec.yield %0 : tensor<1024xf32>
+  }
+  func.func @two_at_a_time(%x: tensor<1024xf32> {nn.name = "x"}) -> (tensor<1024xf32> {nn.name = "y"}) {
+    %a = exec.launch @exp_0(%x) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %o = exec.offload %a : tensor<1024xf32>
+    %b = exec.launch @exp_0(%a) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %c = exec.launch @exp_0(%b) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %d = exec.launch @exp_0(%c) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %e = exec.launch @exp_0(%d) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %f = exec.launch @exp_0(%e) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %back = exec.fetch %o : tensor<1024xf32>
+    %y = exec.launch @add_0(%back, %f) : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    return %y : tensor<1024xf32>
+  }
+}
