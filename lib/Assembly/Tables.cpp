@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Pipe/IR/Action.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Sharding/RankGroups.h"

@@ -161,7 +161,7 @@ void BufferAssignment::findWaits() {
     // Copies have streams of their own, and what they read is there when they begin.
     if (isa<OffloadOp>(op)) {
       Operation *end = ends.lookup(op);
-      waits[op] = end ? std::max(step, numbers[end]) : step;
+      waits[op] = end ? std::max(step, numbers[end] - 1) : step;
     } else if (isa<FetchOp>(op)) {
       auto read = needed.find(op->getResult(0));
       waits[op] = read == needed.end() ? step : std::max(step, read->second);
