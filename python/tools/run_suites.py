@@ -132,7 +132,7 @@ def suites(build):
     yield Suite("training-bytes", [python, "test/Training/bytes.py", build], count_closing, 92)
     yield Suite("training-pipelines", [python, "test/Training/pipelines.py", build], count_closing, 93)
     yield Suite("training-peaks", [python, "test/Training/peaks.py", build], count_closing, 18)
-    yield Suite("training-offload", [python, "test/Training/offload.py", build], count_closing, 7)
+    yield Suite("training-offload", [python, "test/Training/offload.py", build], count_closing, 6)
     yield Suite("training-jax", [python, "test/Training/jax.py", build], count_closing, 9)
     yield Suite("training-lengths", [python, "test/Training/lengths.py", build], count_closing, 5)
     yield Suite("training-calls", [python, "test/Training/calls.py", build], count_closing, 26)

@@ -161,7 +161,7 @@ void BufferAssignment::findWaits() {
     // Copies have streams of their own, and what they read is there when they begin.
     if (isa<OffloadOp>(op)) {
       Operation *end = ends.lookup(op);
-      waits[op] = end ? std::max(step, numbers[end] - 1) : step;
+      waits[op] = end ? std::max(step, numbers[end]) : step;
     } else if (isa<FetchOp>(op)) {
       auto read = needed.find(op->getResult(0));
       waits[op] = read == needed.end() ? step : std::max(step, read->second);
@@ -396,7 +396,11 @@ void BufferAssignment::findLifetimes() {
     if (maker && goesOn(maker))
       storage.last = std::max(storage.last, waits[maker]);
     storage.first = storage.first < 0 ? first : std::min(storage.first, first);
-    storage.last = std::max({storage.last, first, used == uses.end() ? first : used->second.last.step});
+    int64_t last = used == uses.end() ? first : used->second.last.step;
+    // A copy to the host's memory is done in front of that step, which may have the bytes for what it makes.
+    if (used != uses.end() && isa<OffloadOp>(used->second.last.op) && last > numbers[used->second.last.op])
+      last = std::max(last - 1, used->second.before.step);
+    storage.last = std::max({storage.last, first, last});
   }
 }
 

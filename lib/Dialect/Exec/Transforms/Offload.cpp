@@ -94,6 +94,7 @@ private:
   LogicalResult tellHindrances(ArrayRef<Wish> wishes, ArrayRef<StringRef> names);
   Location getPlace(const spmd::PlanPlace &place);
   void drop();
+  SmallVector<int64_t> measure(const MemoryJudge &judge);
 
   /// By pattern; none where the options alone ask.
   std::vector<spmd::PlanPlace> places;
@@ -266,6 +267,14 @@ void Offload::drop() {
       << "'offload' changes nothing: the program runs on the host, which has no other memory";
 }
 
+/// By rank, of a copy, of which the judge makes a program; none without a judge.
+SmallVector<int64_t> Offload::measure(const MemoryJudge &judge) {
+  if (!judge)
+    return {};
+  OwningOpRef<ModuleOp> copy(cast<ModuleOp>(getOperation()->clone()));
+  return judge(*copy);
+}
+
 void Offload::runOnOperation() {
   if (mode == OffloadMode::Drop)
     return drop();
@@ -293,11 +302,13 @@ void Offload::runOnOperation() {
   bool areRanks = !steps.empty() && pipe::getRank(steps.front());
   if (!steps.empty() && !areRanks && failed(tellHindrances(wishes, names.getArrayRef())))
     return signalPassFailure();
-  SmallVector<int64_t> peakBefore = before && !steps.empty() ? before(getOperation()) : SmallVector<int64_t>();
+  if (steps.empty())
+    return;
+  SmallVector<int64_t> peakBefore = measure(before);
   if (mode == OffloadMode::Insert)
     for (Offloader &offloader : offloaders)
       offloader.insert();
-  SmallVector<int64_t> peakAfter = after && !steps.empty() ? after(getOperation()) : SmallVector<int64_t>();
+  SmallVector<int64_t> peakAfter = measure(after);
   if (peakBefore.empty() || peakAfter.empty())
     return;
   Builder builder(&getContext());

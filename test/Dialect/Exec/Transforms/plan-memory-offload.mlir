@@ -1,14 +1,14 @@
 // Values that go to the host's memory and come back: an arena there, bytes of the device that are others' meanwhile, and streams of their own.
 //
-// RUN: cleave-opt %s --split-input-file --exec-plan-memory --exec-verify-plan --exec-order --exec-verify-plan=phase=ordered | FileCheck %s
-// RUN: cleave-opt %s --split-input-file --exec-plan-memory --exec-order | cleave-translate --exec-to-program -o %t.cleave
+// RUN: cleave-opt %s --exec-plan-memory --exec-verify-plan --exec-order --exec-verify-plan=phase=ordered | FileCheck %s
+// RUN: cleave-opt %s --exec-plan-memory --exec-order -o %t.mlir && cleave-translate %t.mlir --exec-to-program -o %t.cleave
 // RUN: cleave inspect %t.cleave | FileCheck %s --check-prefix=PROGRAM
 
 // A kernel takes 2 us to start, and 4 KiB go in 0.16 us: a copy takes less than a kernel. %a goes while %b is made of it, so that %c may have its
 // bytes, and comes back while the last kernel before its reader runs. Of the device there are two values at a time, where there would be three.
 // CHECK: exec.buffer @activations activations 8192 align 64 bound 8192
 // CHECK-NEXT: exec.buffer @offloaded activations 4096 align 64 bound 4096 host
-// CHECK-LABEL: @two_at_a_time
+// CHECK-LABEL: @main
 // CHECK-SAME: nn.transfers = {bytes = 4096 : i64, exposed_ns = 0.000000e+00 : f64, stayed = 0 : i64, values = 1 : i64}
 // CHECK: %[[A:.*]] = exec.view @activations[[PLACE:\[.*\]]]
 // CHECK-NEXT: exec.run @exp_0({{.*}}) into (%[[A]])
@@ -37,7 +37,7 @@ module {
     %0 = nn.add %a, %b : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
     exec.yield %0 : tensor<1024xf32>
   }
-  func.func @two_at_a_time(%x: tensor<1024xf32> {nn.name = "x"}) -> (tensor<1024xf32> {nn.name = "y"}) {
+  func.func @main(%x: tensor<1024xf32> {nn.name = "x"}) -> (tensor<1024xf32> {nn.name = "y"}) {
     %a = exec.launch @exp_0(%x) : (tensor<1024xf32>) -> tensor<1024xf32>
     %o = exec.offload %a : tensor<1024xf32>
     %b = exec.launch @exp_0(%a) : (tensor<1024xf32>) -> tensor<1024xf32>
