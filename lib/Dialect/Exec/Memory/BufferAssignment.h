@@ -19,7 +19,7 @@
 //
 // A storage of an arena lives from the first step that makes one of its values to the last that reads one. What a
 // collective reads, and makes, has to stay until somebody waits for it: the first reader of its result. What is copied to the host's memory
-// stays until that is predicted to be done (Transforms/Transfers.h).
+// stays until that is predicted to be done (Transfers.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_BUFFERASSIGNMENT_H

@@ -15,7 +15,7 @@
 // passed over in silence, and patterns may name more than what is kept.
 //
 //===----------------------------------------------------------------------===//
-#include "Loss.h"
+#include "../Memory/Loss.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
 #include "cleave/Dialect/Nn/IR/Ops/Data.h"

@@ -10,7 +10,7 @@
 #include "../Memory/Commands.h"
 #include "../Memory/KeepOnFirst.h"
 #include "../Memory/KeepStates.h"
-#include "Transfers.h"
+#include "../Memory/Transfers.h"
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"

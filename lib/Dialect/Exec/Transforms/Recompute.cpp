@@ -19,7 +19,7 @@
 // In stages each rank has its own room, and each stage makes a choice of its own (Solver/RecomputeStages.h).
 //
 //===----------------------------------------------------------------------===//
-#include "Loss.h"
+#include "../Memory/Loss.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"

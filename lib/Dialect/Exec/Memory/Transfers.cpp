@@ -22,10 +22,11 @@ struct Transfer {
   OffloadOp out;
   FetchOp back;
   double ns = 0;
-  size_t begin = 0; ///< the op in front of which it begins to go
-  size_t end = 0;   ///< the op in front of which it is gone
-  size_t fetch = 0; ///< the op in front of which it begins to come back
-  size_t read = 0;  ///< the first op that reads it then
+  size_t begin = 0;  ///< the op in front of which it begins to go
+  size_t end = 0;    ///< the op in front of which it is gone
+  size_t fetch = 0;  ///< the op in front of which it begins to come back
+  size_t read = 0;   ///< the first op that reads it then
+  size_t number = 0; ///< which it is of all, in the order of the block
 };
 
 class TransferPlacer {
@@ -105,8 +106,9 @@ bool TransferPlacer::hasTime(const Transfer &transfer) const {
 
 /// What a collective makes is there where somebody waits for it, which is for a reader.
 void TransferPlacer::placeOut() {
-  std::stable_sort(transfers.begin(), transfers.end(),
-                   [](const Transfer &a, const Transfer &b) { return a.begin < b.begin; });
+  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
+    return std::pair(a.begin, a.number) < std::pair(b.begin, b.number);
+  });
   double free = 0;
   for (auto [index, transfer] : llvm::enumerate(transfers)) {
     free = std::max(free, begins[transfer.begin]) + transfer.ns;
@@ -119,8 +121,9 @@ void TransferPlacer::placeOut() {
 }
 
 void TransferPlacer::placeBack() {
-  std::stable_sort(transfers.begin(), transfers.end(),
-                   [](const Transfer &a, const Transfer &b) { return a.read < b.read; });
+  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
+    return std::pair(a.read, a.number) < std::pair(b.read, b.number);
+  });
   double before = begins.back();
   for (size_t index = transfers.size(); index-- > 0;) {
     Transfer &transfer = transfers[index];
@@ -174,8 +177,9 @@ void TransferPlacer::move(TransferPlan &plan) {
     transfer.back->moveBefore(ops[transfer.fetch]);
     moveAliases(transfer.back);
   }
-  std::stable_sort(transfers.begin(), transfers.end(),
-                   [](const Transfer &a, const Transfer &b) { return a.begin < b.begin; });
+  llvm::sort(transfers, [](const Transfer &a, const Transfer &b) {
+    return std::pair(a.begin, a.number) < std::pair(b.begin, b.number);
+  });
   for (Transfer &transfer : transfers) {
     transfer.out->moveBefore(ops[transfer.begin]);
     plan.ends[transfer.out] = ops[transfer.end];
@@ -196,6 +200,7 @@ TransferPlan TransferPlacer::run() {
       transfer.begin = isMet ? findReader(out.getInput()) : maker ? numbers.lookup(maker) + 1 : 0;
       transfer.read = findReader(back.getResult());
       if (readers.size() == 1 && transfer.begin < transfer.read && hasTime(transfer)) {
+        transfer.number = transfers.size();
         transfers.push_back(transfer);
         continue;
       }

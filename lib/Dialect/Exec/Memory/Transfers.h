@@ -14,10 +14,10 @@
 // A value that could not be gone and back before it is read stays.
 //
 //===----------------------------------------------------------------------===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_TRANSFERS_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_TRANSFERS_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_TRANSFERS_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_TRANSFERS_H
 
-#include "../Memory/BufferAssignment.h"
+#include "BufferAssignment.h"
 #include "cleave/Cost/OpCosts.h"
 
 namespace cleave::exec {
@@ -37,4 +37,4 @@ TransferPlan placeTransfers(mlir::Block &block, cost::OpCosts &costs, double hos
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_TRANSFERS_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_TRANSFERS_H

@@ -1,6 +1,6 @@
 //===- Loss.h - where the forward of a step ends ----------------*- C++ -*-===//
-#ifndef CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LOSS_H
-#define CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LOSS_H
+#ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_LOSS_H
+#define CLEAVE_LIB_DIALECT_EXEC_MEMORY_LOSS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -11,4 +11,4 @@ mlir::Operation *findLoss(mlir::func::FuncOp func);
 
 } // namespace cleave::exec
 
-#endif // CLEAVE_LIB_DIALECT_EXEC_TRANSFORMS_LOSS_H
+#endif // CLEAVE_LIB_DIALECT_EXEC_MEMORY_LOSS_H
