@@ -47,15 +47,16 @@ def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
     Bytes that every rank has, at an address that is a multiple of `align`. *Activations* and *communication* are arenas:
     their contents change over time. *Weights* are filled by `exec.load` once. An *input* or *output* holds one tensor that
     the caller writes or reads, a *state* one that is both: the output of a call is the input of the next. `bound` of an arena
-    is the maximum of the bytes in use at one time: no buffer assignment has fewer.
+    is the maximum of the bytes in use at one time: no buffer assignment has fewer. An arena with `host` is in the memory of the host of a
+    device, which copies alone reach, from the other memory or to it.
 
-    Constraints: (C1) there are not fewer than 0 bytes; (C2) `align` is a power of two up to 2^20.
+    Constraints: (C1) there are not fewer than 0 bytes; (C2) `align` is a power of two up to 2^20; (C3) of the host are activations alone.
     Example: `exec.buffer @activations activations 40960 align 64 bound 38912`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_BufferKindAttr:$kind, I64Attr:$bytes, I64Attr:$align,
-                       OptionalAttr<I64Attr>:$bound, OptionalAttr<StrAttr>:$sym_visibility);
+                       OptionalAttr<I64Attr>:$bound, OptionalAttr<StrAttr>:$sym_visibility, UnitAttr:$onHost);
   let assemblyFormat = [{
-    (`visibility` $sym_visibility^)? $sym_name `` $kind $bytes `align` $align (`bound` $bound^)? attr-dict
+    (`visibility` $sym_visibility^)? $sym_name `` $kind $bytes `align` $align (`bound` $bound^)? (`host` $onHost^)? attr-dict
   }];
   let hasVerifier = 1;
 }

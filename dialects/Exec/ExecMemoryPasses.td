@@ -22,7 +22,11 @@ def PlanMemory : Exec_Pass<"exec-plan-memory"> {
 
     A collective moves up to where its operand exists, but at most two such collectives are in flight. Its bytes are not reused before its
     result is read, so that `exec-order` can let it overlap with kernels. Messages between ranks of a pipeline do not move; the bytes sent
-    are kept until the message after the next one starts. Each rank's function has buffers of its own. The rank table has the numbers that
+    are kept until the message after the next one starts.
+
+    What goes to the host's memory (`exec.offload`) is copied as soon as it is there, and keeps its bytes until the copy is predicted to be
+    done, by the module's cluster; it comes back (`exec.fetch`) as late as is predicted to do. It has a place in an arena of the host, and what
+    has no time to go and come stays. The function gets the attribute `nn.transfers`. Each rank's function has buffers of its own. The rank table has the numbers that
     differ between ranks (where shards begin, which piece is a rank's own).
 
     ```mlir
@@ -54,7 +58,7 @@ def Order : Exec_Pass<"exec-order"> {
   let description = [{
     Where a collective or a message could run while kernels do, because its result is not read at once, all collectives and messages go to
     stream 1. A stream waits for an event of the other one before the first command that touches bytes of a command not known to be done,
-    and no earlier. Collectives of one kind over one list of axes, with no kernel between them and one reader or one bucket, become one.
+    and no earlier. Copies between the memories of a device and its host go to streams 2 and 3. Collectives of one kind over one list of axes, with no kernel between them and one reader or one bucket, become one.
     Nothing else changes: the order of commands and the offsets of tensors stay.
 
     ```mlir
@@ -87,7 +91,8 @@ def VerifyPlan : Exec_Pass<"exec-verify-plan"> {
       in its bytes;
     * (M5) outputs are written; each output and input has a buffer of its own, except for the two tensors of a state;
     * (M6) operands and results of collectives have one offset on all ranks, except for the own row;
-    * (M7) a rank of a pipeline receives what the other rank sends, in order: channels, microbatches, types.
+    * (M7) a rank of a pipeline receives what the other rank sends, in order: channels, microbatches, types;
+    * (M8) copies alone read and write what is in the host's memory.
 
     `ordered`: all of this, and (E1) an event is recorded once, and waited for only after that; (E2) two commands that touch the
     same bytes, one of which writes them, are on one stream or ordered by events; (E3) all collectives and messages are on one stream,

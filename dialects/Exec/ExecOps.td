@@ -250,4 +250,36 @@ def Exec_AgainOp : Exec_Op<"again", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$input attr-dict `:` type($result)";
 }
 
+//===----------------------------------------------------------------------===//
+// Values that wait in the host's memory
+//===----------------------------------------------------------------------===//
+
+class Exec_TransferOp<string mnemonic> : Exec_Op<mnemonic, [Pure, SameOperandsAndResultType]> {
+  let arguments = (ins Nn_Tensor:$input);
+  let results = (outs Nn_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
+def Exec_OffloadOp : Exec_TransferOp<"offload"> {
+  let summary = "a copy of a value in the host's memory";
+  let description = [{
+    It is made while kernels go on, as a collective is, on a stream of its own. `exec-plan-memory` gives it bytes of a buffer of the host, and
+    keeps those of the operand until the copy is predicted to be done. Nothing reads it but `exec.fetch` (`exec-verify-form`, T1).
+
+    Example: `%h = exec.offload %x : tensor<8x4xf32>`
+  }];
+}
+
+def Exec_FetchOp : Exec_TransferOp<"fetch"> {
+  let summary = "a value that comes back from the host's memory";
+  let description = [{
+    On a stream of its own, too. It begins as long before its first reader as it is predicted to take, and has bytes of the device from
+    there on.
+
+    Constraints: (C1) the operand is made by exec.offload.
+    Example: `%y = exec.fetch %h : tensor<8x4xf32>`
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // CLEAVE_EXEC_OPS

@@ -374,8 +374,8 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
   let summary = "checks what must hold after a phase of the lowering";
   let description = [{
     `clustered`:
-    * (K1) a function holds `exec.fused`, `exec.append`, aliases, parameters and constants, as they are or packed, collectives
-      of spmd and its ops that depend on a rank's coordinates, and the return;
+    * (K1) a function holds `exec.fused`, `exec.append`, aliases, parameters and constants, as they are or packed, copies to the
+      host's memory and back, collectives of spmd and its ops that depend on a rank's coordinates, and the return;
     * (K2) a body has at most one *anchor* (a contraction, convolution, attention or window of floats). The ops that it depends
       on are constants, `exec.unpack`, or move elements or cast floats; the ops that depend on it are elementwise on as many
       elements, or move them into another order. An op that is never fused (a sort, scatter, or one of the former that is not
@@ -384,6 +384,8 @@ def VerifyForm : Exec_Pass<"exec-verify-form"> {
       them together with an anchor;
     * (K4) the results of a body have one iteration space: each has as many elements as the largest one, or, in a body
       with rows, one element per row.
+
+    (T1) what is in the host's memory, `exec.fetch` alone reads.
 
     `outlined`: (O1) as (K1), with `exec.launch` instead of `exec.fused`; (O2) no two kernels have equal bodies; (O3) each
     is launched; (K2) to (K4) of kernels.

@@ -69,6 +69,35 @@ def Recompute : Exec_Pass<"exec-recompute"> {
   let dependentDialects = ["::cleave::exec::ExecDialect", "::cleave::nn::NnDialect", "::cleave::spmd::SpmdDialect"];
 }
 
+def Offload : Exec_Pass<"exec-offload"> {
+  let summary = "values that wait for the backward in the host's memory";
+  let description = [{
+    Of a step of training, a function with a result `loss` and states, or a rank of a pipeline that trains. A value that the forward makes and
+    the backward reads, and that a pattern of `tensors` names, is copied to the host's memory as soon as it is there, and back for the
+    backward: what reads it there, or what only shows its bytes (`exec.again`, a reshape), reads the copy instead. `exec-plan-memory` says
+    when the copies are made.
+
+    An error tells of a pattern that names no tensor, or only such as are not kept: no gradient reads them, they are given
+    (weights, inputs), or they are what the step gives back, which have bytes of their own.
+
+    ```mlir
+    %h = nn.exp %x ..                                // before
+    %y = nn.einsum %h, %w ..
+    ..                                               // the loss
+    %g = nn.einsum %h, %d ..
+
+    %h = nn.exp %x ..                                // after, with tensors=h
+    %o = exec.offload %h
+    %y = nn.einsum %h, %w ..
+    ..
+    %f = exec.fetch %o
+    %g = nn.einsum %f, %d ..
+    ```
+  }];
+  let options = [ListOption<"tensors", "tensors", "std::string", "patterns of tensors that wait in the host's memory">];
+  let dependentDialects = ["::cleave::exec::ExecDialect"];
+}
+
 def BucketReductions : Exec_Pass<"exec-bucket-reductions"> {
   let summary = "reductions of gradients that travel together";
   let description = [{

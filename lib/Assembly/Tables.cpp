@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Tables.h"
 
+#include "cleave/Dialect/Pipe/IR/Action.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Names.h"
 #include "cleave/Sharding/RankGroups.h"
@@ -69,22 +70,8 @@ int32_t ProgramTables::addNode(Operation *op) {
   return -1;
 }
 
-/// The first action that a location names. A kernel may have been formed of ops of several, the last of which often only adds its term to a
-/// sum.
-static StringAttr findUnit(Location loc) {
-  auto fused = dyn_cast<FusedLoc>(loc);
-  if (!fused)
-    return {};
-  if (auto unit = dyn_cast_if_present<StringAttr>(fused.getMetadata()))
-    return unit;
-  for (Location inner : fused.getLocations())
-    if (StringAttr unit = findUnit(inner))
-      return unit;
-  return {};
-}
-
 int32_t ProgramTables::addUnit(Operation *op) {
-  StringAttr unit = findUnit(op->getLoc());
+  StringAttr unit = pipe::findAction(op->getLoc());
   if (!unit)
     return -1;
   auto [it, isNew] = units.try_emplace(unit, program.units.size());
@@ -192,13 +179,14 @@ void ProgramTables::addBuffers(ArrayRef<func::FuncOp> functions) {
     program::Role &role = program.roles[owner];
     auto [it, isNew] = buffers.try_emplace(op.getSymName(), role.buffers.size());
     if (isNew)
-      role.buffers.push_back({kind, program::Memory::Device, uint64_t(op.getBytes()), uint32_t(op.getAlign())});
+      role.buffers.push_back({kind, op.getOnHost() ? program::Memory::Host : program::Memory::Device,
+                              uint64_t(op.getBytes()), uint32_t(op.getAlign())});
     program::Buffer &buffer = role.buffers[it->second];
     if (kind != program::BufferKind::Weights)
       buffer.bytes = std::max<uint64_t>(buffer.bytes, op.getBytes());
     buffer.alignment = std::max<uint32_t>(buffer.alignment, op.getAlign());
     source->buffers[op.getSymName()] = it->second;
-    bounds[owner] += op.getBound().value_or(0);
+    bounds[owner] += op.getOnHost() ? 0 : op.getBound().value_or(0);
   }
   made->bounds.push_back(*llvm::max_element(bounds));
 }

@@ -219,7 +219,8 @@ static ProgramReport describe(const Assembly &assembly, double seconds) {
   for (const program::Role &role : program.roles) {
     int64_t bytes = 0;
     for (const program::Buffer &buffer : role.buffers)
-      if (buffer.kind == program::BufferKind::Activations || buffer.kind == program::BufferKind::Communication)
+      if (buffer.memory == program::Memory::Device &&
+          (buffer.kind == program::BufferKind::Activations || buffer.kind == program::BufferKind::Communication))
         bytes += buffer.bytes;
     report.arena.bytes = std::max<int64_t>(report.arena.bytes, bytes);
   }

@@ -74,7 +74,9 @@ Liveness PeakCounter::follow(Block &body, llvm::function_ref<bool(Value)> isHeld
   llvm::DenseMap<Value, Liveness::Buffer> buffers;
   auto define = [&](Value value, int64_t step) {
     names.push_back(value);
-    return buffers[value] = liveness.define(step, isHeldOutside(value) ? 0 : spmd::getBytes(value.getType()));
+    // What is in the host's memory takes none of the rank's.
+    bool isElsewhere = isHeldOutside(value) || value.getDefiningOp<exec::OffloadOp>();
+    return buffers[value] = liveness.define(step, isElsewhere ? 0 : spmd::getBytes(value.getType()));
   };
   int64_t step = 0, end = body.getOperations().size();
   buffers.reserve(end + body.getNumArguments());
@@ -166,7 +168,9 @@ SmallVector<HeldBytes> cleave::cost::listPeakBytes(func::FuncOp func, const Symb
     if (auto view = input.getView().getDefiningOp<exec::ViewOp>())
       inputs[view.getBuffer()] = view;
   for (exec::BufferOp buffer : getBuffers(func, symbols))
-    if (buffer.getKind() == exec::BufferKind::Activations)
+    if (buffer.getOnHost())
+      continue;
+    else if (buffer.getKind() == exec::BufferKind::Activations)
       listArena(func, buffer, held);
     else
       held.push_back({static_cast<int64_t>(buffer.getBytes()), inputs.lookup(buffer.getSymName()), buffer});
@@ -205,7 +209,7 @@ SmallVector<exec::BufferOp> cleave::cost::getBuffers(func::FuncOp func, const Sy
 int64_t cleave::cost::countPeakBytes(func::FuncOp func, const SymbolTable &symbols) {
   int64_t planned = 0;
   for (exec::BufferOp buffer : getBuffers(func, symbols))
-    planned += static_cast<int64_t>(buffer.getBytes());
+    planned += buffer.getOnHost() ? 0 : static_cast<int64_t>(buffer.getBytes());
   return planned ? planned : PeakCounter(symbols).count(func);
 }
 

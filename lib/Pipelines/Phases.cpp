@@ -134,12 +134,21 @@ static int64_t getSteps(const ShardState &state) {
   return state.hasStep() && !state.evaluates ? state.stepsPerCall : 1;
 }
 
-/// Bytes of all buffers of each rank, once memory is planned; of what has not been told, since it is a trial.
-static SmallVector<int64_t> measureMemory(ModuleOp module, const ShardOptions &options, ShardState state) {
+/// Whether values of the step wait in the host's memory.
+static bool offloads(const ShardState &state) {
+  return state.training && !state.evaluates && !state.training->train->memory.offload.empty();
+}
+
+/// Bytes of all buffers of each rank, once memory is planned; of what has not been told, since it is a trial. \param inserts copies to the
+/// host's memory are still to be made.
+static SmallVector<int64_t> measureMemory(ModuleOp module, const ShardOptions &options, ShardState state,
+                                          bool inserts) {
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
   setPhase(module, Phase::Optimized);
   PassManager manager(module.getContext());
   manager.enableVerifier(false);
+  if (inserts && offloads(state) && !state.isPipelined)
+    manager.addPass(exec::createOffload(state.training->train->memory, exec::OffloadMode::Insert));
   for (const PipelinePhase &phase : llvm::concat<const PipelinePhase>(getPipelinePhases(), getLowerPhases()))
     if (phase.phase <= Phase::Planned && (state.isPipelined || !isOfPipeline(phase.phase)))
       phase.addPasses(manager, options, state);
@@ -187,7 +196,7 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
   spmd::PlanMemory memory = state.training->train->memory;
   if (!memory.limit && options.cluster)
     memory.limit = options.cluster->device.memoryBytes;
-  auto judge = [options, state](ModuleOp module) { return measureMemory(module, options, state); };
+  auto judge = [options, state](ModuleOp module) { return measureMemory(module, options, state, /*inserts=*/true); };
   ArrayRef<spmd::PlanPolicy> policies;
   if (state.pipeline)
     policies = state.pipeline->pipeline->recomputeOfStages;
@@ -203,6 +212,24 @@ static void addRecompute(OpPassManager &manager, const ShardOptions &options, co
     memory.policy = spmd::PlanMemory::Policy::Blocks;
   auto find = [state](func::FuncOp func) { return findStages(func, state); };
   manager.addPass(exec::createRecompute(memory, judge, find, ofStages == spmd::PlanRecompute::ExceptLast, policies));
+}
+
+/// What waits for the backward in the host's memory. Ranks of a pipeline have their copies once there are ranks (addClustered); what is wrong
+/// with the plan is told here in any case.
+static void addOffload(OpPassManager &manager, const ShardOptions &options, const ShardState &state) {
+  if (!offloads(state))
+    return;
+  exec::MemoryJudge before, after;
+  if (options.isForDevices) {
+    ShardState without = state;
+    auto plan = std::make_shared<spmd::Plan>(*state.training);
+    plan->train->memory.offload.clear();
+    without.training = plan;
+    before = [options, without](ModuleOp module) { return measureMemory(module, options, without, false); };
+    after = [options, state](ModuleOp module) { return measureMemory(module, options, state, false); };
+  }
+  exec::OffloadMode mode = state.isPipelined ? exec::OffloadMode::Check : exec::OffloadMode::Insert;
+  manager.addPass(exec::createOffload(state.training->train->memory, mode, before, after));
 }
 
 static void addBuckets(OpPassManager &manager, const ShardOptions &options) {
@@ -238,6 +265,7 @@ static void addOptimized(OpPassManager &manager, const ShardOptions &options, Sh
   }
   if (state.training) {
     addRecompute(manager, options, state);
+    addOffload(manager, options, state);
     // Of stages or microbatches each rank has its own, whose order its row says (addClustered): a body that is called for each microbatch
     // reduces as often, and what two calls reduce is no bucket.
     if (!state.isPipelined)
@@ -304,6 +332,9 @@ static void addClustered(OpPassManager &manager, const ShardOptions &options, Sh
     manager.addPass(pipe::createInline());
   if (state.training && state.isPipelined)
     addBuckets(manager, options);
+  if (offloads(state) && (state.isPipelined || !options.isForDevices))
+    manager.addPass(exec::createOffload(state.training->train->memory,
+                                        options.isForDevices ? exec::OffloadMode::Insert : exec::OffloadMode::Drop));
   if (options.chunks) {
     exec::ChunkCollectivesOptions chunking;
     chunking.chunks = *options.chunks;

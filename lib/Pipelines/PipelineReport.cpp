@@ -208,6 +208,8 @@ Report cleave::makePipelineReport(ArrayRef<func::FuncOp> ranks, StringRef model,
       whole.peakBytesPerRank = report.peakBytesPerRank;
       whole.memoryByRole = report.memoryByRole;
     }
+    if (report.offload && (!whole.offload || report.offload->bytes > whole.offload->bytes))
+      whole.offload = report.offload;
     if (report.arena && (!whole.arena || report.arena->bytes > whole.arena->bytes))
       whole.arena = report.arena;
     whole.flopsPerRank = std::max(whole.flopsPerRank, report.flopsPerRank);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ChoicesReport.h"
 #include "MachineReport.h"
+#include "OffloadReport.h"
 #include "PipelineReport.h"
 #include "SentReport.h"
 #include "StepReport.h"
@@ -89,7 +90,7 @@ static std::optional<ArenaReport> countArena(ArrayRef<exec::BufferOp> buffers, M
     return std::nullopt;
   ArenaReport arena;
   for (exec::BufferOp buffer : buffers)
-    if (buffer.getKind() == exec::BufferKind::Activations) {
+    if (buffer.getKind() == exec::BufferKind::Activations && !buffer.getOnHost()) {
       arena.bytes += buffer.getBytes();
       arena.bound += buffer.getBound().value_or(0);
     }
@@ -309,6 +310,7 @@ Report cleave::makeReport(func::FuncOp func, StringRef model, const SymbolTable 
   report.peakBytesPerRank = cost::countPeakBytes(func, symbols);
   describeStep(func, symbols, report);
   report.recompute = readChoices(func);
+  report.offload = readOffload(func, symbols);
   if (times)
     compareMemory(func, times->getCluster(), report);
   // A program that was not partitioned here does not know what the whole would cost.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ChoicesReport.h"
 #include "MachineReport.h"
+#include "OffloadReport.h"
 
 using namespace llvm;
 using namespace cleave;
@@ -181,6 +182,7 @@ void cleave::writeJson(llvm::raw_ostream &os, const Report &report) {
       });
     writeMachine(json, report);
     writeChoices(json, report.recompute);
+    writeOffload(json, report.offload);
     if (report.program)
       json.attributeObject("program", [&] { write(json, *report.program); });
     if (!report.libraries.empty())

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ChoicesReport.h"
 #include "MachineReport.h"
+#include "OffloadReport.h"
 #include "PipelineReport.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -122,6 +123,7 @@ void cleave::printReport(llvm::raw_ostream &os, const Report &report) {
     os << "time of a call:       " << formatTime(report.time->getCallNs()) << ", "
        << formatTime(report.time->getSpanNs()) << " where calls follow each other\n";
   printChoices(os, report.recompute);
+  printOffload(os, report.offload);
   if (report.placement)
     printPlacement(os, *report.placement);
   if (report.program)

@@ -76,6 +76,7 @@ static ClusterDevice makeDevice(const Gpu &gpu) {
       device.flopsPerNs[type] = rate * 1e3 * kComputeShare;
   device.memoryBytes = std::llround(gpu.memoryGb * 1e9);
   device.memoryBytesPerNs = gpu.memoryGbps * kComputeShare;
+  device.hostBytesPerNs = gpu.pcie * kLinkShare;
   device.launchNs = kLaunchNs;
   return device;
 }

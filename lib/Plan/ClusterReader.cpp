@@ -140,6 +140,8 @@ LogicalResult ClusterReader::readDevice(yaml::Node *node) {
       return reader.readBytes(value, device.cacheBytes);
     if (key == "cache_bandwidth")
       return readNumber(value, getByteRate(), device.cacheBytesPerNs);
+    if (key == "host")
+      return readNumber(value, getByteRate(), device.hostBytesPerNs);
     if (key == "launch")
       return readNumber(value, getTime(), device.launchNs);
     if (key == "efficiency")

@@ -37,6 +37,8 @@ static std::string formatDevice(const ClusterDevice &device) {
   if (device.cacheBytes > 0)
     text +=
         formatv("  cache: {0}B\n  cache_bandwidth: {1}GB/s\n", device.cacheBytes, formatNumber(device.cacheBytesPerNs));
+  if (device.hostBytesPerNs != ClusterDevice::kHostBytesPerNs)
+    text += "  host: " + formatNumber(device.hostBytesPerNs) + "GB/s\n";
   return text + "  launch: " + formatNumber(device.launchNs) + "ns\n";
 }
 

@@ -157,6 +157,8 @@ static std::vector<PlanKey> makeTrain() {
       {"keep", Value::TensorPattern, Section::Train, "Patterns of tensors that are kept, whatever `recompute` says."},
       {"again", Value::TensorPattern, Section::Train,
        "Patterns of tensors that are computed again, whatever `recompute` says."},
+      {"offload", Value::TensorPattern, Section::Train,
+       "Patterns of kept tensors that wait for the backward in the memory of the device's host."},
   };
 }
 
@@ -296,6 +298,8 @@ static std::vector<PlanKey> makeKeys(Section section) {
             {"bandwidth", Value::Number, Section::Device, "Bytes per second of its memory, `3350GB/s`."},
             {"cache", Value::Number, Section::Device, "What a kernel reads and writes is faster where all of it fits."},
             {"cache_bandwidth", Value::Number, Section::Device, "How fast."},
+            {"host", Value::Number, Section::Device,
+             "How fast its memory and the host's are read from each other, each way."},
             {"launch", Value::Number, Section::Device, "What a kernel takes to start, `2us`."},
             {"efficiency", Value::Number, Section::Device, "What programs reach of flops and bandwidth."}};
   case Section::Flops:

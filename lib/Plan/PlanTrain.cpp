@@ -8,6 +8,7 @@
 //   precision, dropout, batch_norm, seed      what a training computes otherwise than the model
 //   zero, microbatches, accumulate            where states and sums are
 //   recompute, memory_limit, keep, again      what is kept until the backward
+//   offload                                   what of that waits in the host's memory
 //
 //===----------------------------------------------------------------------===//
 #include "PlanTrain.h"
@@ -297,6 +298,11 @@ LogicalResult TrainReader::readRecompute(StringRef key, yaml::Node *node) {
     return readPatterns(node, memory.keep);
   if (key == "again")
     return readPatterns(node, memory.again);
+  if (key == "offload") {
+    if (failed(readPatterns(node, memory.offload)))
+      return failure();
+    return memory.offload.empty() ? reader.fail(node, "'offload' names no tensors, such as [\"*/mlp/*\"]") : success();
+  }
   memory.place = reader.placeOf(node);
   return key == "recompute" ? readKind(node, kRecomputeWords, memory.policy) : reader.readBytes(node, memory.limit);
 }
@@ -366,7 +372,7 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
     return readOptimizer(value);
   if (key == "rate")
     return readRate(value);
-  if (key == "recompute" || key == "memory_limit" || key == "keep" || key == "again")
+  if (key == "recompute" || key == "memory_limit" || key == "keep" || key == "again" || key == "offload")
     return readRecompute(key, value);
   if (key == "freeze")
     return readPatterns(value, train.freeze);

@@ -115,6 +115,11 @@ Status Checker::checkCommand(const Spot &spot) {
   for (const Operand &operand : getOperands(program, command.action))
     if (Status error = checkView(spot.role, operand.view))
       return error;
+  // A device reaches its host's memory by copies.
+  for (const Operand &operand : getOperands(program, command.action))
+    if (program.roles[spot.role].buffers[operand.view.buffer].memory == Memory::Host &&
+        !std::holds_alternative<Copy>(command.action))
+      return makeError("reads or writes buffer ", operand.view.buffer, ", which is in the host's memory (P24)");
   if (Status error = std::visit([&](const auto &action) { return checkAction(spot, action); }, command.action))
     return error;
   return checkOverlaps(spot);
@@ -187,6 +192,9 @@ Status Checker::checkAction(const Spot &spot, const Copy &copy) const {
   const Type &source = getType(copy.source), &target = getType(copy.target);
   if (!isAlike(source, target))
     return makeError("copies ", format(source), " to ", format(target), " (P20)");
+  const std::vector<Buffer> &buffers = program.roles[spot.role].buffers;
+  if (buffers[copy.source.buffer].memory == Memory::Host && buffers[copy.target.buffer].memory == Memory::Host)
+    return makeError("copies within the host's memory (P20)");
   return kGood;
 }
 

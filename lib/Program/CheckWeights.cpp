@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "Checks.h"
 #include "cleave/Program/Digest.h"
+#include "cleave/Program/Words.h"
 
 #include <algorithm>
 
@@ -90,6 +91,9 @@ Status Checker::checkBuffers() {
       if (!isPowerOfTwo(buffer.alignment) || buffer.alignment > mostAlignment)
         return makeError(place, "alignment ", buffer.alignment, ", expected a power of two up to ", mostAlignment,
                          " (P14)");
+      // Callers, loads and meetings know the memory that the program runs in.
+      if (buffer.memory == Memory::Host && buffer.kind != BufferKind::Activations)
+        return makeError(place, "of kind ", getWord(buffer.kind), " in the host's memory (P14)");
       if (buffer.bytes > kMostBytes - bytes)
         return makeError(place, "more than 2^48 bytes (P14)");
       bytes += buffer.bytes;

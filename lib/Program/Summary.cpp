@@ -20,6 +20,12 @@ using namespace cleave::program;
 
 namespace {
 
+/// What is used anew all the time, of the memory that the program runs in.
+static bool isArena(const Buffer &buffer) {
+  bool isUsedAnew = buffer.kind == BufferKind::Activations || buffer.kind == BufferKind::Communication;
+  return isUsedAnew && buffer.memory == Memory::Device;
+}
+
 /// Live bytes of the arenas of one rank, command by command.
 class LiveBytes {
 public:
@@ -72,10 +78,9 @@ private:
   }
 
   void touch(const View &view, size_t command, bool isWrite) {
-    BufferKind kind = role.buffers[view.buffer].kind;
     uint64_t begin = program.evaluate(view.offset, role.ranks.front());
     uint64_t end = begin + getSpanBytes(program.types[view.type]);
-    if ((kind != BufferKind::Activations && kind != BufferKind::Communication) || begin == end)
+    if (!isArena(role.buffers[view.buffer]) || begin == end)
       return;
     Ranges &ranges = buffers[view.buffer];
     split(ranges, begin);
@@ -113,9 +118,8 @@ static uint64_t sumArenas(const Program &program, const Role &role, const List &
   std::map<uint32_t, uint64_t> ends;
   for (const Command &command : list.commands)
     for (const Operand &operand : getOperands(program, command.action)) {
-      BufferKind kind = role.buffers[operand.view.buffer].kind;
       uint64_t begin = program.evaluate(operand.view.offset, role.ranks.front());
-      if (kind == BufferKind::Activations || kind == BufferKind::Communication)
+      if (isArena(role.buffers[operand.view.buffer]))
         ends[operand.view.buffer] =
             std::max(ends[operand.view.buffer], begin + getSpanBytes(program.types[operand.view.type]));
     }

@@ -292,6 +292,8 @@ void cleave::reference::registerExec(KernelTable &table) {
   table.add<exec::UnpackOp>(unpack);
   table.add<exec::AppendOp>(append);
   table.add<exec::AgainOp>([](exec::AgainOp, Operands in) { return in[0]; });
+  table.add<exec::OffloadOp>([](exec::OffloadOp, Operands in) { return in[0]; });
+  table.add<exec::FetchOp>([](exec::FetchOp, Operands in) { return in[0]; });
   table.addMany<exec::PartialAttentionOp>(attendToParts);
   table.addMany<exec::AttentionGradOp>(differentiateAttention);
 }

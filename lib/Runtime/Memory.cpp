@@ -117,6 +117,11 @@ std::vector<uint32_t> Memory::getLoads(size_t local) const {
 // Memory
 //===----------------------------------------------------------------------===//
 
+/// In the host's memory, which the host alone has as its own.
+static bool isElsewhere(Device &device, const program::Buffer &buffer) {
+  return buffer.memory == program::Memory::Host && device.getQueue();
+}
+
 /// All that the ranks of a device will touch.
 uint64_t Memory::countBytes(const Device &device) const {
   uint64_t bytes = 0;
@@ -125,7 +130,7 @@ uint64_t Memory::countBytes(const Device &device) const {
       continue;
     const program::Role &role = program.roles[ranks[local].role];
     for (const program::Buffer &buffer : role.buffers)
-      bytes += buffer.kind == BufferKind::Weights ? 0 : buffer.bytes;
+      bytes += buffer.kind == BufferKind::Weights || isElsewhere(ranks[local].device, buffer) ? 0 : buffer.bytes;
     for (uint32_t load : getLoads(local))
       bytes += isOfState(program, ranks[local].role, role.loads[load])
                    ? 0
@@ -181,6 +186,6 @@ void RankMemory::clearStates() {
 uint64_t RankMemory::getBytes() const {
   uint64_t bytes = scratchBytes;
   for (const program::Buffer &buffer : memory.program.roles[role].buffers)
-    bytes += buffer.bytes;
+    bytes += isElsewhere(device, buffer) ? 0 : buffer.bytes;
   return bytes;
 }

@@ -30,7 +30,7 @@ EDGES = {
     "Cost": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion Dialect/Pipe/IR",
     "Reference": "Program Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR",
     "Codegen": "Support Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR",
-    "Dialect/Exec/Memory": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Exec/Fusion Codegen/KernelRules.h",
+    "Dialect/Exec/Memory": "Support Sharding Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Pipe/IR Dialect/Exec/Fusion Cost Codegen/KernelRules.h",
     "Dialect/Exec/Kernels": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Fusion",
     "Dialect/Exec/Rings": "Dialect/Spmd/IR Dialect/Nn/IR Dialect/Exec/IR Dialect/Exec/Kernels",
     "Dialect/Nn/Patterns": "Dialect/Nn/IR",

@@ -22,7 +22,7 @@ AREAS = {
                 "differential", "models-programs", "models-narrow"],
     "Compiler": ["CleaveCompilerTests", "lit:Compiler/", "lit:Driver/", "golden-times"],
     "Cuda": ["CleaveCudaTests"],
-    "Dialect/Exec": ["lit:Exec/", "training-memory", "lit:Execute/", "lit:Pipelines/", "differential", "golden-outlined", "golden-ordered", "golden-programs", "rings"],
+    "Dialect/Exec": ["lit:Exec/", "training-memory", "training-offload", "lit:Execute/", "lit:Pipelines/", "differential", "golden-outlined", "golden-ordered", "golden-programs", "rings"],
     "Dialect/Nn": ["CleaveDialectTests", "CleavePartitionTests", "lit:Dialect/Nn", "lit:Import/", "onnx"],
     "Dialect/Nn/Partition": ["CleavePartitionTests", "CleavePipeTests", "lit:Execute/", "differential"],
     "Dialect/Nn/ShardingRules": ["CleavePartitionTests", "CleavePipeTests", "lit:Nn/Rules", "golden", "differential"],

@@ -488,6 +488,12 @@ EDITS = [
     Edit("meeting-at-a-row", "lib/Dialect/Exec/Memory/BufferAssignment.cpp", "!at.offset.hasColumn()", "true",
          "ranks meet with operands at different offsets", ["differential"]),
     Edit("nobody-waits", "lib/Dialect/Exec/Transforms/Order.cpp",
-         "synchronize(commands[open[count - 1]].op->getNextNode(), before, 1, 0);", ";",
+         "synchronize(commands[open[lane][count - 1]].op->getNextNode(), before, lane, Own);", ";",
          "results are read before the collective is done", ["lit:Exec/Transforms/order", "differential"]),
+    Edit("copies-among-kernels", "lib/Dialect/Exec/Transforms/Order.cpp", "return isFromHost == isToHost ? Own : isToHost ? Out : Back;", "return Own;",
+         "kernels wait for every copy to the host's memory", ["lit:plan-memory-offload"]),
+    Edit("away-too-late", "lib/Dialect/Exec/Memory/BufferAssignment.cpp", "last = std::max(last - 1, used->second.before.step);", ";",
+         "bytes of a value that is gone are not those of what is made then", ["lit:plan-memory-offload"]),
+    Edit("back-too-late", "lib/Dialect/Exec/Memory/Transfers.cpp", "before = std::min(before, begins[transfer.read]) - transfer.ns;", "before = std::min(before, begins[transfer.read]);",
+         "kernels wait for what comes back", ["lit:plan-memory-offload"]),
 ]

@@ -27,7 +27,7 @@ EDITS = [
     Edit("the-other-cut", "lib/Solver/MaxFlow.cpp", "edges[edge ^ 1].left > 0 && !side.test(from)", "edges[edge].left > 0 && !side.test(from)",
          "the sink's side is not what reaches it", [SOLVER]),
     Edit("time-has-one-price", "lib/Solver/Recompute.cpp", "getCapacity(price * op.ns)", "getCapacity(op.ns)", "all prices give one cut", [SOLVER]),
-    Edit("a-forward-to-the-end", "lib/Dialect/Exec/Transforms/Recompute.cpp", "maker && spans.get(maker) == spmd::Span::After ? findLastAddend(maker, spans) : maker", "maker",
+    Edit("a-forward-to-the-end", "lib/Dialect/Exec/Memory/Loss.cpp", "maker && spans.get(maker) == spmd::Span::After ? findLastAddend(maker, spans) : maker", "maker",
          "of steps in microbatches nothing is made again", ["lit:recompute-microbatches"]),
     Edit("wishes-do-not-count", "lib/Solver/Recompute.cpp", "problem.values[value].mustKeep", "false", "what must be kept is made again", [SOLVER, "lit:recompute"]),
     Edit("blocks-of-any-place", "lib/Solver/Recompute.cpp", "crossing <= least", "crossing >= least", "blocks end where most is kept", [SOLVER]),

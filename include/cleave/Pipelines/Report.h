@@ -90,6 +90,19 @@ struct RecomputeReport {
   bool isTaken = false;
 };
 
+/// What of a step waits for the backward in the memory of the devices' hosts: of the rank of which most does.
+struct OffloadReport {
+  int64_t values = 0, bytes = 0;
+  /// Values that a plan names and that stay, as there is no time to go and come back.
+  int64_t stayed = 0;
+  /// Of the rank's arena in the host's memory; 0 until memory is planned.
+  int64_t hostBytes = 0;
+  /// What kernels wait for copies, as predicted, where memory is planned.
+  double exposedNs = 0;
+  /// Of a rank at its peak, if nothing were copied, and as it is; where the program is for devices.
+  std::optional<int64_t> peakBefore, peakAfter;
+};
+
 /// Which links axes have, where the plan left that to the machine.
 struct DeviceAssignmentReport {
   std::vector<std::string> axes; ///< `model over nvlink`
@@ -176,6 +189,7 @@ struct Report {
   std::optional<MemoryReport> memory;
   /// By time, each with less memory than the one before; where the plan leaves it to that.
   std::vector<RecomputeReport> recompute;
+  std::optional<OffloadReport> offload;
   /// Where one was chosen; the caller fills it in.
   std::optional<DeviceAssignmentReport> placement;
   /// Where one was made; the caller fills it in.

@@ -115,6 +115,8 @@ struct PlanMemory {
   /// Sharded parameters are gathered once, and kept, or again; nothing: as the policy says.
   enum class Gather { Once, Twice };
   std::optional<Gather> gather;
+  /// Tensors that wait for the backward in the memory of the device's host, which devices alone have.
+  std::vector<PlanPattern> offload;
   PlanPlace place;
 };
 inline constexpr const char *kGatherWords[] = {"once", "twice"};

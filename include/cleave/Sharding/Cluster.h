@@ -38,6 +38,9 @@ struct ClusterDevice {
   /// What a kernel reads and writes comes so fast where all of it together, on a rank, is no more than that; 0: nobody said.
   int64_t cacheBytes = 0;
   double cacheBytesPerNs = 0;
+  /// Between its memory and the host's, each way; without a word what PCIe of generation 4 with 16 lanes reaches of its 32 GB/s.
+  double hostBytesPerNs = kHostBytesPerNs;
+  static constexpr double kHostBytesPerNs = 25;
 
   /// One core with vector units: 50 Gflop/s in f32, 10 GB/s of memory, and 16 KiB of that while a kernel starts. For what runs on the
   /// host, whatever cluster is named.

@@ -51,9 +51,15 @@ static std::string writeRotate(nn::RotateOp op, GraphBuilder &out) {
   return out.node("Concat", {out.slice(x, starts, behind, steps), moved}, op.getType(), {{"axis", dim}});
 }
 
+/// Where a value is, and when it is made, ONNX does not say.
+template <typename OpT> static void addSame(WriterTable &table) {
+  table.add<OpT>([](OpT op, GraphBuilder &out) { return out.node("Identity", {out(op.getInput())}, op.getType()); });
+}
+
 void cleave::onnx::registerMovement(WriterTable &table) {
-  table.add<exec::AgainOp>(
-      [](exec::AgainOp op, GraphBuilder &out) { return out.node("Identity", {out(op.getInput())}, op.getType()); });
+  addSame<exec::AgainOp>(table);
+  addSame<exec::OffloadOp>(table);
+  addSame<exec::FetchOp>(table);
   table.add<nn::ReshapeOp>([](nn::ReshapeOp op, GraphBuilder &out) {
     return out.reshape(out(op.getInput()), getResultType(op).getShape());
   });

@@ -44,16 +44,33 @@ static bool isPacked(const BoxCopy &box, int64_t BoxCopy::Dim::*side) {
 // On the device
 //===----------------------------------------------------------------------===//
 
+/// In memory of the host that the program has asked for.
+bool CudaDevice::isOnHost(const char *address) const {
+  return std::any_of(hostBlocks.begin(), hostBlocks.end(), [&](const HostBlock &block) {
+    const char *begin = static_cast<const char *>(block.memory);
+    return begin <= address && address < begin + block.bytes;
+  });
+}
+
 /// One call for the last one or two dims, if their strides are pitches. False if they are not.
-bool CudaDevice::copyPitched(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
-                             cuda::Stream stream) {
+bool CudaDevice::copyPitched(const BoxCopy &box, size_t level, End source, End target, cuda::Stream stream) {
   size_t left = box.dims.size() - level;
   const BoxCopy::Dim &rows = box.dims.back();
   if (left == 0 || left > 2 || rows.source < int64_t(box.run) || rows.target < int64_t(box.run))
     return false;
   cuda::Copy3D copy;
-  copy.sourceDevice = source;
-  copy.targetDevice = target;
+  if (source.isOnHost) {
+    copy.sourceType = cuda::MemoryType::Host;
+    copy.sourceHost = reinterpret_cast<const void *>(source.address);
+  } else {
+    copy.sourceDevice = source.address;
+  }
+  if (target.isOnHost) {
+    copy.targetType = cuda::MemoryType::Host;
+    copy.targetHost = reinterpret_cast<void *>(target.address);
+  } else {
+    copy.targetDevice = target.address;
+  }
   copy.sourcePitch = size_t(rows.source);
   copy.targetPitch = size_t(rows.target);
   copy.width = box.run;
@@ -72,17 +89,26 @@ bool CudaDevice::copyPitched(const BoxCopy &box, size_t level, cuda::DevicePoint
   return true;
 }
 
-void CudaDevice::copyFrom(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
-                          cuda::Stream stream) {
-  if (level == box.dims.size()) {
-    keep(driver.cuMemcpyDtoDAsync_v2(target, source, box.run, stream), "copy");
-    return;
-  }
+/// The host's end is memory that the driver has given, so that it does not wait. Of no copy both ends are there (P20).
+void CudaDevice::copyRun(End source, End target, uint64_t bytes, cuda::Stream stream) {
+  cuda::Result result;
+  if (source.isOnHost)
+    result = driver.cuMemcpyHtoDAsync_v2(target.address, reinterpret_cast<const void *>(source.address), bytes, stream);
+  else if (target.isOnHost)
+    result = driver.cuMemcpyDtoHAsync_v2(reinterpret_cast<void *>(target.address), source.address, bytes, stream);
+  else
+    result = driver.cuMemcpyDtoDAsync_v2(target.address, source.address, bytes, stream);
+  keep(result, "copy");
+}
+
+void CudaDevice::copyFrom(const BoxCopy &box, size_t level, End source, End target, cuda::Stream stream) {
+  if (level == box.dims.size())
+    return copyRun(source, target, box.run, stream);
   if (copyPitched(box, level, source, target, stream))
     return;
   const BoxCopy::Dim &dim = box.dims[level];
   for (int64_t i = 0; i < dim.size; ++i)
-    copyFrom(box, level + 1, source + uint64_t(i * dim.source), target + uint64_t(i * dim.target), stream);
+    copyFrom(box, level + 1, source + i * dim.source, target + i * dim.target, stream);
 }
 
 /// A tensor that moves over itself goes by way of other memory.
@@ -91,9 +117,10 @@ void CudaDevice::copy(const BoxCopy &box, const char *source, char *target, uint
   if (bytes == 0)
     return;
   enter();
-  cuda::DevicePointer from = toDevice(source), to = toDevice(target);
+  End from{toDevice(source), isOnHost(source)}, to{toDevice(target), isOnHost(target)};
   cuda::Stream stream = getStream(number);
-  bool overlaps = from < to + getSpan(box, &BoxCopy::Dim::target) && to < from + getSpan(box, &BoxCopy::Dim::source);
+  bool overlaps = from.address < to.address + getSpan(box, &BoxCopy::Dim::target) &&
+                  to.address < from.address + getSpan(box, &BoxCopy::Dim::source);
   if (!overlaps)
     return copyFrom(box, 0, from, to, stream);
   if (bounceBytes < bytes) {
@@ -105,8 +132,9 @@ void CudaDevice::copy(const BoxCopy &box, const char *source, char *target, uint
     bounce = toDevice(*memory);
     bounceBytes = bytes;
   }
-  copyFrom(pack(box, &BoxCopy::Dim::target), 0, from, bounce, stream);
-  copyFrom(pack(box, &BoxCopy::Dim::source), 0, bounce, to, stream);
+  End between{bounce, /*isOnHost=*/false};
+  copyFrom(pack(box, &BoxCopy::Dim::target), 0, from, between, stream);
+  copyFrom(pack(box, &BoxCopy::Dim::source), 0, between, to, stream);
 }
 
 //===----------------------------------------------------------------------===//

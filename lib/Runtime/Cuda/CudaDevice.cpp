@@ -151,8 +151,8 @@ CudaDevice::~CudaDevice() {
     (void)driver.cuMemFree_v2(block);
   for (const Arena &arena : arenas)
     (void)nccl->ncclMemFree(arena.memory);
-  for (void *block : hostBlocks)
-    (void)driver.cuMemFreeHost(block);
+  for (const HostBlock &block : hostBlocks)
+    (void)driver.cuMemFreeHost(block.memory);
   (void)driver.cuDevicePrimaryCtxRelease_v2(device);
 }
 
@@ -262,26 +262,26 @@ program::Result<char *> CudaDevice::allocate(uint64_t bytes, uint64_t alignment,
   constexpr uint64_t own = 256;
   uint64_t size = std::max<uint64_t>(bytes, 1) + (alignment > own ? alignment : 0);
   auto align = [&](uint64_t address) { return (address + alignment - 1) / alignment * alignment; };
-  cuda::Result result;
   if (memory == program::Memory::Host) {
     void *block = nullptr;
-    result = driver.cuMemHostAlloc(&block, size, cuda::kHostPortable);
+    cuda::Result result = driver.cuMemHostAlloc(&block, size, cuda::kHostPortable);
     if (result == cuda::Result::Success) {
       std::memset(block, 0, size);
-      hostBlocks.push_back(block);
+      hostBlocks.push_back({block, size});
       return reinterpret_cast<char *>(align(reinterpret_cast<uint64_t>(block)));
     }
-  } else {
-    cuda::DevicePointer block = 0;
-    result = driver.cuMemAlloc_v2(&block, size);
-    if (result == cuda::Result::Success) {
-      blocks.push_back(block);
-      result = driver.cuMemsetD8Async(block, 0, size, getStream(kComputeStream));
-      follows.assign(streams.size(), false);
-    }
-    if (result == cuda::Result::Success)
-      return reinterpret_cast<char *>(align(block));
+    return makeError("the host cannot give ", bytes,
+                     " bytes that a device reaches, in which values wait: ", cuda::describe(driver, result));
   }
+  cuda::DevicePointer block = 0;
+  cuda::Result result = driver.cuMemAlloc_v2(&block, size);
+  if (result == cuda::Result::Success) {
+    blocks.push_back(block);
+    result = driver.cuMemsetD8Async(block, 0, size, getStream(kComputeStream));
+    follows.assign(streams.size(), false);
+  }
+  if (result == cuda::Result::Success)
+    return reinterpret_cast<char *>(align(block));
   return makeError("the device cannot give ", bytes, " bytes that the program plans with, ", getFreeBytes(),
                    " are free: ", cuda::describe(driver, result));
 }

@@ -74,10 +74,17 @@ private:
   cuda::Event getEvent(std::vector<cuda::Event> &list, uint32_t number, unsigned flags);
   cuda::DevicePointer getWorkspace(uint32_t stream);
   void order(cuda::Stream first, cuda::Stream second);
-  bool copyPitched(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
-                   cuda::Stream stream);
-  void copyFrom(const BoxCopy &box, size_t level, cuda::DevicePointer source, cuda::DevicePointer target,
-                cuda::Stream stream);
+  bool isOnHost(const char *address) const;
+  /// An end of a copy, and which of both memories it is in.
+  struct End {
+    cuda::DevicePointer address;
+    bool isOnHost;
+
+    End operator+(int64_t bytes) const { return {address + uint64_t(bytes), isOnHost}; }
+  };
+  bool copyPitched(const BoxCopy &box, size_t level, End source, End target, cuda::Stream stream);
+  void copyRun(End source, End target, uint64_t bytes, cuda::Stream stream);
+  void copyFrom(const BoxCopy &box, size_t level, End source, End target, cuda::Stream stream);
 
   const cuda::Driver &driver;
   const cuda::Nccl *nccl;
@@ -88,7 +95,11 @@ private:
   int major = 0, minor = 0;
 
   std::vector<cuda::DevicePointer> blocks;
-  std::vector<void *> hostBlocks;
+  struct HostBlock {
+    void *memory;
+    uint64_t bytes;
+  };
+  std::vector<HostBlock> hostBlocks;
   /// Of NCCL's memory.
   std::vector<Arena> arenas;
   std::vector<cuda::Module> modules;

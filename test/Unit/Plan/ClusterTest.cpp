@@ -32,6 +32,7 @@ TEST(ClusterFile, ReadsEveryKey) {
                     "    cache: 50MB\n"
                     "    cache_bandwidth: 6TB/s\n"
                     "    launch: 1500ns\n"
+                    "    host: 60GB/s\n"
                     "    efficiency: 0.5\n"
                     "  unlike:\n"
                     "    - {devices: [3, 5], speed: 0.5}\n"
@@ -53,6 +54,8 @@ TEST(ClusterFile, ReadsEveryKey) {
   EXPECT_EQ(cluster.device.cacheBytes, 50'000'000);
   EXPECT_EQ(cluster.device.cacheBytesPerNs, 3000);
   EXPECT_EQ(cluster.device.launchNs, 1500);
+  // What programs reach of a device says nothing of its link.
+  EXPECT_EQ(cluster.device.hostBytesPerNs, 60);
   EXPECT_EQ(cluster.beginNs, 6500);
   ASSERT_EQ(cluster.unlike.size(), 3u);
   EXPECT_EQ(cluster.unlike.at(5).speed, 0.5);

@@ -166,3 +166,12 @@ TEST(Train, ReadsWhatIsComputedAgain) {
   EXPECT_EQ(memory.again[0].text, "*gelu*");
   EXPECT_EQ(memory.gather, PlanMemory::Gather::Twice);
 }
+
+TEST(Train, ReadsWhatWaitsInTheHostsMemory) {
+  EXPECT_TRUE(Parsed(kLoss).read.memory.offload.empty());
+  Parsed parsed(withLoss("offload: [\"*mlp*\", x]"));
+  ASSERT_EQ(parsed.error, "");
+  ASSERT_EQ(parsed.read.memory.offload.size(), 2u);
+  EXPECT_EQ(parsed.read.memory.offload[0].text, "*mlp*");
+  EXPECT_EQ(Parsed(withLoss("offload: []")).error.find("'offload' names no tensors") == std::string::npos, false);
+}

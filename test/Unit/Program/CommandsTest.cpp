@@ -142,6 +142,28 @@ TEST(CommandsTest, P20Copies) {
             "rank 0, stream 0, command 2 (copy, node \"/out\"): copies f32[4, 8] to i32[4, 8] (P20)");
 }
 
+// A value goes to the host's memory and comes back; kernels do not reach it there, and copies there are the host's own.
+TEST(CommandsTest, P20P24MemoryOfTheHost) {
+  auto with = [](auto change) {
+    return refuse(makeSingle(), [&](Program &p) {
+      p.roles[0].buffers.push_back({BufferKind::Activations, Memory::Host, 256, 64});
+      View arena = as<Copy>(p, 2).source, host = arena, other = arena;
+      host.buffer = other.buffer = 3;
+      other.offset.base = 128;
+      auto &commands = p.variants[0].lists[0].commands;
+      commands.insert(commands.begin() + 2, {{0, 1, Copy{arena, host}}, {0, 1, Copy{host, arena}}});
+      change(p, host, other);
+    });
+  };
+  EXPECT_EQ(with([](Program &, View, View) {}), "");
+  EXPECT_EQ(with([](Program &p, View, View other) { as<Copy>(p, 3).target = other; }),
+            "rank 0, stream 0, command 3 (copy, node \"/out\"): copies within the host's memory (P20)");
+  EXPECT_EQ(
+      with([](Program &p, View host, View) { as<Launch>(p, 1).operands = {host, host}; }),
+      "rank 0, stream 0, command 1 (launch, node \"/act/Gelu\"): reads or writes buffer 3, which is in the host's "
+      "memory (P24)");
+}
+
 TEST(CommandsTest, P21Collectives) {
   auto with = [](size_t command, auto change) {
     return refuse(makeCollectives(), [&](Program &p) { change(as<Collective>(p, command), p); });

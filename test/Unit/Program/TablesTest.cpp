@@ -155,6 +155,8 @@ TEST(TablesTest, P14Buffers) {
             "role \"all\", buffer 1: alignment 48, expected a power of two up to 1048576 (P14)");
   EXPECT_EQ(refuse(makeSingle(), [](Program &p) { p.roles[0].buffers[2].bytes = UINT64_MAX; }),
             "role \"all\", buffer 2: more than 2^48 bytes (P14)");
+  EXPECT_EQ(refuse(makeSingle(), [](Program &p) { p.roles[0].buffers[0].memory = Memory::Host; }),
+            "role \"all\", buffer 0: of kind input in the host's memory (P14)");
 }
 
 TEST(TablesTest, P15Views) {

@@ -56,6 +56,13 @@ void ExecDialect::initialize() {
   addOperations<EnterOp, LeaveOp, LoopOp, EndLoopOp>();
 }
 
+/// What is fetched has been offloaded: no other value is in the host's memory.
+LogicalResult FetchOp::verify() {
+  if (getInput().getDefiningOp<OffloadOp>())
+    return success();
+  return emitOpError("brings back what no exec.offload has made (C1)");
+}
+
 //===----------------------------------------------------------------------===//
 // Bodies
 //===----------------------------------------------------------------------===//

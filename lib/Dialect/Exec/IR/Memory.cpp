@@ -78,6 +78,9 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "has " << int64_t(getBytes()) << " bytes (C1)";
   if (!llvm::isPowerOf2_64(getAlign()) || getAlign() > (1 << 20))
     return emitOpError() << "is aligned to " << int64_t(getAlign()) << ", which is not a power of two up to 2^20 (C2)";
+  // Callers, and loads of weights, know the memory of the device alone.
+  if (getOnHost() && getKind() != BufferKind::Activations)
+    return emitOpError() << "is a buffer of kind " << stringifyBufferKind(getKind()) << " in the host's memory (C3)";
   return success();
 }
 

@@ -52,14 +52,17 @@ bool cleave::exec::communicates(Operation *op) {
 static bool isMessage(Operation *op) { return isa<pipe::SendOp, pipe::RecvOp>(op); }
 /// What starts where it stands, and is done where somebody waits for it.
 static bool meets(Operation *op) { return communicates(op) || isMessage(op); }
+static bool isTransfer(Operation *op) { return isa<OffloadOp, FetchOp>(op); }
+/// What goes on while other ops do, and touches its operands and results until it is waited for.
+static bool goesOn(Operation *op) { return meets(op) || isTransfer(op); }
 
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
 
 BufferAssignment::BufferAssignment(Block &block, RankTable &table, ArrayRef<spmd::StatePlace> states,
-                                   codegen::KernelRules rules)
-    : block(block), table(table), rules(rules), states(states) {
+                                   codegen::KernelRules rules, TransferEnds ends)
+    : block(block), table(table), rules(rules), ends(std::move(ends)), states(states) {
   auto module = block.getParentOp()->getParentOfType<ModuleOp>();
   for (auto kernel : module.getOps<KernelOp>())
     kernels[kernel.getSymNameAttr()] = kernel;
@@ -155,6 +158,14 @@ void BufferAssignment::findWaits() {
         messages.push_back(step);
       step = waits[op] = next;
     }
+    // Copies have streams of their own, and what they read is there when they begin.
+    if (isa<OffloadOp>(op)) {
+      Operation *end = ends.lookup(op);
+      waits[op] = end ? std::max(step, numbers[end]) : step;
+    } else if (isa<FetchOp>(op)) {
+      auto read = needed.find(op->getResult(0));
+      waits[op] = read == needed.end() ? step : std::max(step, read->second);
+    }
     if (isMark(op))
       next = std::min(next, step);
     if (isSeenThrough(op)) {
@@ -179,7 +190,7 @@ void BufferAssignment::findUses() {
       llvm::append_range(touched, op->getResults());
     for (Value operand : touched) {
       Value root = getRoot(operand).value;
-      Use use{op, getEnd(root, meets(op) ? waits[op] : numbers[op])};
+      Use use{op, getEnd(root, goesOn(op) ? waits[op] : numbers[op])};
       Uses &known = uses[root];
       if (known.last.op == op)
         continue;
@@ -226,7 +237,8 @@ void BufferAssignment::place(Value root, const BufferPlace &at, int64_t end) {
 
 const BufferPlace &BufferAssignment::placeAnywhere(Value root) {
   if (!places.contains(root)) {
-    storages.push_back({BufferKind::Activations, spmd::getBytes(root.getType()), 0});
+    unsigned number = root.getDefiningOp<OffloadOp>() ? kHostArena : kDeviceArena;
+    storages.push_back({BufferKind::Activations, spmd::getBytes(root.getType()), number});
     place(root, {unsigned(storages.size() - 1), table.get(0), root}, kNever);
   }
   return getPlace(root);
@@ -381,10 +393,14 @@ void BufferAssignment::findLifetimes() {
     Storage &storage = storages[at.storage];
     auto used = uses.find(root);
     int64_t first = maker ? numbers[maker] : 0;
-    if (maker && meets(maker))
+    if (maker && goesOn(maker))
       storage.last = std::max(storage.last, waits[maker]);
     storage.first = storage.first < 0 ? first : std::min(storage.first, first);
-    storage.last = std::max({storage.last, first, used == uses.end() ? first : used->second.last.step});
+    int64_t last = used == uses.end() ? first : used->second.last.step;
+    // A copy to the host's memory is done in front of that step, which may have the bytes for what it makes.
+    if (used != uses.end() && isa<OffloadOp>(used->second.last.op) && last > numbers[used->second.last.op])
+      last = std::max(last - 1, used->second.before.step);
+    storage.last = std::max({storage.last, first, last});
   }
 }
 
@@ -397,15 +413,20 @@ void BufferAssignment::run() {
   chooseInPlace();
   placeAll();
   findLifetimes();
+  planArena(kDeviceArena);
+  planArena(kHostArena);
+}
+
+void BufferAssignment::planArena(unsigned number) {
   SmallVector<LiveInterval> intervals;
   SmallVector<Storage *> planned;
   for (Storage &storage : storages)
-    if (storage.kind == BufferKind::Activations) {
+    if (storage.kind == BufferKind::Activations && storage.number == number) {
       intervals.push_back({storage.first, storage.last, storage.bytes});
       planned.push_back(&storage);
     }
-  arena = planMemory(intervals, kAlignment);
-  for (auto [storage, offset] : llvm::zip_equal(planned, arena.offsets))
+  arenas[number] = planMemory(intervals, kAlignment);
+  for (auto [storage, offset] : llvm::zip_equal(planned, arenas[number].offsets))
     storage->offset = offset;
 }
 

@@ -14,10 +14,12 @@
 //   operand of a window          in the middle of the result, where those are rows
 //   carried by a loop            for the whole loop; what it is at first, and what an iteration makes of it, in the same bytes where
 //                                nobody reads the old value any more, else copied there
+//   sent to the host's memory    a storage in the arena there, which lives until the value is back
 //   anything else                a storage of its own
 //
-// A storage of the arena lives from the first step that makes one of its values to the last that reads one. What a
-// collective reads, and makes, has to stay until somebody waits for it: the first reader of its result.
+// A storage of an arena lives from the first step that makes one of its values to the last that reads one. What a
+// collective reads, and makes, has to stay until somebody waits for it: the first reader of its result. What is copied to the host's memory
+// stays until that is predicted to be done (Transfers.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_LIB_DIALECT_EXEC_MEMORY_BUFFERASSIGNMENT_H
@@ -38,6 +40,12 @@ namespace cleave::exec {
 /// Of storages, loads, and buffers: a line of the cache, and more than any vector.
 constexpr int64_t kAlignment = 64;
 
+/// By number of storages of activations: the arenas of the device and of its host.
+constexpr unsigned kDeviceArena = 0, kHostArena = 1;
+
+/// Of each exec.offload the op in front of which it is done.
+using TransferEnds = llvm::DenseMap<mlir::Operation *, mlir::Operation *>;
+
 /// A step behind all.
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
@@ -45,7 +53,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 struct Storage {
   BufferKind kind;
   int64_t bytes;
-  unsigned number; ///< of the input, output, or the state's input
+  unsigned number; ///< of the input, output, or the state's input; of activations which arena
   /// Of a state: its old value, and the last step that reads that.
   mlir::Value old = {};
   int64_t oldUntil = -1;
@@ -62,9 +70,9 @@ struct BufferPlace {
 
 class BufferAssignment {
 public:
-  /// \param rules of the kernels.
+  /// \param rules of the kernels. \param ends of what is copied to the host's memory; what is not there is done where it stands.
   BufferAssignment(mlir::Block &block, RankTable &table, llvm::ArrayRef<spmd::StatePlace> states,
-                   codegen::KernelRules rules);
+                   codegen::KernelRules rules, TransferEnds ends);
 
   /// Finds all places. Afterwards the block stands in the order of the steps.
   void run();
@@ -88,7 +96,8 @@ public:
   bool isInPart(mlir::Operation *concat, unsigned number) const;
   /// True if `value` is made where `other` lies.
   bool liesAt(mlir::Value value, mlir::Value other) const;
-  const MemoryPlan &getArena() const { return arena; }
+  const MemoryPlan &getArena() const { return arenas[kDeviceArena]; }
+  const MemoryPlan &getHostArena() const { return arenas[kHostArena]; }
 
   KernelOp getKernel(LaunchOp op) const;
 
@@ -138,6 +147,7 @@ private:
   void placeOperands(mlir::Operation *op);
   void placeInWindow(spmd::WindowOp op);
   void findLifetimes();
+  void planArena(unsigned number);
 
   /// True if nothing but `op` reads the root of `operand` from there on, once, and `operand` is all of it, made by a command.
   bool dies(mlir::OpOperand &operand) const;
@@ -154,6 +164,7 @@ private:
   mlir::Block &block;
   RankTable &table;
   codegen::KernelRules rules;
+  TransferEnds ends;
   llvm::DenseMap<mlir::StringAttr, KernelOp> kernels;
   llvm::SmallVector<mlir::Operation *> steps;
   llvm::DenseMap<mlir::Operation *, int64_t> numbers;
@@ -164,7 +175,7 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> carriedAs;
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> carriedIn;
   llvm::DenseMap<mlir::Value, Root> roots;
-  /// Per collective the step before which somebody waits for it.
+  /// Per collective, and per copy to or from the host's memory, the step before which somebody waits for it.
   llvm::DenseMap<mlir::Operation *, int64_t> waits;
   llvm::DenseMap<mlir::Value, Uses> uses;
   llvm::DenseMap<mlir::Value, BufferPlace> places;
@@ -177,7 +188,7 @@ private:
   llvm::SmallVector<spmd::StatePlace> states;
   /// By number of what is returned, the storage that it goes to.
   llvm::SmallVector<unsigned> outputs;
-  MemoryPlan arena;
+  MemoryPlan arenas[2];
 };
 
 /// True if `value` is all of its root, which a command makes.

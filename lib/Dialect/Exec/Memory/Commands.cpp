@@ -6,6 +6,7 @@
 //   a concat along rows              an exec.copy of each part that was not made in its place
 //   exec.append                      an exec.copy of each operand
 //   collectives of spmd              exec.collective; exec.exchange where pieces go from rank to rank
+//   exec.offload, exec.fetch         an exec.copy to, or from, a buffer of the host
 //   messages of pipe                 an exec.send, an exec.receive, of each tensor
 //   spmd.window, join, split         an exec.exchange of what is missing (Windows.cpp)
 //   a rank's own piece of a tensor   rows: a view at an offset that depends on the rank; else an exec.copy of a view with
@@ -46,13 +47,14 @@ CommandBuilder::CommandBuilder(func::FuncOp func, const BufferAssignment &assign
 FlatSymbolRefAttr CommandBuilder::getBuffer(BufferKind kind, unsigned number) {
   FlatSymbolRefAttr &buffer = buffers[{unsigned(kind), number}];
   if (!buffer) {
-    std::string name = (prefix + stringifyBufferKind(kind)).str();
+    bool onHost = kind == BufferKind::Activations && number == kHostArena;
+    std::string name = (prefix + (onHost ? "offloaded" : stringifyBufferKind(kind))).str();
     // A state is one for all entries, of which ranks of a pipeline may have different inputs before it.
     int64_t known = kind == BufferKind::State ? pipe::getArgIndex(func, number).value_or(number) : number;
     if (kind == BufferKind::Input || kind == BufferKind::Output || kind == BufferKind::State)
       name += "_" + std::to_string(known);
     auto op = BufferOp::create(outside, func.getLoc(), name, kind, /*bytes=*/0, kAlignment,
-                               /*bound=*/IntegerAttr(), /*sym_visibility=*/StringAttr());
+                               /*bound=*/IntegerAttr(), /*sym_visibility=*/StringAttr(), onHost);
     symbols.insert(op); // which makes the name unique
     buffer = FlatSymbolRefAttr::get(op.getSymNameAttr());
   }
@@ -476,6 +478,8 @@ LogicalResult CommandBuilder::emit(Operation *op) {
     return emitMessages<SendOp>(send, send.getValues());
   if (auto receive = dyn_cast<pipe::RecvOp>(op))
     return emitMessages<ReceiveOp>(receive, receive.getValues());
+  if (isa<OffloadOp, FetchOp>(op))
+    return copyAll(op, op->getOperands(), op->getResults());
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return emitReturn(ret);
   return op->emitOpError("cannot be made a command");
@@ -489,9 +493,13 @@ void CommandBuilder::createBuffers() {
     if (buffer != buffers.end())
       symbols.lookup<BufferOp>(buffer->second.getAttr()).setBytes(bytes);
   };
-  setBytes(BufferKind::Activations, 0, assignment.getArena().bytes);
-  if (auto arena = buffers.find({unsigned(BufferKind::Activations), 0}); arena != buffers.end())
-    symbols.lookup<BufferOp>(arena->second.getAttr()).setBound(assignment.getArena().bound);
+  auto setArena = [&](unsigned number, const MemoryPlan &plan) {
+    setBytes(BufferKind::Activations, number, plan.bytes);
+    if (auto arena = buffers.find({unsigned(BufferKind::Activations), number}); arena != buffers.end())
+      symbols.lookup<BufferOp>(arena->second.getAttr()).setBound(plan.bound);
+  };
+  setArena(kDeviceArena, assignment.getArena());
+  setArena(kHostArena, assignment.getHostArena());
   setBytes(BufferKind::Weights, 0, weights.getBytes());
   for (auto [number, type] : llvm::enumerate(func.getArgumentTypes())) {
     bool isKept = bool(func.getArgAttr(number, spmd::kKeptAttr));

@@ -1,11 +1,14 @@
 //===- Order.cpp - lets collectives run beside kernels --------------------===//
 //
-// The plan has moved collectives up and keeps what they touch. What is left to say is who waits for whom, and that follows
-// from the bytes that commands touch, so that it is right whatever the plan meant:
+// The plan has moved collectives up and keeps what they touch, and so it has copies to the host's memory and back. What is left to say is who
+// waits for whom, and that follows from the bytes that commands touch, so that it is right whatever the plan meant:
 //
 //   stream 0    k0   k1  record 0 .........  k2   k3  wait 1   k4
 //   stream 1            wait 0   collective  record 1
 //                                                      k4 reads its result
+//
+// Streams 2 and 3 are those of copies to the host and back. All wait by way of stream 0: a copy of what a collective makes begins where
+// stream 0 has waited for that.
 //
 // Waits are as late as they can be: before the first command that touches what a collective writes, or writes what it
 // reads. Streams keep their order, so whoever has waited for a collective knows of all before it.
@@ -42,12 +45,20 @@ static constexpr size_t kMostOpen = 64;
 
 namespace {
 
+/// What a rank does by itself, what it does with others, and what goes to its host's memory, and comes back: each is a stream.
+enum Lane : unsigned { Own, Meetings, Out, Back };
+constexpr unsigned kLanes = 4;
+/// Numbers of commands of each lane that have begun and are not known to be done.
+using OpenCommands = std::array<SmallVector<size_t>, kLanes>;
+
 struct Command {
   CommandOpInterface op;
   SmallVector<Range, 4> reads, writes;
-  bool isMeeting;
-  /// Of a meeting, the first command of its rank alone that has to come behind it; the number of commands if there is none.
+  Lane lane;
+  /// Of another lane than `Own`, the first command of another one that has to come behind it; the number of commands if there is none.
   size_t reader = 0;
+
+  bool isMeeting() const { return lane == Meetings; }
 };
 
 struct Order : cleave::exec::impl::OrderBase<Order> {
@@ -68,6 +79,7 @@ private:
   void merge();
   bool canOverlap() const;
   void addEvents(Block &block);
+  Lane getLane(Operation &op, const Ranges &ranges) const;
 
   std::vector<Command> commands;
 };
@@ -84,6 +96,16 @@ static bool conflict(const Command &a, const Command &b) {
   return overlap(a.writes, b.reads) || overlap(a.writes, b.writes) || overlap(a.reads, b.writes);
 }
 
+/// A copy between the memories of a device and its host goes on by itself.
+Lane Order::getLane(Operation &op, const Ranges &ranges) const {
+  if (isMeeting(&op))
+    return Meetings;
+  auto copy = dyn_cast<CopyOp>(op);
+  bool isFromHost = copy && ranges.getBuffer(copy.getSource()).getOnHost();
+  bool isToHost = copy && ranges.getBuffer(copy.getTarget()).getOnHost();
+  return isFromHost == isToHost ? Own : isToHost ? Out : Back;
+}
+
 void Order::collect(Block &block) {
   Ranges ranges(getOperation());
   auto getAll = [&](OperandRange views) {
@@ -95,34 +117,33 @@ void Order::collect(Block &block) {
   commands.clear();
   for (Operation &op : block)
     if (auto command = dyn_cast<CommandOpInterface>(op))
-      commands.push_back({command, getAll(command.getReads()), getAll(command.getWrites()), isMeeting(&op), 0});
+      commands.push_back({command, getAll(command.getReads()), getAll(command.getWrites()), getLane(op, ranges), 0});
 }
 
-/// A command that has to come behind one meeting comes behind all that were started before it, too.
+/// A command that has to come behind one of a lane comes behind all that were started there before it, too.
 void Order::findReaders() {
-  SmallVector<size_t> open;
-  auto close = [&](size_t count, size_t reader) {
-    for (size_t meeting : ArrayRef(open).take_front(count))
-      commands[meeting].reader = reader;
-    open.erase(open.begin(), open.begin() + count);
+  OpenCommands open;
+  auto close = [&](SmallVector<size_t> &started, size_t count, size_t reader) {
+    for (size_t one : ArrayRef(started).take_front(count))
+      commands[one].reader = reader;
+    started.erase(started.begin(), started.begin() + count);
   };
   for (auto [index, command] : llvm::enumerate(commands)) {
-    if (command.isMeeting) {
-      open.push_back(index);
-      continue;
+    for (unsigned lane = Meetings; lane < kLanes; ++lane) {
+      if (lane == command.lane)
+        continue;
+      // Streams stand still at a mark.
+      size_t known = isMark(command.op) ? open[lane].size() : open[lane].size() > kMostOpen ? 1 : 0;
+      for (auto [position, one] : llvm::enumerate(open[lane]))
+        if (conflict(commands[one], command))
+          known = std::max(known, position + 1);
+      close(open[lane], known, index);
     }
-    // Streams stand still there.
-    if (isMark(command.op)) {
-      close(open.size(), index);
-      continue;
-    }
-    size_t known = open.size() > kMostOpen ? 1 : 0;
-    for (auto [position, meeting] : llvm::enumerate(open))
-      if (conflict(commands[meeting], command))
-        known = position + 1;
-    close(known, index);
+    if (command.lane != Own)
+      open[command.lane].push_back(index);
   }
-  close(open.size(), commands.size());
+  for (SmallVector<size_t> &started : open)
+    close(started, started.size(), commands.size());
 }
 
 /// The same but for what they are done with.
@@ -176,7 +197,7 @@ void Order::merge() {
 bool Order::canOverlap() const {
   size_t next = commands.size(); // the first command of the rank alone behind the one at hand
   for (size_t index = commands.size(); index-- > 0;)
-    if (!commands[index].isMeeting)
+    if (!commands[index].isMeeting())
       next = index;
     else if (commands[index].reader != next)
       return true;
@@ -194,29 +215,33 @@ void Order::addEvents(Block &block) {
     builder.setInsertionPoint(wait);
     WaitOp::create(builder, wait->getLoc(), events++, to);
   };
-  bool isAhead = false; // stream 0, of what stream 1 knows
-  SmallVector<size_t> open;
-  auto close = [&](size_t reader, Operation *before) {
-    size_t count = llvm::count_if(open, [&](size_t meeting) { return commands[meeting].reader == reader; });
+  std::array<bool, kLanes> isAhead{}; // stream 0, of what the lane's knows
+  OpenCommands open;
+  auto close = [&](unsigned lane, size_t reader, Operation *before) {
+    size_t count = llvm::count_if(open[lane], [&](size_t one) { return commands[one].reader == reader; });
     if (count == 0)
       return;
-    synchronize(commands[open[count - 1]].op->getNextNode(), before, 1, 0);
-    open.erase(open.begin(), open.begin() + count);
+    synchronize(commands[open[lane][count - 1]].op->getNextNode(), before, lane, Own);
+    open[lane].erase(open[lane].begin(), open[lane].begin() + count);
+    isAhead.fill(true);
   };
   for (auto [index, command] : llvm::enumerate(commands)) {
-    if (command.isMeeting) {
-      if (isAhead)
-        synchronize(command.op, command.op, 0, 1);
-      isAhead = false;
-      command.op.setStream(1);
-      open.push_back(index);
-    } else {
-      close(index, command.op);
-      isAhead = true;
+    for (unsigned lane = Meetings; lane < kLanes; ++lane)
+      if (lane != command.lane)
+        close(lane, index, command.op);
+    if (command.lane == Own) {
+      isAhead.fill(true);
+      continue;
     }
+    if (isAhead[command.lane])
+      synchronize(command.op, command.op, Own, command.lane);
+    isAhead[command.lane] = false;
+    command.op.setStream(command.lane);
+    open[command.lane].push_back(index);
   }
   if (!commands.empty())
-    close(commands.size(), commands.back().op->getNextNode());
+    for (unsigned lane = Meetings; lane < kLanes; ++lane)
+      close(lane, commands.size(), commands.back().op->getNextNode());
 }
 
 void Order::order(Block &block) {
@@ -226,11 +251,14 @@ void Order::order(Block &block) {
   merge();
   numMerged += before - commands.size();
   numCommands += commands.size();
-  numMeetings += llvm::count_if(commands, [](const Command &command) { return command.isMeeting; });
+  numMeetings += llvm::count_if(commands, [](const Command &command) { return command.isMeeting(); });
   // Merging has left fewer.
   findReaders();
   bool overlaps = canOverlap();
-  LDBG() << commands.size() << " commands on " << (overlaps ? "two streams" : "one stream");
-  if (overlaps)
+  LDBG() << commands.size() << " commands, collectives " << (overlaps ? "on a stream of their own" : "among kernels");
+  if (!overlaps)
+    for (Command &command : commands)
+      command.lane = command.isMeeting() ? Own : command.lane;
+  if (llvm::any_of(commands, [](const Command &command) { return command.lane != Own; }))
     addEvents(block);
 }

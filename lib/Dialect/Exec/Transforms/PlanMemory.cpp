@@ -10,7 +10,8 @@
 #include "../Memory/Commands.h"
 #include "../Memory/KeepOnFirst.h"
 #include "../Memory/KeepStates.h"
-#include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "../Memory/Transfers.h"
+#include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "llvm/ADT/Statistic.h"
@@ -29,6 +30,7 @@ using namespace cleave::exec;
 
 ALWAYS_ENABLED_STATISTIC(numBuffers, "buffers of the arena");
 ALWAYS_ENABLED_STATISTIC(numBytes, "bytes of the arena");
+ALWAYS_ENABLED_STATISTIC(numOffloaded, "values that wait in the host's memory");
 ALWAYS_ENABLED_STATISTIC(numBytesBound, "bytes that are needed at once: no plan takes less");
 
 /// The function that is the program, or those of the ranks of a pipeline; declarations are none. Nothing after an error.
@@ -81,6 +83,26 @@ struct PlanMemory : cleave::exec::impl::PlanMemoryBase<PlanMemory> {
   }
 
 private:
+  /// Where copies to the host's memory and back begin; what comes of it is told on the function.
+  FailureOr<TransferEnds> place(func::FuncOp func) {
+    if (func.getOps<OffloadOp>().empty())
+      return TransferEnds();
+    FailureOr<cost::OpTimes> times = cost::OpTimes::get(getOperation());
+    if (failed(times))
+      return failure();
+    SymbolTable symbols(getOperation());
+    cost::OpCosts costs(&*times, &symbols);
+    TransferPlan plan = placeTransfers(func.getBody().front(), costs, times->getCluster().device.hostBytesPerNs);
+    Builder builder(&getContext());
+    func->setAttr(kTransfersAttr, builder.getDictionaryAttr(
+                                      {builder.getNamedAttr("values", builder.getI64IntegerAttr(plan.values)),
+                                       builder.getNamedAttr("bytes", builder.getI64IntegerAttr(plan.bytes)),
+                                       builder.getNamedAttr("stayed", builder.getI64IntegerAttr(plan.stayed)),
+                                       builder.getNamedAttr("exposed_ns", builder.getF64FloatAttr(plan.exposedNs))}));
+    numOffloaded += plan.values;
+    return std::move(plan.ends);
+  }
+
   LogicalResult plan(func::FuncOp func, RankTable &table) {
     if (!func.getBody().hasOneBlock())
       return func.emitOpError("has control flow");
@@ -92,7 +114,10 @@ private:
       return failure();
     keepOnFirstByKernels(block);
     copyOldStates(func, *states);
-    BufferAssignment assignment(block, table, *states, codegen::KernelRules::get(forDevices));
+    FailureOr<TransferEnds> ends = place(func);
+    if (failed(ends))
+      return failure();
+    BufferAssignment assignment(block, table, *states, codegen::KernelRules::get(forDevices), std::move(*ends));
     assignment.run();
     const MemoryPlan &arena = assignment.getArena();
     numBuffers += arena.offsets.size();

@@ -19,6 +19,7 @@
 // In stages each rank has its own room, and each stage makes a choice of its own (Solver/RecomputeStages.h).
 //
 //===----------------------------------------------------------------------===//
+#include "../Memory/Loss.h"
 #include "cleave/Cost/Program.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/RecomputePass.h"
@@ -74,7 +75,6 @@ public:
   std::optional<RecomputeProblem> read();
 
 private:
-  Operation *findLoss();
   void readArguments(RecomputeProblem &problem);
   void readOp(Operation &op, RecomputeProblem &problem, bool isForward);
   void readStates(RecomputeProblem &problem);
@@ -90,38 +90,6 @@ private:
   DenseSet<Value> parameters; ///< and what is made of them alone
 };
 } // namespace
-
-/// The last op whose result a value behind all microbatches is a sum of, perhaps over ranks, and by some factor.
-static Operation *findLastAddend(Operation *behind, const spmd::Spans &spans) {
-  Operation *last = nullptr;
-  SmallVector<Operation *> todo{behind};
-  DenseSet<Operation *> seen;
-  while (!todo.empty()) {
-    Operation *op = todo.pop_back_val();
-    if (!op || !seen.insert(op).second || spans.get(op) != spmd::Span::After)
-      continue;
-    if (auto sum = dyn_cast<pipe::AccumulateOp>(op)) {
-      Operation *addend = sum.getInput().getDefiningOp();
-      last = addend && (!last || last->isBeforeInBlock(addend)) ? addend : last;
-      continue;
-    }
-    for (Value operand : op->getOperands())
-      todo.push_back(operand.getDefiningOp());
-  }
-  return last;
-}
-
-/// The last op of the forward: what makes the loss, or, with microbatches, what it is added up of.
-Operation *StepReader::findLoss() {
-  for (unsigned index = 0; index < func.getNumResults(); ++index) {
-    if (spmd::getResultName(func, index) != "loss")
-      continue;
-    Operation *maker = block.getTerminator()->getOperand(index).getDefiningOp();
-    spmd::Spans spans(func);
-    return maker && spans.get(maker) == spmd::Span::After ? findLastAddend(maker, spans) : maker;
-  }
-  return nullptr;
-}
 
 /// They lie in memory all along, whoever reads them.
 void StepReader::readArguments(RecomputeProblem &problem) {
@@ -238,7 +206,7 @@ void StepReader::readStates(RecomputeProblem &problem) {
 }
 
 std::optional<RecomputeProblem> StepReader::read() {
-  Operation *loss = findLoss();
+  Operation *loss = findLoss(func);
   if (!loss)
     return std::nullopt;
   RecomputeProblem problem;

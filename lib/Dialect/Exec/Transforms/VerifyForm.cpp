@@ -159,6 +159,8 @@ private:
         return op.emitOpError() << "is left to no kernel and no command (" << (isOutlined() ? "O1" : "K1") << ")";
       if (isa<FusedOp>(op) && failed(checkKernel(&op)))
         return failure();
+      if (isa<OffloadOp>(op) && !llvm::all_of(op.getUsers(), llvm::IsaPred<FetchOp>))
+        return op.emitOpError("is read by more than exec.fetch (T1)");
       if (auto launch = dyn_cast<LaunchOp>(op))
         launched.insert(launch.getKernel());
     }
@@ -167,8 +169,8 @@ private:
 
   /// K1, O1
   bool mayStand(Operation &op) const {
-    if (isMark(&op) ||
-        isa<func::ReturnOp, AgainOp, AppendOp, spmd::CollectiveOpInterface, pipe::SendOp, pipe::RecvOp>(op))
+    if (isMark(&op) || isa<func::ReturnOp, AgainOp, AppendOp, OffloadOp, FetchOp, spmd::CollectiveOpInterface,
+                           pipe::SendOp, pipe::RecvOp>(op))
       return true;
     if (isOutlined() ? isa<LaunchOp>(op) : isa<FusedOp>(op))
       return true;

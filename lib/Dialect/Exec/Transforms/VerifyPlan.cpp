@@ -50,6 +50,7 @@ private:
   LogicalResult checkMessages(ArrayRef<func::FuncOp> functions);
   LogicalResult checkOps(Block &block);
   LogicalResult checkView(ViewOp view, Ranges &ranges);
+  LogicalResult checkMemory(CommandOpInterface op, const Ranges &ranges);
   LogicalResult checkMeeting(CommandOpInterface op, const Ranges &ranges);
   LogicalResult checkBoundaries(Block &block, const Ranges &ranges);
   LogicalResult checkEvents(Block &block);
@@ -83,6 +84,14 @@ LogicalResult VerifyPlan::checkView(ViewOp view, Ranges &ranges) {
   if (whole.begin <= part.begin && part.end <= whole.end)
     return success();
   return view.emitOpError("does not lie in the tensor that it is of (M2)");
+}
+
+/// M8
+LogicalResult VerifyPlan::checkMemory(CommandOpInterface op, const Ranges &ranges) {
+  auto isOnHost = [&](Value view) { return ranges.getBuffer(view).getOnHost(); };
+  if (isa<CopyOp>(op) || llvm::none_of(op->getOperands(), isOnHost))
+    return success();
+  return op.emitOpError("reads or writes what is in the host's memory (M8)");
 }
 
 /// M6
@@ -230,6 +239,8 @@ LogicalResult VerifyPlan::checkFunction(func::FuncOp func, Ranges &ranges) {
     return failure();
   for (Operation &op : block) {
     if (auto view = dyn_cast<ViewOp>(op); view && failed(checkView(view, ranges)))
+      return failure();
+    if (auto command = dyn_cast<CommandOpInterface>(op); command && failed(checkMemory(command, ranges)))
       return failure();
     if (isa<spmd::CollectiveOpInterface>(op) && failed(checkMeeting(cast<CommandOpInterface>(op), ranges)))
       return failure();

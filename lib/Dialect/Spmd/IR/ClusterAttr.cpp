@@ -75,6 +75,8 @@ void cleave::spmd::writeCluster(ModuleOp module, const Cluster &cluster) {
     fields.push_back(b.getNamedAttr("cache_bytes", b.getI64IntegerAttr(device.cacheBytes)));
     fields.push_back(b.getNamedAttr("cache_bytes_per_ns", encode(b, device.cacheBytesPerNs)));
   }
+  if (device.hostBytesPerNs != ClusterDevice::kHostBytesPerNs)
+    fields.push_back(b.getNamedAttr("host_bytes_per_ns", encode(b, device.hostBytesPerNs)));
   if (!cluster.unlike.empty())
     fields.push_back(b.getNamedAttr("unlike", encode(b, cluster.unlike)));
   module->setAttr(SpmdDialect::kClusterAttr, b.getDictionaryAttr(fields));
@@ -156,6 +158,11 @@ static bool decodeCache(DictionaryAttr fields, ClusterDevice &device) {
                                decode(rate, device.cacheBytesPerNs) && isRate(device.cacheBytesPerNs));
 }
 
+/// Not there: as nobody has said.
+static bool decodeHost(Attribute rate, ClusterDevice &device) {
+  return !rate || (decode(rate, device.hostBytesPerNs) && isRate(device.hostBytesPerNs));
+}
+
 /// Not there: all devices are alike.
 static bool decode(Attribute value, std::map<int64_t, UnlikeDevice> &unlike) {
   unlike.clear();
@@ -184,6 +191,7 @@ static StringRef findWrong(DictionaryAttr fields, Cluster &cluster) {
        decode(fields.get("memory_bytes_per_ns"), device.memoryBytesPerNs) && isRate(device.memoryBytesPerNs)},
       {"cache_bytes", decodeCache(fields, device)},
       {"cache_bytes_per_ns", true},
+      {"host_bytes_per_ns", decodeHost(fields.get("host_bytes_per_ns"), device)},
       {"flops_per_ns", decode(fields.get("flops_per_ns"), device.flopsPerNs) && areRates(device.flopsPerNs)},
       {"levels", decode(fields.get("levels"), cluster.levels)},
       {"axes", decode(fields.get("axes"), cluster.axes)},

@@ -78,8 +78,9 @@ static void lookAt(func::FuncOp func, bool hasMesh, Signs &signs) {
       llvm::for_each(op.getResultTypes(), [&](Type type) { lookAt(type, signs); });
       signs.hasReshard |= isa<ReshardOp>(op);
       signs.isPartitioned |= hasMesh && isa<CollectiveOpInterface>(op);
-      // What is made again is so before there are kernels.
-      signs.isClustered |= op.getName().getDialectNamespace() == "exec" && op.getName().getStringRef() != "exec.again";
+      // What is made again, or waits in the host's memory, does so before there are kernels.
+      bool isOfStep = llvm::is_contained({"exec.again", "exec.offload", "exec.fetch"}, op.getName().getStringRef());
+      signs.isClustered |= op.getName().getDialectNamespace() == "exec" && !isOfStep;
       signs.isOutlined |= op.getName().getStringRef() == "exec.launch";
       signs.isPlanned |= op.getName().getStringRef() == "exec.view";
       signs.isOrdered |= op.getName().getStringRef() == "exec.record";

@@ -16,6 +16,8 @@ module attributes {spmd.mesh = #mesh, exec.rank_table = {
 
   // CHECK: exec.buffer @activations activations 1024 align 64
   exec.buffer @activations activations 1024 align 64
+  // CHECK: exec.buffer @offloaded activations 256 align 64 bound 192 host
+  exec.buffer @offloaded activations 256 align 64 bound 192 host
   exec.buffer @weights weights 256 align 64
   exec.buffer @in input 256 align 64
   exec.buffer @out output 256 align 64

@@ -8,6 +8,12 @@ exec.buffer @a activations -1 align 64
 
 // -----
 
+// exec.buffer C3
+// expected-error @below {{'exec.buffer' op is a buffer of kind weights in the host's memory (C3)}}
+exec.buffer @a weights 64 align 64 host
+
+// -----
+
 // exec.buffer C2
 // expected-error @below {{'exec.buffer' op is aligned to 48, which is not a power of two up to 2^20 (C2)}}
 exec.buffer @a activations 8 align 48

@@ -276,3 +276,12 @@ func.func @arguments_are_unpacked(%x: tensor<3x64x16x1xf32>) {
   }
   return
 }
+
+// -----
+
+// exec.fetch C1
+func.func @what_comes_back_has_gone(%x: tensor<8xf32>) {
+  // expected-error @below {{'exec.fetch' op brings back what no exec.offload has made (C1)}}
+  %0 = exec.fetch %x : tensor<8xf32>
+  return
+}

@@ -78,6 +78,15 @@ func.func @layouts(%w: tensor<64x40xf32>, %f: tensor<8x4x3x3xf32>) -> tensor<64x
   return %2 : tensor<64x40xf32>
 }
 
+// CHECK-LABEL: @waits_in_the_hosts_memory
+func.func @waits_in_the_hosts_memory(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // CHECK: %[[OUT:.*]] = exec.offload %arg0 : tensor<8x4xf32>
+  %0 = exec.offload %x : tensor<8x4xf32>
+  // CHECK: exec.fetch %[[OUT]] : tensor<8x4xf32>
+  %1 = exec.fetch %0 : tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+
 // CHECK-LABEL: @made_again
 func.func @made_again(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   // CHECK: exec.again %arg0 : tensor<8x4xf32>

@@ -173,3 +173,17 @@ exec.kernel @exp_0(%a: tensor<8x8xf32>) {
   %r = nn.slice %p starts [0, 0] sizes [8, 2] steps [1, 1] : (tensor<8x8xf32>) -> tensor<8x2xf32>
   exec.yield %p, %r : tensor<8x8xf32>, tensor<8x2xf32>
 }
+
+// -----
+
+// T1
+func.func @what_is_in_the_hosts_memory(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{'exec.offload' op is read by more than exec.fetch (T1)}}
+  %0 = exec.offload %x : tensor<8xf32>
+  %1 = exec.launch @relu_0(%0) : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+exec.kernel @relu_0(%a: tensor<8xf32>) {
+  %r = nn.relu %a : (tensor<8xf32>) -> tensor<8xf32>
+  exec.yield %r : tensor<8xf32>
+}

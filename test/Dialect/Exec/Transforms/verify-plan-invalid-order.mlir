@@ -137,3 +137,61 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
     return
   }
 }
+
+// -----
+
+// E2: the bytes of a value that goes are not others' before it is gone.
+module {
+  exec.buffer @in input 64 align 64
+  exec.buffer @a activations 256 align 64
+  exec.buffer @offloaded activations 64 align 64 host
+  exec.kernel @exp_0(%a: tensor<8xf32>) {
+    %0 = nn.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+    exec.yield %0 : tensor<8xf32>
+  }
+  func.func @main() {
+    %x = exec.view @in[0] : memref<8xf32>
+    exec.input "x" in %x : memref<8xf32> of tensor<8xf32> starts [0]
+    %a = exec.view @a[0] : memref<8xf32>
+    %h = exec.view @offloaded[0] : memref<8xf32>
+    %b = exec.view @a[0] : memref<8xf32>
+    // expected-note @below {{they were written here}}
+    exec.run @exp_0(%x) into (%a) : (memref<8xf32>) -> memref<8xf32>
+    exec.record 0
+    exec.wait 0 stream 2
+    exec.copy %a into %h stream 2 : memref<8xf32> into memref<8xf32>
+    // expected-error @below {{'exec.run' op writes bytes that another stream touches, and no event orders them, on rank 0 (E2)}}
+    exec.run @exp_0(%x) into (%b) : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+}
+
+// -----
+
+// E2: nor is a value read before it is back.
+module {
+  exec.buffer @in input 64 align 64
+  exec.buffer @a activations 256 align 64
+  exec.buffer @offloaded activations 64 align 64 host
+  exec.kernel @exp_0(%a: tensor<8xf32>) {
+    %0 = nn.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+    exec.yield %0 : tensor<8xf32>
+  }
+  func.func @main() {
+    %x = exec.view @in[0] : memref<8xf32>
+    exec.input "x" in %x : memref<8xf32> of tensor<8xf32> starts [0]
+    %a = exec.view @a[0] : memref<8xf32>
+    %h = exec.view @offloaded[0] : memref<8xf32>
+    %b = exec.view @a[64] : memref<8xf32>
+    %c = exec.view @a[128] : memref<8xf32>
+    exec.run @exp_0(%x) into (%a) : (memref<8xf32>) -> memref<8xf32>
+    exec.copy %a into %h : memref<8xf32> into memref<8xf32>
+    exec.record 0
+    exec.wait 0 stream 3
+    // expected-note @below {{they were written here}}
+    exec.copy %h into %b stream 3 : memref<8xf32> into memref<8xf32>
+    // expected-error @below {{'exec.run' op reads bytes that another stream touches, and no event orders them, on rank 0 (E2)}}
+    exec.run @exp_0(%b) into (%c) : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+}

@@ -348,3 +348,23 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>, exec.rank_table = {c = array
     return
   }
 }
+
+// -----
+
+// M8
+module {
+  exec.buffer @in input 64 align 64
+  exec.buffer @a activations 256 align 64 host
+  exec.kernel @exp_0(%a: tensor<8xf32>) {
+    %0 = nn.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+    exec.yield %0 : tensor<8xf32>
+  }
+  func.func @main() {
+    %x = exec.view @in[0] : memref<8xf32>
+    exec.input "x" in %x : memref<8xf32> of tensor<8xf32> starts [0]
+    %a = exec.view @a[0] : memref<8xf32>
+    // expected-error @below {{'exec.run' op reads or writes what is in the host's memory (M8)}}
+    exec.run @exp_0(%x) into (%a) : (memref<8xf32>) -> memref<8xf32>
+    return
+  }
+}

@@ -36,6 +36,28 @@ std::unique_ptr<mlir::Pass> createRecompute(const spmd::PlanMemory &plan, Memory
                                             StageFinder findStages = nullptr, bool keepsLast = false,
                                             llvm::ArrayRef<spmd::PlanPolicy> ofStages = {});
 
+//===----------------------------------------------------------------------===//
+// Values in the host's memory
+//===----------------------------------------------------------------------===//
+
+/// Of a module whose step offloads: a dictionary of `before` and `after`, bytes of a rank at its peak without that and with it.
+inline constexpr llvm::StringLiteral kOffloadAttr = "nn.offload";
+/// Of a function whose memory is planned: a dictionary of `values` and `bytes` that wait in the host's memory, values that `stayed` as there is
+/// no time, and `exposed_ns`, what kernels are predicted to wait for copies.
+inline constexpr llvm::StringLiteral kTransfersAttr = "nn.transfers";
+
+/// What the pass does with what a plan names.
+enum class OffloadMode {
+  Insert, ///< copies are made
+  Check,  ///< errors are told; a pipeline's ranks make copies, once there are some
+  Drop,   ///< copies that are there go: the program's device has no other memory, which a warning tells
+};
+
+/// Values that a plan names wait for the backward in the host's memory. Null `before` and `after`: what that saves is not told, of the program
+/// without copies and with them.
+std::unique_ptr<mlir::Pass> createOffload(const spmd::PlanMemory &plan, OffloadMode mode, MemoryJudge before = nullptr,
+                                          MemoryJudge after = nullptr);
+
 } // namespace cleave::exec
 
 #endif // CLEAVE_DIALECT_EXEC_TRANSFORMS_RECOMPUTEPASS_H

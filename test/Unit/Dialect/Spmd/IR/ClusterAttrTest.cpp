@@ -25,6 +25,7 @@ void expectEqual(const Cluster &a, const Cluster &b) {
   EXPECT_EQ(a.device.launchNs, b.device.launchNs);
   EXPECT_EQ(a.device.cacheBytes, b.device.cacheBytes);
   EXPECT_EQ(a.device.cacheBytesPerNs, b.device.cacheBytesPerNs);
+  EXPECT_EQ(a.device.hostBytesPerNs, b.device.hostBytesPerNs);
   ASSERT_EQ(a.levels.size(), b.levels.size());
   for (auto [one, other] : llvm::zip_equal(a.levels, b.levels))
     EXPECT_EQ(std::tuple(one.name, one.devices, asTuple(one.link)),
@@ -67,7 +68,7 @@ Cluster makeOther() {
   Cluster cluster;
   cluster.name = "two \"nodes\"";
   cluster.beginNs = 6600.1;
-  cluster.device = {{{"f32", 1.0 / 3}, {"bf16", 7e5}}, 80000000000, 3350.7, 0, 50000000, 5500.3};
+  cluster.device = {{{"f32", 1.0 / 3}, {"bf16", 7e5}}, 80000000000, 3350.7, 0, 50000000, 5500.3, 51.3};
   cluster.levels = {{"near", 8, {1000.7, 400.3}}, {"far", 0, {0, 1e-3}}};
   cluster.axes = {{"data", {3000, 25}}};
   return cluster;
@@ -109,6 +110,7 @@ TEST_F(ClusterAttrTest, MistakesAreNamed) {
   expectNamed("launch_ns", replace("launch_ns = 0.000000e+00 : f64", "launch_ns = 0 : i64"));
   expectNamed("memory_bytes", replace("memory_bytes = 80000000000", "memory_bytes = -1"));
   expectNamed("memory_bytes_per_ns", replace("memory_bytes_per_ns = 3.350700e+03", "memory_bytes_per_ns = 0.0"));
+  expectNamed("host_bytes_per_ns", replace("host_bytes_per_ns = 5.130000e+01", "host_bytes_per_ns = 0.0"));
   expectNamed("flops_per_ns", replace("f32 = ", "f31 = "));
   expectNamed("levels", replace("devices = 8", "devices = 0"));
   expectNamed("levels", replace("4.003000e+02", "0.0"));
