@@ -98,8 +98,11 @@ static bool isInModule(ArrayRef<std::string> paths, const NamePattern &pattern, 
   return all ? llvm::all_of(paths, isIn) : llvm::any_of(paths, isIn);
 }
 
+/// A rule that nobody wrote has no line: it was found, or follows from a style.
 static std::string describePlace(Location loc) {
   auto file = loc->findInstanceOf<FileLineColLoc>();
+  if (file && file.getLine() == 0)
+    return "a rule that was made for this model";
   return file ? llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn()).str()
               : "the program";
 }

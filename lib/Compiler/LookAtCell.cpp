@@ -108,7 +108,7 @@ bool Compilation::PlanFinder::tryPlan(Plan plan, std::optional<int64_t> storedBy
   cell.ns = taken.ns;
   cell.spanNs = taken.spanNs;
   cell.peakBytes = taken.peakBytes;
-  cell.storedBytes = made->pipeline ? taken.parameterBytes : storedBytes.value_or(taken.parameterBytes);
+  cell.storedBytes = made->pipeline ? taken.storedBytes : storedBytes.value_or(taken.storedBytes);
   cell.sentBytes = taken.sentBytes;
   cell.fitsDevices = taken.fitsDevices;
   leastBytes = std::min(leastBytes, cell.peakBytes);
@@ -160,16 +160,17 @@ const CellAnswer *Compilation::PlanFinder::searchCell(Look &look) {
 }
 
 /// Other answers count as long as they are not far above by the costs of the solver, which leave out launches. They do with axes free for
-/// the rest, and as rules alone, as people write plans: what these bring is another way down.
+/// the rest, and as rules alone, as people write plans: what these bring is another way down. Either way what the program stores is not what
+/// the answer did, which had all of one style.
 void Compilation::PlanFinder::takeOthers(Look &look, const CellAnswer &met) {
   constexpr double kFar = 1.3;
   for (const CellAnswer *one : look.cell.getSearch().findOthers(met)) {
     if (one->ns >= kFar * met.ns && !look.best.cell.text.empty())
       continue;
     Plan plan = look.cell.makePlan(*one, look.plan, look.candidate.borders);
-    tryPlan(plan, one->storedBytes, look);
+    tryPlan(plan, std::nullopt, look);
     plan.areAllFree = false;
-    tryPlan(std::move(plan), one->storedBytes, look);
+    tryPlan(std::move(plan), std::nullopt, look);
   }
 }
 

@@ -8,8 +8,12 @@
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
@@ -89,6 +93,21 @@ static std::optional<Report> makeReportOf(ModuleOp module, StringRef model, cons
   return std::nullopt;
 }
 
+/// A report counts parameters alone. States, which stay in the ranks as well, are arguments; those of a step that are parameters it has.
+static int64_t countStored(ModuleOp module, const Report &report) {
+  llvm::Expected<func::FuncOp> func = findEntry(module);
+  if (!func) { // Ranks of a pipeline, which have no states.
+    llvm::consumeError(func.takeError());
+    return report.parameterBytesPerRank;
+  }
+  int64_t bytes = report.parameterBytesPerRank;
+  for (unsigned index = 0; index < func->getNumResults(); ++index)
+    if (std::optional<unsigned> state = spmd::findStateArgument(*func, index))
+      if (!func->getArgAttr(*state, nn::kBeginsAttr) || !spmd::isParameter(*func, *state))
+        bytes += spmd::getBytes(func->getArgumentTypes()[*state]);
+  return bytes;
+}
+
 std::optional<Report> Compilation::State::makeTrialReport(const std::shared_ptr<const spmd::Plan> &candidate,
                                                           const ShardOptions &sharding) {
   OwningOpRef<ModuleOp> copy =
@@ -128,7 +147,7 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
           hasRings,
           report->getWireBytes(),
           report->time->getSpanNs(),
-          report->parameterBytesPerRank,
+          countStored(*copy, *report),
           !report->memory || report->memory->excess.empty(),
           readStages(*report)};
 }
