@@ -237,6 +237,31 @@ void Compilation::PlanFinder::findBinding() {
   }
 }
 
+/// What a limit leads to is not always the least that there is, for prices of memory that it raises are rough ones. So before it is said that
+/// nothing was found, all is searched for the least, as `--memory least` does: what that says fits, fits. Nothing where it does not.
+std::optional<FoundPlan> Compilation::PlanFinder::findLeast() {
+  if (request.takesLeast || request.isQuick || tried.empty() || limit == 0 || provedBytes > limit)
+    return std::nullopt;
+  PlanRequest ofLeast = request;
+  ofLeast.takesLeast = true;
+  ofLeast.wantsFront = false;
+  ofLeast.memoryBytes = std::numeric_limits<int64_t>::max();
+  std::optional<FoundPlan> smallest = PlanFinder(state, ofLeast).run();
+  if (!smallest)
+    return std::nullopt;
+  const PlanCell &best = smallest->getBest();
+  leastBytes = std::min(leastBytes, best.peakBytes);
+  if (!fits(best))
+    return std::nullopt;
+  smallest->memoryBytes = limit;
+  for (PlanCell &cell : smallest->cells)
+    if (!cell.text.empty() && !fits(cell)) {
+      cell.text.clear();
+      cell.verdict = PlanCell::Verdict::Memory;
+    }
+  return smallest;
+}
+
 /// The least that was met is told, so that a user knows what to ask for. Without an answer nothing is pruned but for the time of a call.
 bool Compilation::PlanFinder::failWithout() {
   bool isPruned = answer.pruned > 0 ||
@@ -266,7 +291,7 @@ bool Compilation::PlanFinder::failWithout() {
                         formatBytes(limit), formatBytes(leastBytes), formatBytes(provedBytes)));
 }
 
-/// Of equal measures the least memory decides, then the fewest axes, which are easier to read, and then the name of the mesh, so that the
+/// Of equal measures the time of a call decides, then the least memory, then the fewest axes, which are easier to read, and then the name of the mesh, so that the
 /// answer is the same on any machine.
 std::optional<FoundPlan> Compilation::PlanFinder::run() {
   auto start = std::chrono::steady_clock::now();
@@ -288,11 +313,13 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   }
   dropEqual();
   auto order = [&](const PlanCell &cell) {
-    return std::tuple(cell.text.empty(), getMeasure(cell), cell.peakBytes, llvm::count(cell.mesh, '='),
+    return std::tuple(cell.text.empty(), getMeasure(cell), cell.ns, cell.peakBytes, llvm::count(cell.mesh, '='),
                       StringRef(cell.mesh), cell.stages.microbatches, StringRef(cell.text));
   };
   llvm::sort(found, [&](const Tried &lhs, const Tried &rhs) { return order(lhs.cell) < order(rhs.cell); });
   if (found.empty() || found.front().cell.text.empty()) {
+    if (std::optional<FoundPlan> least = findLeast())
+      return least;
     failWithout();
     return std::nullopt;
   }

@@ -19,6 +19,7 @@
 #include "cleave/Plan/Plan.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <limits>
 
@@ -93,18 +94,25 @@ static std::optional<Report> makeReportOf(ModuleOp module, StringRef model, cons
   return std::nullopt;
 }
 
-/// A report counts parameters alone. States, which stay in the ranks as well, are arguments; those of a step that are parameters it has.
+/// A report counts parameters that are loaded, and those of a step, which are arguments. States stay in the ranks as well, and so do parameters
+/// of a function that is written by hand, which are arguments, too.
 static int64_t countStored(ModuleOp module, const Report &report) {
   llvm::Expected<func::FuncOp> func = findEntry(module);
   if (!func) { // Ranks of a pipeline, which have no states.
     llvm::consumeError(func.takeError());
     return report.parameterBytesPerRank;
   }
-  int64_t bytes = report.parameterBytesPerRank;
+  llvm::SmallDenseSet<unsigned> states;
   for (unsigned index = 0; index < func->getNumResults(); ++index)
     if (std::optional<unsigned> state = spmd::findStateArgument(*func, index))
-      if (!func->getArgAttr(*state, nn::kBeginsAttr) || !spmd::isParameter(*func, *state))
-        bytes += spmd::getBytes(func->getArgumentTypes()[*state]);
+      states.insert(*state);
+  int64_t bytes = report.parameterBytesPerRank;
+  for (unsigned index = 0; index < func->getNumArguments(); ++index) {
+    bool isParameter = spmd::isParameter(*func, index);
+    bool isReported = isParameter && func->getArgAttr(index, nn::kBeginsAttr);
+    if (!isReported && (isParameter || states.contains(index)))
+      bytes += spmd::getBytes(func->getArgumentTypes()[index]);
+  }
   return bytes;
 }
 
