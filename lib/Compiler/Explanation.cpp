@@ -98,14 +98,17 @@ static bool isInModule(ArrayRef<std::string> paths, const NamePattern &pattern, 
   return all ? llvm::all_of(paths, isIn) : llvm::any_of(paths, isIn);
 }
 
-/// The end of a chain: the place of what was asked for; of what Cleave added itself, its reason, which is all of that location.
+/// The end of a chain: the place of what was asked for; of what Cleave added itself, its reason, which is all of that location. A rule that
+/// nobody wrote has no line: it was found, or follows from a style.
 static CauseStep describeEnd(Location loc) {
   if (auto reason = dyn_cast<NameLoc>(loc))
     return {CauseStep::Kind::Chosen, reason.getName().str(), "", ""};
   auto file = loc->findInstanceOf<FileLineColLoc>();
-  std::string place =
-      file ? llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn()).str()
-           : "the program";
+  std::string place = "the program";
+  if (file && file.getLine() == 0)
+    place = "a rule that was made for this model";
+  else if (file)
+    place = llvm::formatv("{0}:{1}:{2}", file.getFilename().getValue(), file.getLine(), file.getColumn());
   return {CauseStep::Kind::Annotation, std::move(place), "", ""};
 }
 

@@ -15,6 +15,7 @@
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Plan/ProposeStates.h"
 #include "cleave/Search/MeshCells.h"
+#include "cleave/Sharding/MeshLimits.h"
 #include "cleave/Support/Interruption.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -111,6 +112,9 @@ bool Compilation::PlanFinder::checkDevices() {
   if (request.devices == 0)
     return !given.mesh.empty() ||
            fail(makeError("how many devices? --devices 8, or --mesh data=2,model=4"), Blame::Options);
+  // As for a mesh that is given: more would be counted and factored for minutes before a plan was refused.
+  if (request.devices > kMostRanks)
+    return fail(makeError("--devices {0}: there are at most 2^22, {1}", request.devices, kMostRanks), Blame::Options);
   if (given.mesh.empty()) {
     llvm::Expected<std::vector<MeshCell>> cells = listMeshCells(*given.cluster, request.devices, /*mostAxes=*/1);
     return cells || fail(cells.takeError(), Blame::Options);
@@ -152,6 +156,11 @@ void Compilation::PlanFinder::predictOneDevice() {
 // The rounds
 //===----------------------------------------------------------------------===//
 
+static std::string describe(CountRange range) {
+  return range.least == range.most ? std::to_string(range.least)
+                                   : std::string(llvm::formatv("{0} to {1}", range.least, range.most));
+}
+
 /// Before anything is made of a cell, it is held to what one device takes: its share of that is the least that a microbatch takes, unless
 /// what is cut fits into a cache.
 bool Compilation::PlanFinder::lookAtStages() {
@@ -165,9 +174,8 @@ bool Compilation::PlanFinder::lookAtStages() {
   if (!request.isQuick && request.devices > 0)
     cells = listStageCells(request.devices, samples, request.stages, request.microbatches);
   if (cells.empty())
-    return fail(makeError("{0} devices and a batch of {1} have no {2} to {3} stages with {4} to {5} microbatches",
-                          request.devices, samples, request.stages.least, request.stages.most,
-                          request.microbatches.least, request.microbatches.most),
+    return fail(makeError("{0} devices and a batch of {1} have no {2} stages with {3} microbatches", request.devices,
+                          samples, describe(request.stages), describe(request.microbatches)),
                 Blame::Options);
   for (StageCell cell : cells) {
     // A step on one device is all of its microbatches.
@@ -257,6 +265,31 @@ void Compilation::PlanFinder::findBinding() {
   }
 }
 
+/// What a limit leads to is not always the least that there is, for prices of memory that it raises are rough ones. So before it is said that
+/// nothing was found, all is searched for the least, as `--memory least` does: what that says fits, fits. Nothing where it does not.
+std::optional<FoundPlan> Compilation::PlanFinder::findLeast() {
+  if (request.takesLeast || request.isQuick || tried.empty() || limit == 0 || provedBytes > limit)
+    return std::nullopt;
+  PlanRequest ofLeast = request;
+  ofLeast.takesLeast = true;
+  ofLeast.wantsFront = false;
+  ofLeast.memoryBytes = std::numeric_limits<int64_t>::max();
+  std::optional<FoundPlan> smallest = PlanFinder(state, ofLeast).run();
+  if (!smallest)
+    return std::nullopt;
+  const PlanCell &best = smallest->getBest();
+  leastBytes = std::min(leastBytes, best.peakBytes);
+  if (!fits(best))
+    return std::nullopt;
+  smallest->memoryBytes = limit;
+  for (PlanCell &cell : smallest->cells)
+    if (!cell.text.empty() && !fits(cell)) {
+      cell.text.clear();
+      cell.verdict = PlanCell::Verdict::Memory;
+    }
+  return smallest;
+}
+
 /// The least that was met is told, so that a user knows what to ask for. Without an answer nothing is pruned but for the time of a call.
 bool Compilation::PlanFinder::failWithout() {
   bool isPruned = answer.pruned > 0 ||
@@ -292,7 +325,8 @@ bool Compilation::PlanFinder::failWithout() {
                         formatBytes(limit), formatBytes(leastBytes), formatBytes(provedBytes)));
 }
 
-/// Of equal measures the name of the mesh decides, so that the answer is the same on any machine.
+/// Of equal measures the time of a call decides, then the least memory, then the fewest axes, which are easier to read, and then the name of the mesh, so that the
+/// answer is the same on any machine.
 std::optional<FoundPlan> Compilation::PlanFinder::run() {
   auto start = std::chrono::steady_clock::now();
   if (!prepare())
@@ -315,11 +349,13 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   takeAuto();
   dropEqual();
   auto order = [&](const PlanCell &cell) {
-    return std::tuple(cell.text.empty(), getMeasure(cell), StringRef(cell.mesh), cell.stages.microbatches,
-                      StringRef(cell.text));
+    return std::tuple(cell.text.empty(), getMeasure(cell), cell.ns, cell.peakBytes, llvm::count(cell.mesh, '='),
+                      StringRef(cell.mesh), cell.stages.microbatches, StringRef(cell.text));
   };
   llvm::sort(found, [&](const Tried &lhs, const Tried &rhs) { return order(lhs.cell) < order(rhs.cell); });
   if (found.empty() || found.front().cell.text.empty()) {
+    if (std::optional<FoundPlan> least = findLeast())
+      return least;
     failWithout();
     return std::nullopt;
   }

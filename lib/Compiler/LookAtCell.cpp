@@ -138,7 +138,7 @@ std::optional<Compilation::PlanFinder::Tried> Compilation::PlanFinder::makeTried
   // The next step needs the weights of this one.
   cell.spanNs = answer.isStep ? taken.ns : taken.spanNs;
   cell.peakBytes = taken.peakBytes;
-  cell.storedBytes = made->pipeline ? taken.parameterBytes : storedBytes.value_or(taken.parameterBytes);
+  cell.storedBytes = made->pipeline ? taken.storedBytes : storedBytes.value_or(taken.storedBytes);
   cell.sentBytes = taken.sentBytes;
   cell.fitsDevices = taken.fitsDevices;
   if (answer.isStep)
@@ -213,16 +213,17 @@ const CellAnswer *Compilation::PlanFinder::searchCell(Look &look) {
 }
 
 /// Other answers count as long as they are not far above by the costs of the solver, which leave out launches. They do with axes free for
-/// the rest, and as rules alone, as people write plans: what these bring is another way down.
+/// the rest, and as rules alone, as people write plans: what these bring is another way down. Either way what the program stores is not what
+/// the answer did, which had all of one style.
 void Compilation::PlanFinder::takeOthers(Look &look, const CellAnswer &met) {
   constexpr double kFar = 1.3;
   for (const CellAnswer *one : look.cell.getSearch().findOthers(met)) {
     if (one->ns >= kFar * met.ns && !look.best.cell.text.empty())
       continue;
     Plan plan = look.cell.makePlan(*one, look.plan, look.candidate.borders);
-    tryPlan(plan, one->storedBytes, look);
+    tryPlan(plan, std::nullopt, look);
     plan.areAllFree = false;
-    tryPlan(std::move(plan), one->storedBytes, look);
+    tryPlan(std::move(plan), std::nullopt, look);
   }
 }
 

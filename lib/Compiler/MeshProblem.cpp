@@ -36,7 +36,8 @@ StyledModel cleave::makeStyledModel(const MeshProblem &problem) {
     model.isGiven.push_back(isa<BlockArgument>(value) && isInput && !isParameter);
     model.isWeight.push_back(isInput && isParameter && type && isa<FloatType>(type.getElementType()) &&
                              type.getNumElements() > 1);
-    model.isNamed.push_back(!getTensorNames(value).empty());
+    SmallVector<StringRef, 1> names = getTensorNames(value);
+    model.isNamed.push_back(!names.empty() && !names.front().empty());
   }
   return model;
 }

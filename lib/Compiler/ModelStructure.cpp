@@ -71,6 +71,14 @@ std::function<bool(StringRef)> ModelStructure::getPicker(const PlanRule &rule) c
   return [picked = std::move(picked)](StringRef name) { return picked.contains(name); };
 }
 
+/// Weights that a plan can name; of others, as states that a recurrence begins with, nobody can say anything.
+std::vector<char> ModelStructure::findNamedWeights() const {
+  std::vector<char> named;
+  for (auto [isWeight, isNamed] : llvm::zip(model.isWeight, model.isNamed))
+    named.push_back(isWeight && isNamed);
+  return named;
+}
+
 /// A weight that several ops read, or that is read in parts, has a line for all of them.
 std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
   std::vector<NamedRole> named;
@@ -83,7 +91,7 @@ std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
     auto found = llvm::find_if(llvm::reverse(rules), [&](const auto &rule) { return rule.first(name); });
     return found == rules.rend() ? std::string() : found->second;
   };
-  for (const Role &role : spmd::findRoles(getProblem(), model.isGiven, model.isWeight)) {
+  for (const Role &role : spmd::findRoles(getProblem(), model.isGiven, findNamedWeights())) {
     StringRef name = getName(role.weight);
     auto [entry, isNew] = known.try_emplace(name, named.size());
     std::string words = describe(role.kinds);
@@ -102,7 +110,7 @@ std::vector<NamedRole> ModelStructure::findRoles(const Plan *plan) const {
 
 std::map<std::string, unsigned> ModelStructure::numberNodes() const {
   llvm::DenseMap<ValueId, unsigned> blocks;
-  for (const Role &role : spmd::findRoles(getProblem(), model.isGiven, model.isWeight))
+  for (const Role &role : spmd::findRoles(getProblem(), model.isGiven, findNamedWeights()))
     blocks.try_emplace(role.weight, role.block);
   std::map<std::string, unsigned> nodes;
   unsigned block = 0;

@@ -59,6 +59,7 @@ private:
   void dropEqual();
   void listFront();
   void findBinding();
+  std::optional<FoundPlan> findLeast();
   bool failWithout();
   bool fail(llvm::Error error, Blame blame = Blame::Input) { return state.fail(std::move(error), blame); }
 

@@ -8,13 +8,18 @@
 
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Nn/IR/Ops/Recurrence.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
+#include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
+#include "cleave/Dialect/Spmd/IR/States.h"
+#include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 #include "cleave/Pipelines/Phases.h"
 #include "cleave/Plan/Plan.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <limits>
 
@@ -95,6 +100,28 @@ static std::optional<Report> makeReportOf(ModuleOp module, StringRef model, cons
   return std::nullopt;
 }
 
+/// A report counts parameters that are loaded, and those of a step, which are arguments. States stay in the ranks as well, and so do parameters
+/// of a function that is written by hand, which are arguments, too.
+static int64_t countStored(ModuleOp module, const Report &report) {
+  llvm::Expected<func::FuncOp> func = findEntry(module);
+  if (!func) { // Ranks of a pipeline, which have no states.
+    llvm::consumeError(func.takeError());
+    return report.parameterBytesPerRank;
+  }
+  llvm::SmallDenseSet<unsigned> states;
+  for (unsigned index = 0; index < func->getNumResults(); ++index)
+    if (std::optional<unsigned> state = spmd::findStateArgument(*func, index))
+      states.insert(*state);
+  int64_t bytes = report.parameterBytesPerRank;
+  for (unsigned index = 0; index < func->getNumArguments(); ++index) {
+    bool isParameter = spmd::isParameter(*func, index);
+    bool isReported = isParameter && func->getArgAttr(index, nn::kBeginsAttr);
+    if (!isReported && (isParameter || states.contains(index)))
+      bytes += spmd::getBytes(func->getArgumentTypes()[index]);
+  }
+  return bytes;
+}
+
 std::optional<Report> Compilation::State::makeTrialReport(const std::shared_ptr<const spmd::Plan> &candidate,
                                                           const ShardOptions &sharding) {
   OwningOpRef<ModuleOp> copy =
@@ -134,7 +161,7 @@ Compilation::State::Prediction Compilation::State::predict(const std::shared_ptr
           hasRings,
           report->getWireBytes(),
           report->time->getSpanNs(),
-          report->parameterBytesPerRank,
+          countStored(*copy, *report),
           !report->memory || report->memory->excess.empty(),
           readStages(*report)};
 }

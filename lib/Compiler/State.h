@@ -79,9 +79,9 @@ struct Compilation::State {
     double ns = 0; ///< of a call; infinite where the model cannot be split so, which is told when it is done
     int64_t peakBytes = 0;
     bool hasRings = false;
-    int64_t sentBytes = 0; ///< by the busiest rank
-    double spanNs = 0;     ///< of a call where calls follow each other
-    int64_t parameterBytes = 0;
+    int64_t sentBytes = 0;   ///< by the busiest rank
+    double spanNs = 0;       ///< of a call where calls follow each other
+    int64_t storedBytes = 0; ///< weights and states of the rank that has most of them
     bool fitsDevices = true; ///< no rank takes more than its device has, as far as that is known
     std::optional<StagesTime> stages = std::nullopt;
   };

@@ -254,10 +254,30 @@ private:
       options.plan.microbatches = options.microbatches;
   }
 
+  /// What is about a search has nothing to say of a plan that a style makes; in silence it would be taken for kept.
+  std::string checkLike() {
+    constexpr std::pair<unsigned, StringRef> ofSearches[] = {{OPT_memory, "--memory"},
+                                                             {OPT_objective, "--objective"},
+                                                             {OPT_within, "--within"},
+                                                             {OPT_top, "--top"},
+                                                             {OPT_front, "--front"},
+                                                             {OPT_explain, "--explain"},
+                                                             {OPT_stages, "--stages"},
+                                                             {OPT_axes, "--axes"},
+                                                             {OPT_microbatches, "--microbatches"},
+                                                             {OPT_certificate, "--certificate"}};
+    for (auto [number, name] : ofSearches)
+      if (given.count(number))
+        return llvm::formatv("'{0}' is about a plan that is searched for, and '--like' makes one by rules: 'like:' in "
+                             "a plan that is given keeps these and has the rest found",
+                             name);
+    return "";
+  }
+
   std::string checkPlan() {
     const spmd::AnnotateOptions &plan = options.compile.sharding;
     if (!options.memory.actions.empty())
-      return "'--memory' of a plan is a size, such as 72GB or 72GiB, or least";
+      return "'--memory' of a plan is a size, such as 72GB or 1.5GiB, or least";
     if (!options.verify.empty() && (!options.certificate.empty() || !options.output.empty() || !options.report.empty()))
       return "'--verify' finds no plan: there is nothing to write";
     if (comparesPlans() && (!options.certificate.empty() || !options.output.empty()))
@@ -268,6 +288,8 @@ private:
         options.plan.devices == 0 && options.compile.devices == 0 && plan.mesh.empty() && plan.plan.empty();
     if (options.verify.empty() && isWithout && !asksForNoPlan())
       return "how many devices? --devices 8, or --mesh data=2,model=4";
+    if (std::string problem = options.compile.like.empty() ? "" : checkLike(); !problem.empty())
+      return problem;
     if (options.plan.devices == 0)
       for (auto [number, name] : {std::pair(OPT_stages, "--stages"), std::pair(OPT_microbatches, "--microbatches"),
                                   std::pair(OPT_axes, "--axes")})

@@ -71,7 +71,7 @@ static std::string read(MemoryOption &field, StringRef text) {
   if (llvm::isDigit(text.back()))
     return llvm::formatv("a size has a unit: {0}GB, {0}GiB", text);
   field.bytes = spmd::parseBytes(text.str()).value_or(0);
-  return field.bytes > 0 ? "" : "expected a size, such as 72GB or 72GiB, or least";
+  return field.bytes > 0 ? "" : "expected a size, such as 72GB or 1.5GiB, or least";
 }
 
 /// `4`, or `1..8`.

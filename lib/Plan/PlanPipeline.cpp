@@ -12,28 +12,40 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <cmath>
+
 using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
 static constexpr int64_t kMost = int64_t(1) << 30;
 
+/// Decimals as reports print them, `8.35kB`, as long as whole bytes come of them, but for what a double loses.
 std::optional<int64_t> cleave::spmd::parseBytes(const std::string &text) {
-  StringRef unit = StringRef(text).drop_while([](char c) { return isDigit(c); });
-  int64_t number = 0, factor = StringSwitch<int64_t>(unit.trim())
-                                   .Cases({"", "B"}, 1)
-                                   .Case("kB", 1000)
-                                   .Case("MB", 1000'000)
-                                   .Case("GB", 1000'000'000)
-                                   .Case("TB", 1000'000'000'000)
-                                   .Case("KiB", int64_t(1) << 10)
-                                   .Case("MiB", int64_t(1) << 20)
-                                   .Case("GiB", int64_t(1) << 30)
-                                   .Case("TiB", int64_t(1) << 40)
-                                   .Default(0);
-  if (StringRef(text).drop_back(unit.size()).getAsInteger(10, number) || !factor || number > INT64_MAX / factor)
+  StringRef number = StringRef(text).take_while([](char c) { return isDigit(c) || c == '.'; });
+  auto [whole, decimals] = number.split('.');
+  int64_t count = 0, part = 0,
+          factor = StringSwitch<int64_t>(StringRef(text).drop_front(number.size()).trim())
+                       .Cases({"", "B"}, 1)
+                       .Case("kB", 1000)
+                       .Case("MB", 1000'000)
+                       .Case("GB", 1000'000'000)
+                       .Case("TB", 1000'000'000'000)
+                       .Case("KiB", int64_t(1) << 10)
+                       .Case("MiB", int64_t(1) << 20)
+                       .Case("GiB", int64_t(1) << 30)
+                       .Case("TiB", int64_t(1) << 40)
+                       .Default(0);
+  if (whole.getAsInteger(10, count) || !factor || count >= INT64_MAX / factor)
     return std::nullopt;
-  return number * factor;
+  if (!number.contains('.'))
+    return count * factor;
+  // A byte has no parts, and no size that somebody types has more digits.
+  constexpr size_t kMostDecimals = 9;
+  if (factor == 1 || decimals.size() > kMostDecimals || decimals.getAsInteger(10, part))
+    return std::nullopt;
+  double share = static_cast<double>(part) / std::pow(10.0, static_cast<double>(decimals.size()));
+  return count * factor + std::llround(share * static_cast<double>(factor));
 }
 
 namespace {

@@ -69,6 +69,7 @@ private:
   RoleKind judgeConvolution(OpId op, FactorId taken) const;
   bool isOfExperts(OpId op) const;
   void pairProducts();
+  std::optional<FactorId> findBroughtExperts(OpId op) const;
   bool isRouter(OpId op) const;
   void findGate(ArrayRef<OpId> ups);
   void findOthers();
@@ -238,16 +239,32 @@ bool RoleFinder::isDepthwise(OpId op) const {
   return false;
 }
 
-/// What it finds is sorted, or counts experts.
-bool RoleFinder::isRouter(OpId op) const {
+/// Experts of a product that its weight alone brings: "nd,de->ne" and "nd,edf->nef" have some, "ned,edf->nef" has none.
+std::optional<FactorId> RoleFinder::findBroughtExperts(OpId op) const {
   const ShardingRule &rule = ruleOf(op);
   for (const DimFactors &factors : rule.results[0])
     for (FactorId factor : factors)
-      if (classes.getTag(classes.ofFactor(op, factor)) == DimTag::Expert)
-        return none_of(zip(rule.operands, problem.operands(op)), [&](const auto &operand) {
-          auto [dims, value] = operand;
-          return !classes.isOfParameters(value) && standsIn(dims, factor);
-        });
+      if (classes.getTag(classes.ofFactor(op, factor)) == DimTag::Expert &&
+          none_of(zip(rule.operands, problem.operands(op)), [&](const auto &operand) {
+            auto [dims, value] = operand;
+            return !classes.isOfParameters(value) && standsIn(dims, factor);
+          }))
+        return factor;
+  return std::nullopt;
+}
+
+/// What it finds is sorted, or is one number for each expert: a weight that makes more of each is an expert itself.
+bool RoleFinder::isRouter(OpId op) const {
+  const ShardingRule &rule = ruleOf(op);
+  if (std::optional<FactorId> experts = findBroughtExperts(op))
+    return none_of(zip(rule.operands, problem.operands(op)), [&](const auto &operand) {
+      auto [dims, value] = operand;
+      return classes.isOfParameters(value) && standsIn(dims, *experts) && any_of(dims, [&](const DimFactors &factors) {
+               return any_of(factors, [&](FactorId factor) {
+                 return factor != *experts && rule.factorSizes[factor] > 1 && standsIn(rule.results[0], factor);
+               });
+             });
+    });
   return any_of(walkDown(problem.results(op).front(), /*throughRows=*/true),
                 [&](auto reached) { return ruleOf(reached.first).form == Form::Sort; });
 }
@@ -261,11 +278,13 @@ RoleKind RoleFinder::judgeConvolution(OpId op, FactorId taken) const {
   return ruleOf(op).isReduction(taken) ? RoleKind::ConvolutionRow : RoleKind::ConvolutionColumn;
 }
 
-/// A product for each; or for each token with what is picked.
+/// A product for each; or for each token with what is picked. What routes tokens is known before.
 bool RoleFinder::isOfExperts(OpId op) const {
   for (ValueId operand : problem.operands(op))
     if (isOfWeight[operand] && !classes.isOfParameters(operand))
       return true;
+  if (findBroughtExperts(op))
+    return true;
   const ShardingRule &rule = ruleOf(op);
   return any_of(seq<FactorId>(0, rule.factorSizes.size()), [&](FactorId factor) {
     return classes.getTag(classes.ofFactor(op, factor)) == DimTag::Expert && standsIn(rule.results[0], factor) &&

@@ -65,6 +65,7 @@ public:
 
 private:
   ModelStructure();
+  std::vector<char> findNamedWeights() const;
 
   std::unique_ptr<MeshProblem> made;
   spmd::StyledModel model;

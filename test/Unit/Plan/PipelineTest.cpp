@@ -120,6 +120,13 @@ TEST(Pipeline, ReadsBytesInBothKindsOfUnits) {
   EXPECT_EQ(parseBytes("40GB"), 40'000'000'000);
   EXPECT_EQ(parseBytes("2 GiB"), int64_t(2) << 30);
   EXPECT_EQ(parseBytes("3kB"), 3000);
+  EXPECT_EQ(parseBytes("1.9GB"), 1'900'000'000);
+  EXPECT_EQ(parseBytes("8.35 kB"), 8350);
+  EXPECT_EQ(parseBytes("0.5KiB"), 512);
+  EXPECT_EQ(parseBytes("1.5"), std::nullopt);
+  EXPECT_EQ(parseBytes("1.kB"), std::nullopt);
+  EXPECT_EQ(parseBytes(".5kB"), std::nullopt);
+  EXPECT_EQ(parseBytes("1.2.3kB"), std::nullopt);
   EXPECT_EQ(parseBytes("3KB"), std::nullopt);
   EXPECT_EQ(parseBytes("GB"), std::nullopt);
   EXPECT_EQ(parseBytes("-1"), std::nullopt);

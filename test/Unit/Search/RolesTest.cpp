@@ -100,6 +100,20 @@ TEST(RolesTest, Experts) {
   EXPECT_EQ(roleOf(roles, down), "expert down");
 }
 
+// Every expert gets every token, and what a router says are shares: of both weights no activation has experts, and a router has nothing else.
+TEST(RolesTest, ExpertsOfAllTokens) {
+  GraphBuilder graph({1});
+  ValueId x = graph.input({32, 64}), router = graph.parameter({64, 8});
+  ValueId up = graph.parameter({8, 64, 256}), down = graph.parameter({8, 256, 64});
+  ValueId shares = graph.normalize({graph.einsum("nk,ke->ne", {x, router})}, 1);
+  ValueId wide = graph.pointwise({graph.einsum("nk,ekj->nej", {x, up})});
+  graph.problem.addOutput(graph.einsum("nej,ne->nj", {graph.einsum("nej,ejk->nek", {wide, down}), shares}));
+  std::vector<Role> roles = rolesOf(graph, x);
+  EXPECT_EQ(roleOf(roles, router), "router");
+  EXPECT_EQ(roleOf(roles, up), "expert up");
+  EXPECT_EQ(roleOf(roles, down), "expert down");
+}
+
 /// Rows of `table` along its first dim, one for each of `ids`.
 ValueId lookUp(GraphBuilder &graph, ValueId table, ValueId ids) {
   llvm::ArrayRef<int64_t> from = graph.problem.shape(table);
