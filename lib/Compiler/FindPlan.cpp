@@ -73,19 +73,7 @@ bool Compilation::PlanFinder::prepare() {
     return fail(makeError("--objective step is about models whose outputs are next values of inputs: --state "
                           "'w*=w*_next' says which"),
                 Blame::Options);
-  return checkDevices() && checkZero();
-}
-
-/// Who keeps states is found, too, and along which axis it is can be said of axes that have names.
-bool Compilation::PlanFinder::checkZero() {
-  if (request.devices == 0 || !given.train || given.train->zero.empty())
-    return true;
-  const PlanZero &zero = given.train->zero.front();
-  FileLineColLoc place = FileLineColLoc::get(state.context.get(), zero.place.file, zero.place.line, zero.place.column);
-  emitError(place) << "'zero' is over \"" << zero.axis
-                   << "\", and --devices leaves it to the search which axes there are, and who keeps states: --mesh "
-                      "names axes";
-  return false;
+  return checkDevices();
 }
 
 /// It is for a person to say whether caches stay in the ranks: the caller then neither gives nor gets them.

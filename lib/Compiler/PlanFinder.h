@@ -49,7 +49,6 @@ private:
   // FindPlan.cpp
   bool prepare();
   bool checkDevices();
-  bool checkZero();
   void findStates();
   void predictOneDevice();
   llvm::Expected<std::vector<Candidate>> listCandidates(spmd::StageCell stages, bool isQuick);
