@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, TypedDi
 
 from cleave_compiler import _native
 from cleave_runtime import Diagnostic, Error
+from cleave_runtime._program import LOOK_SECONDS
 
 from ._plan import Plan, Rule
 
@@ -155,7 +156,8 @@ def interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:
     thread = threading.Thread(target=run, daemon=True, name="cleave")
     try:
         thread.start()
-        done.wait()
+        while not done.wait(LOOK_SECONDS):
+            pass
     except BaseException:
         stop()
         atexit.register(thread.join)

@@ -20,6 +20,8 @@ from ._library import COptions, CTensor, check, library
 RANKS = {"threads": 0, "mpi": 1, "tcp": 2}
 # How long ranks may take to come back after Ctrl-C.
 GRACE_SECONDS = 10
+# How long a signal may go unheard that comes after Python has looked for signals and before it sleeps: that does not end the sleep.
+LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Caller:
         self.work = work
         self.begin.release()
         try:
-            self.done.acquire()
+            while not self.done.acquire(timeout=LOOK_SECONDS):
+                pass
         except BaseException:
             # A signal's handler has raised. What runs is ended before anybody can use its memory again.
             stop()

@@ -204,7 +204,7 @@ def suites(build):
     yield Suite("generation", [python, "examples/generate.py", build], count_closing, 2)
     yield Suite("finetune", [python, "examples/finetune.py", build], count_closing, 5)
     # Wheels, and what is installed from them.
-    yield Suite("python", [python, "test/Python/check.py", build], count_closing, 98)
+    yield Suite("python", [python, "test/Python/check.py", build], count_closing, 99)
     yield Suite("golden-programs", [python, "test/Golden/check.py", build, "--program"], count_closing, 183, merge="drawn")
     yield Suite("programs", [python, "test/Runtime/programs.py", build], count_closing, 96, merge="drawn")
     yield Suite("uneven", [python, "test/Runtime/uneven.py", build], count_closing, 15)
