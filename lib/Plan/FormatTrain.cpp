@@ -144,6 +144,8 @@ static void addMemory(const PlanMemory &memory, std::vector<std::pair<StringRef,
     entries.emplace_back("keep", formatPatterns(memory.keep));
   if (!memory.again.empty())
     entries.emplace_back("again", formatPatterns(memory.again));
+  if (!memory.offload.empty())
+    entries.emplace_back("offload", formatPatterns(memory.offload));
 }
 
 /// What is trained, and what it computes otherwise than the model.

@@ -16,8 +16,8 @@ namespace cleave {
 
 /// What is known of a plan with stages on the way from what a microbatch takes to what a call does.
 struct StagesProof {
-  /// One microbatch (of a step all) in all stages together by the costs of the solver; what no decision of as many stages and microbatches and the same mesh
-  /// is below; and how far the plan's is above that.
+  /// One microbatch (of a step all) in all stages together by the costs of the solver; what no decision of as many stages and microbatches and
+  /// the same mesh is below; and how far the plan's is above that.
   double ns = 0, boundNs = 0, gap = 0;
   /// What is to be least, as predicted.
   double predictedNs = 0;

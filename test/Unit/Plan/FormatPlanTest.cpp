@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Plan/FormatPlan.h"
+#include "cleave/Plan/PlanKeys.h"
 
 #include "gtest/gtest.h"
 
@@ -75,6 +76,7 @@ TEST(FormatPlan, StagesReadBack) {
 
 /// A step that is written is read as the same step: each key of docs/training.md, with what it has without being said, and otherwise.
 TEST(FormatPlan, TrainReadsBack) {
+  std::string written;
   for (llvm::StringRef train :
        {"{loss: {kind: cross_entropy, of: logits}, optimizer: adamw}",
         "{loss: {output: \"the: loss\"}, optimizer: sgd, rate: input}",
@@ -86,7 +88,7 @@ TEST(FormatPlan, TrainReadsBack) {
         "7}, "
         "freeze: [\"*bias\", \"re:a.b\"], clip: 0.7, precision: {parameters: bf16, wire: f32, scale: 1024}, dropout: "
         "0.1, batch_norm: batch, seed: -3, groups: [{tensors: [\"*norm*\"], decay: 0, rate: 0.5}], recompute: auto, "
-        "memory_limit: 40GB, keep: [k], again: [g, h]}",
+        "memory_limit: 40GB, keep: [k], again: [g, h], offload: [o, p]}",
         "{loss: {kind: l1, of: y}, optimizer: {kind: adagrad, epsilon: 0.5}, only: w, dropout: model, precision: "
         "{scale: "
         "dynamic}, zero: [{axis: b, stage: 1, min_bytes: 12}, {axis: a, stage: 3, gather: twice}], microbatches: 4, "
@@ -99,6 +101,7 @@ TEST(FormatPlan, TrainReadsBack) {
     Parsed again(text);
     ASSERT_EQ(again.error, "") << text;
     EXPECT_EQ(formatPlanFile(again.plan, AttentionMethod::Auto, {}), text);
+    written += text;
     ASSERT_TRUE(again.plan.train) << text;
     const PlanTrain &step = *first.plan.train, &back = *again.plan.train;
     ASSERT_EQ(back.losses.size(), step.losses.size());
@@ -128,6 +131,7 @@ TEST(FormatPlan, TrainReadsBack) {
     EXPECT_EQ(back.memory.gather, step.memory.gather);
     EXPECT_EQ(back.memory.keep.size(), step.memory.keep.size());
     EXPECT_EQ(back.memory.again.size(), step.memory.again.size());
+    EXPECT_EQ(back.memory.offload.size(), step.memory.offload.size());
     EXPECT_EQ(back.freeze.size(), step.freeze.size());
     EXPECT_EQ(back.only.size(), step.only.size());
     ASSERT_EQ(back.groups.size(), step.groups.size());
@@ -158,6 +162,9 @@ TEST(FormatPlan, TrainReadsBack) {
       EXPECT_EQ(back.lora->alpha, step.lora->alpha);
     }
   }
+  // A key that is new in the reader is one here, too.
+  for (const PlanKey &key : getPlanKeys(PlanSection::Train))
+    EXPECT_NE(written.find("\n  " + key.name.str() + ": "), std::string::npos) << key.name.str();
 }
 
 } // namespace
