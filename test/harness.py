@@ -144,6 +144,18 @@ def cleave(build, *arguments, **options):
     return subprocess.run([f"{build}/bin/cleave", *arguments], capture_output=True, text=True, errors="replace", **options)
 
 
+class Failed(Exception):
+    """A case has failed, of which the words say why."""
+
+
+def must(build, *arguments):
+    """As `cleave`, of a run that a case needs. Raises Failed where it does not end well."""
+    done = cleave(build, *arguments)
+    if done.returncode:
+        raise Failed(f"{' '.join(arguments[:5])}: exit {done.returncode}: {(done.stderr + done.stdout).strip()[-400:]}")
+    return done
+
+
 def predicted_ns(report):
     """Of a rank, from a report of a program for a cluster."""
     time = report["time"]

@@ -357,9 +357,6 @@ StagedModel::placeUpdates(const schedule::StageSplit &split, schedule::Schedule 
 
 /// As the report of a compiled program has them.
 static std::vector<schedule::PlannedPeak> readPeaks(const llvm::json::Object &pipeline) {
-  // In the order of the report's own words.
-  constexpr llvm::StringLiteral roles[] = {"parameters", "optimizer",     "gradients", "kept",
-                                           "working",    "communication", "batch"};
   std::vector<schedule::PlannedPeak> peaks;
   const llvm::json::Array *bytes = pipeline.getArray("peak_bytes_of_ranks"),
                           *byRole = pipeline.getArray("memory_of_ranks");
@@ -368,7 +365,7 @@ static std::vector<schedule::PlannedPeak> readPeaks(const llvm::json::Object &pi
   for (auto [most, own] : llvm::zip_equal(*bytes, *byRole)) {
     schedule::PlannedPeak &peak = peaks.emplace_back();
     peak.bytes = most.getAsInteger().value_or(0);
-    for (llvm::StringRef role : roles)
+    for (llvm::StringRef role : kMemoryRoleWords)
       peak.byRole.emplace_back(role, own.getAsObject()->getInteger(role).value_or(0));
   }
   return peaks;

@@ -256,21 +256,12 @@ private:
 
   /// What is about a search has nothing to say of a plan that a style makes; in silence it would be taken for kept.
   std::string checkLike() {
-    constexpr std::pair<unsigned, StringRef> ofSearches[] = {{OPT_memory, "--memory"},
-                                                             {OPT_objective, "--objective"},
-                                                             {OPT_within, "--within"},
-                                                             {OPT_top, "--top"},
-                                                             {OPT_front, "--front"},
-                                                             {OPT_explain, "--explain"},
-                                                             {OPT_stages, "--stages"},
-                                                             {OPT_axes, "--axes"},
-                                                             {OPT_microbatches, "--microbatches"},
-                                                             {OPT_certificate, "--certificate"}};
-    for (auto [number, name] : ofSearches)
-      if (given.count(number))
+    for (auto option : {OPT_memory, OPT_objective, OPT_within, OPT_top, OPT_front, OPT_explain, OPT_stages, OPT_axes,
+                        OPT_microbatches, OPT_certificate})
+      if (given.count(option))
         return llvm::formatv("'{0}' is about a plan that is searched for, and '--like' makes one by rules: 'like:' in "
                              "a plan that is given keeps these and has the rest found",
-                             name);
+                             getOptionTable().getOption(option).getPrefixedName());
     return "";
   }
 

@@ -27,9 +27,8 @@ using namespace mlir;
 using namespace cleave;
 
 namespace {
+/// Of `kMemoryRoleWords`, in their order.
 enum class Purpose { Parameters, Optimizer, Gradients, Kept, Working, Communication, Batch };
-constexpr const char *kPurposeWords[] = {"parameters", "optimizer",     "gradients", "kept",
-                                         "working",    "communication", "batch"};
 
 enum class StepPart { Backward, Scaling, Update, Other };
 } // namespace
@@ -216,7 +215,7 @@ static Purpose findPurpose(func::FuncOp func, const cost::HeldBytes &held) {
 }
 
 llvm::StringRef cleave::nameRole(func::FuncOp func, const cost::HeldBytes &held) {
-  return kPurposeWords[size_t(findPurpose(func, held))];
+  return kMemoryRoleWords[size_t(findPurpose(func, held))];
 }
 
 //===----------------------------------------------------------------------===//
@@ -263,9 +262,9 @@ void cleave::describeStep(func::FuncOp func, const SymbolTable &symbols, Report 
   TrainReport &train = report.train.emplace();
   train.trained = static_cast<int64_t>(trained.size());
   train.frozen.assign(frozen.begin(), frozen.end());
-  std::vector<int64_t> bytes(std::size(kPurposeWords), 0);
+  std::vector<int64_t> bytes(std::size(kMemoryRoleWords), 0);
   for (const cost::HeldBytes &held : cost::listPeakBytes(func, symbols))
     bytes[size_t(findPurpose(func, held))] += held.bytes;
-  for (auto [word, sum] : llvm::zip_equal(kPurposeWords, bytes))
+  for (auto [word, sum] : llvm::zip_equal(kMemoryRoleWords, bytes))
     report.memoryByRole.emplace_back(word, sum);
 }

@@ -38,26 +38,15 @@ VERIFIED = 8
 UNPROVED = {"swin-spatial cpu-threads": "a rule of it names what the model otherwise takes apart"}
 
 
-class Failed(Exception):
-    pass
-
-
 def load(path):
     with open(path) as file:
         return json.load(file) if path.endswith(".json") else yaml.safe_load(file)
 
 
-def cleave(build, *words):
-    done = harness.cleave(build, *words)
-    if done.returncode:
-        raise Failed(f"{' '.join(words[:4])}: exit {done.returncode}: {(done.stderr + done.stdout).strip()[-400:]}")
-    return done
-
-
 def take(build, model, plan, cluster, folder):
     """(ns, bytes sent, peak) of a plan by time, kernels formed."""
     report = os.path.join(folder, "taken.json")
-    cleave(build, "shard", model, "--plan", plan, "--optimize", "time", "--cluster", cluster, "--emit", "clustered", "--report", report,
+    harness.must(build, "shard", model, "--plan", plan, "--optimize", "time", "--cluster", cluster, "--emit", "clustered", "--report", report,
            "-o", os.path.join(folder, "taken.mlir"), "--quiet")
     told = load(report)
     sent = sum(total["wire_bytes_per_rank"] for total in told["totals"].values())
@@ -67,12 +56,12 @@ def take(build, model, plan, cluster, folder):
 def find(build, model, words, folder):
     """(what was found, the file of the plan, the report's best); the search's own figures are those of the file as `shard` takes it."""
     report, plan = os.path.join(folder, "found.json"), os.path.join(folder, "found.yaml")
-    cleave(build, "plan", model, *words, "-o", plan, "--report", report, "--quiet")
+    harness.must(build, "plan", model, *words, "-o", plan, "--report", report, "--quiet")
     best = load(report)["best"]
     taken = take(build, model, plan, words[words.index("--cluster") + 1], folder)
     said = (best["seconds"] * 1e9, best["wire_bytes_per_rank"], best["memory"]["peak"])
     if abs(taken[0] / said[0] - 1) > 1e-6 or taken[1:] != said[1:]:
-        raise Failed(f"the plan is said to take {said}, and takes {taken} (ns, bytes sent, peak)")
+        raise harness.Failed(f"the plan is said to take {said}, and takes {taken} (ns, bytes sent, peak)")
     return said, plan, best
 
 
@@ -101,18 +90,18 @@ def run(build, number, name, cluster):
             if bound and bound[2] > GAP:
                 return f"the found plan is up to {100 * bound[2]:.2f} % above the best", None
             if bound and number % VERIFIED == 0:
-                cleave(build, "plan", model, "--verify", proof, "--quiet")
+                harness.must(build, "plan", model, "--verify", proof, "--quiet")
             if found[0] > hand[0] * SLACK:
                 return f"found {found[0]:.0f} ns where the plan by hand takes {hand[0]:.0f}", None
-            cleave(build, "run", model, "--plan", plan, "--check", "--quiet", *LOWERINGS[number % len(LOWERINGS)])
+            harness.must(build, "run", model, "--plan", plan, "--check", "--quiet", *LOWERINGS[number % len(LOWERINGS)])
             within = [*words, "--memory", f"{-(-hand[2] // 1000)}kB"]
             small, plan, _ = find(build, model, within, folder)
             if small[2] > -(-hand[2] // 1000) * 1000:
                 return f"found a plan of {small[2]} bytes in {hand[2]}", None
             if small[0] > hand[0] * SLACK:
                 return f"found {small[0]:.0f} ns in {hand[2]} bytes, where the plan by hand takes {hand[0]:.0f}", None
-            cleave(build, "run", model, "--plan", plan, "--check", "--quiet")
-        except Failed as error:
+            harness.must(build, "run", model, "--plan", plan, "--check", "--quiet")
+        except harness.Failed as error:
             return str(error), None
     return "", (name, cluster, ranks, hand, found, small, bound)
 

@@ -42,21 +42,10 @@ ODD = "197 tokens on 4 ranks: 197 would divide"
 REFUSED = {"vit-context": ODD, "vit-megatron-sequence": ODD}
 
 
-class Failed(Exception):
-    pass
-
-
-def cleave(build, *words):
-    done = harness.cleave(build, *words)
-    if done.returncode:
-        raise Failed(f"{' '.join(words[:5])}: exit {done.returncode}: {(done.stderr + done.stdout).strip()[-400:]}")
-    return done
-
-
 def count(build, model, plan, folder):
     """(bytes sent, peak, share of the compute that a rank does) of a plan."""
     report = os.path.join(folder, "taken.json")
-    cleave(build, "shard", model, "--plan", plan, "--emit", "clustered", "--report", report, "-o", os.path.join(folder, "taken.mlir"), "--quiet")
+    harness.must(build, "shard", model, "--plan", plan, "--emit", "clustered", "--report", report, "-o", os.path.join(folder, "taken.mlir"), "--quiet")
     with open(report) as file:
         told = json.load(file)
     sent = sum(total["wire_bytes_per_rank"] for total in told["totals"].values())
@@ -81,7 +70,7 @@ def run(build, number, name):
                 done = harness.cleave(build, "plan", model, *words)
                 refused = done.returncode == 2 and REFUSED[name] in done.stderr
                 return "" if refused else f"exit {done.returncode}: {done.stderr.strip()[-300:]}", None
-            cleave(build, "plan", model, *words, "-o", plan, "--report", report, "--quiet")
+            harness.must(build, "plan", model, *words, "-o", plan, "--report", report, "--quiet")
             hand, like = count(build, model, by_hand, folder), count(build, model, plan, folder)
             with open(report) as file:
                 best = json.load(file)["best"]
@@ -92,8 +81,8 @@ def run(build, number, name):
                 return f"sends {like[0]} bytes where the plan by hand sends {hand[0]}", None
             if like[2] > hand[2] * 1.001:
                 return f"a rank computes {like[2]:.3f} of the model, by hand {hand[2]:.3f}", None
-            cleave(build, "run", model, "--plan", plan, "--check", "--quiet", *LOWERINGS[number % len(LOWERINGS)])
-        except Failed as error:
+            harness.must(build, "run", model, "--plan", plan, "--check", "--quiet", *LOWERINGS[number % len(LOWERINGS)])
+        except harness.Failed as error:
             return str(error), None
         with open(plan) as file:
             rules = len(yaml.safe_load(file)["shard"])

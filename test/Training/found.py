@@ -35,17 +35,6 @@ STEPS = {
 CASES = {f"{model} {cluster}": (model, cluster) for model in STEPS for cluster in ("cpu-threads", "8xH100-nvlink")}
 
 
-class Failed(Exception):
-    pass
-
-
-def cleave(build, *words):
-    done = harness.cleave(build, *words)
-    if done.returncode:
-        raise Failed(f"{' '.join(words[:4])}: exit {done.returncode}: {(done.stderr + done.stdout).strip()[-400:]}")
-    return done
-
-
 def make_data(model, path):
     random = np.random.default_rng(7)
     if model.startswith("gpt2"):
@@ -71,7 +60,7 @@ class Bench:
     def take(self, plan, phase="clustered"):
         """(ns, bytes sent, peak) of a plan by time: with kernels formed, or with memory planned."""
         report = os.path.join(self.folder, "taken.json")
-        cleave(self.build, "shard", self.model, "--train", "--plan", plan, "--optimize", "time", "--cluster", self.cluster, "--emit", phase, "--report", report, "-o",
+        harness.must(self.build, "shard", self.model, "--train", "--plan", plan, "--optimize", "time", "--cluster", self.cluster, "--emit", phase, "--report", report, "-o",
                os.devnull, "--quiet")
         with open(report) as file:
             told = json.load(file)
@@ -89,7 +78,7 @@ class Bench:
     def find(self, *more):
         """(figures, the plan's file, the report's best), which is as it is said, and trains as one device does."""
         report, plan = os.path.join(self.folder, "found.json"), os.path.join(self.folder, "found.yaml")
-        cleave(self.build, "plan", self.model, *self.words, f"--train={self.train}", "--devices", str(DEVICES), "--cluster", self.cluster, "-o", plan, "--report", report,
+        harness.must(self.build, "plan", self.model, *self.words, f"--train={self.train}", "--devices", str(DEVICES), "--cluster", self.cluster, "-o", plan, "--report", report,
                "--quiet", *more)
         with open(report) as file:
             best = json.load(file)["best"]
@@ -98,8 +87,8 @@ class Bench:
         if more:
             taken = (*taken[:2], max(taken[2], self.take(plan, "planned")[2]))
         if abs(taken[0] / said[0] - 1) > 1e-6 or taken[1:] != said[1:]:
-            raise Failed(f"the plan is said to take {said}, and takes {taken} (ns, bytes sent, peak)")
-        cleave(self.build, "train", self.model, "--plan", plan, "--data", os.path.join(self.folder, "data.npz"), "--steps", "1", "--check", "--quiet")
+            raise harness.Failed(f"the plan is said to take {said}, and takes {taken} (ns, bytes sent, peak)")
+        harness.must(self.build, "train", self.model, "--plan", plan, "--data", os.path.join(self.folder, "data.npz"), "--steps", "1", "--check", "--quiet")
         return said, plan, best
 
 
@@ -128,7 +117,7 @@ def problem(build, model, cluster):
                 return f"the least is said to be {least[2]} bytes, and {small[2]} were met"
             print(f"{model} on {cluster}: {found[0] / 1e3:.1f} us; in {limit / 1e3:.0f} kB {small[0] / 1e3:.1f} us, by hand {hands[smallest][0] / 1e3:.1f}; least {least[2] / 1e3:.0f} kB by "
                   f"'recompute: {best['recompute']}'")
-        except Failed as error:
+        except harness.Failed as error:
             return str(error)
     return ""
 

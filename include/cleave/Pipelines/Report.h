@@ -90,6 +90,10 @@ struct RecomputeReport {
   bool isTaken = false;
 };
 
+/// What the bytes of a step are for, as `memory_by_role` of docs/report.md names it.
+inline constexpr llvm::StringLiteral kMemoryRoleWords[] = {"parameters", "optimizer",     "gradients", "kept",
+                                                           "working",    "communication", "batch"};
+
 /// What of a step waits for the backward in the memory of the devices' hosts: of the rank of which most does.
 struct OffloadReport {
   int64_t values = 0, bytes = 0;
