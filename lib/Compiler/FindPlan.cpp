@@ -313,8 +313,8 @@ bool Compilation::PlanFinder::failWithout() {
                         formatBytes(limit), formatBytes(leastBytes), formatBytes(provedBytes)));
 }
 
-/// Of equal measures the time of a call decides, then the least memory, then the fewest axes, which are easier to read, and then the name of the mesh, so that the
-/// answer is the same on any machine.
+/// Of equal measures the time of a call decides, then the least memory, then the fewest axes, which are easier to read, and then the name of
+/// the mesh, so that the answer is the same on any machine.
 std::optional<FoundPlan> Compilation::PlanFinder::run() {
   auto start = std::chrono::steady_clock::now();
   if (!prepare())
