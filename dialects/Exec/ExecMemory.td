@@ -76,7 +76,7 @@ def Exec_ViewOp : Exec_Op<"view", [Pure, DeclareOpInterfaceMethods<SymbolUserOpI
     Constraints: (C1) the symbol is an exec.buffer; (C2) strides are known and not negative, and the layout adds no offset;
     (C3) a column is in the rank table; (C4) without one, all elements are within the buffer, aligned to their size (with
     one, `exec-verify-plan` checks that of every rank); (C5) a view of another one is of the same buffer, and that one is
-    not a view of a third.
+    not a view of a third; (C6) its elements are of a type that tensors of programs have.
     Example: `%x = exec.view @activations[4096] : memref<8x64xf32>`
     Example: `%p = exec.view @activations[4096 + "model * 256"] of %x : memref<64xf32> of memref<8x64xf32>`
   }];

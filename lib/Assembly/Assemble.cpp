@@ -28,6 +28,20 @@ ProgramTables::Source::Source(ModuleOp module)
     params[param.getSymName()] = param;
 }
 
+/// What planning gives every module and a hand may leave out, without which there are no tables to make: a mesh, a body, and
+/// for each command places in buffers.
+static LogicalResult checkOrdered(func::FuncOp func, spmd::MeshAttr mesh) {
+  if (!mesh)
+    return func.emitError() << "is in a module without a mesh in " << spmd::SpmdDialect::kMeshAttr;
+  if (!llvm::hasSingleElement(func.getBody()))
+    return func.emitError("has no body of one block, in which commands have an order");
+  for (Operation &op : func.getBody().front())
+    for (auto [number, operand] : llvm::enumerate(op.getOperands()))
+      if (!operand.getDefiningOp<exec::ViewOp>())
+        return op.emitOpError() << "operand " << number << " is not an exec.view: it has no place in a buffer";
+  return success();
+}
+
 /// Ranks number inputs and outputs as the whole does; what a rank leaves out another one has.
 static LogicalResult checkPlaces(func::FuncOp func, StringRef what, ArrayRef<program::Tensor> tensors) {
   for (auto [number, tensor] : llvm::enumerate(tensors))
@@ -40,6 +54,9 @@ LogicalResult ProgramTables::addVariant(ArrayRef<func::FuncOp> functions, ArrayR
                                         StringRef entry) {
   func::FuncOp first = functions.front();
   Source added(first->getParentOfType<ModuleOp>());
+  for (func::FuncOp func : functions)
+    if (failed(checkOrdered(func, added.whole)))
+      return failure();
   llvm::SaveAndRestore<Source *> scope(source, &added);
   program::Variant variant;
   variant.dims.assign(dims.begin(), dims.end());

@@ -144,6 +144,8 @@ private:
       return hint;
     if (options.compile.model.empty())
       options.compile.model = word.str();
+    else if (comparesPlans() && options.value.empty() && StringRef(options.compile.model).ends_with(".yaml"))
+      options.value = std::exchange(options.compile.model, word.str()); // --compare A.yaml B.yaml MODEL
     else if ((options.command == "explain" || comparesPlans()) && options.value.empty())
       options.value = word.str();
     else

@@ -110,6 +110,8 @@ LogicalResult ViewOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto buffer = tables.lookupNearestSymbolFrom<BufferOp>(*this, getBufferAttr());
   if (!buffer)
     return emitOpError() << "sees " << getBufferAttr() << ", which is not an exec.buffer (C1)";
+  if (Type element = getType().getElementType(); !spmd::isElementType(element))
+    return emitOpError() << "has elements of " << element << ", which tensors of programs do not have (C6)";
   if (!getStrides(getType()))
     return emitOpError() << "has the layout of " << getType() << ", expected strides from 0 up and no offset (C2)";
   if (failed(checkColumn(*this, getOffset(), "(C3)")))
