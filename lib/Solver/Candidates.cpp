@@ -493,7 +493,8 @@ std::pair<AtomMask, AtomMask> Candidates::allowed(NodeId node, unsigned choiceNu
     inBase &= arriving.base;
     inAll &= arriving.all;
   }
-  if (AtomMask atoms = held(node); atoms && !choice.isNone()) {
+  // What is held is split: to have all of it on each rank would be another way out.
+  if (AtomMask atoms = held(node)) {
     bool isHeld = is_contained(choice.factors, graph.getProblem().heldFactor(graph.node(node).id));
     inBase &= isHeld ? everything : ~atoms;
     inAll &= isHeld ? everything : ~atoms;

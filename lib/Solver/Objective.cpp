@@ -16,6 +16,9 @@
 using namespace cleave::spmd;
 using namespace llvm;
 
+/// More than any way to follow what is asked for costs, and of thousands of ops less than what is forbidden.
+static constexpr int64_t kNotHeld = int64_t(1) << 46;
+
 ProfileId Objective::internProfile(const Profile &profile) {
   SmallVector<uint64_t, 32> key{uint64_t(profile.signature) << 4 | uint64_t(profile.isStored) << 3 |
                                     uint64_t(profile.isKept) << 2 | uint64_t(profile.isAlone) << 1 | profile.isOp,
@@ -167,8 +170,17 @@ NodeCost Objective::costOfNode(ProfileId profileId, StrategyId id) const {
   if (perValueByte > 0)
     units = std::min(units + perValueByte * valueBytes(profile, id), static_cast<double>(kForbidden / 4));
   made.cost = static_cast<int64_t>(units) + strategies[id].innerUnits +
-              (strategies[id].keepsPartial ? model.perKeptPartial : 0);
+              (strategies[id].keepsPartial ? model.perKeptPartial : 0) + kNotHeld * countNotHeld(profile, id);
   return made;
+}
+
+/// Atoms of a factor that is held which do something else: a search begins with a strategy that nobody has offered.
+int64_t Objective::countNotHeld(const Profile &profile, StrategyId id) const {
+  int64_t count = 0;
+  for (auto [atom, choice] : enumerate(strategies.choices(id)))
+    if (AtomMask mask = profile.held & maskOf(atom))
+      count += !((profile.allowed[choice].first | profile.allowed[choice].second) & mask);
+  return count;
 }
 
 /// Factors that are split together may count twice (`Strategies::localFlops`): where there are such, flops prove nothing.

@@ -115,6 +115,7 @@ private:
   double totalBytesOf(ShapeId shape) const;
   bool isTorn(const Profile &profile, StrategyId strategy, unsigned axis) const;
   Surcharge surchargeOf(const Profile &profile, StrategyId strategy) const;
+  int64_t countNotHeld(const Profile &profile, StrategyId strategy) const;
 
   const AtomMesh &mesh;
   const CostModel &model;

@@ -8,8 +8,11 @@
 #include "AttentionParts.h"
 #include "Movement.h"
 
+#include "cleave/Dialect/Nn/IR/Composer.h"
+#include "cleave/Dialect/Nn/IR/Ops/Data.h"
 #include "cleave/Dialect/Nn/IR/Ops/Movement.h"
 #include "cleave/Dialect/Nn/IR/Splat.h"
+#include "cleave/Dialect/Spmd/IR/Spmd.h"
 #include "cleave/Dialect/Spmd/IR/TensorTypes.h"
 
 #include <cmath>
@@ -100,6 +103,77 @@ Value cleave::exec::skipGuard(Value weights, const SmallPtrSetImpl<Operation *> 
 }
 
 //===----------------------------------------------------------------------===//
+// Rows that are padding
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> getSplatPlace(Value value) {
+  auto constant = skipAgain(value).getDefiningOp<nn::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!elements || !elements.isSplat() || !elements.getElementType().isInteger(64))
+    return std::nullopt;
+  return elements.getSplatValue<APInt>().getSExtValue();
+}
+
+/// What `condition` says of dim `dim` of a tensor of `rank` dims, as partitioning writes it: sums over a dim whose last shards are filled up
+/// have zeros there in both operands (`maskPadding`), each with a condition of its own. Nothing where it is another condition.
+static std::optional<RowsBelow> readRows(Value condition, int64_t rank, int64_t dim) {
+  auto less = skipAgain(condition).getDefiningOp<nn::LtOp>();
+  std::optional<int64_t> limit = less ? getSplatPlace(less->getOperand(1)) : std::nullopt;
+  if (!limit)
+    return std::nullopt;
+  auto add = skipAgain(less->getOperand(0)).getDefiningOp<nn::AddOp>();
+  auto iota = add ? skipAgain(add.getLhs()).getDefiningOp<nn::IotaOp>() : nn::IotaOp();
+  auto first = add ? skipAgain(add.getRhs()).getDefiningOp<nn::MulOp>() : nn::MulOp();
+  auto index = first ? skipAgain(first.getLhs()).getDefiningOp<spmd::AxisIndexOp>() : spmd::AxisIndexOp();
+  std::optional<int64_t> step = index ? getSplatPlace(first.getRhs()) : std::nullopt;
+  if (!iota || iota.getStart() != 0 || iota.getStep() != 1 || !step)
+    return std::nullopt;
+  RankedTensorType type = getTensorType(iota);
+  if (int64_t(iota.getDim()) + rank - type.getRank() != dim || type.getNumElements() != type.getDimSize(iota.getDim()))
+    return std::nullopt;
+  return RowsBelow{index.getAxes(), *step, *limit};
+}
+
+/// The rows that a select leaves of `value`, zeros in the others; nothing if `op` is something else.
+static std::optional<RowsBelow> getKeptRows(Operation *op, Value value, int64_t dim) {
+  auto select = dyn_cast_if_present<nn::SelectOp>(op);
+  if (!select || (value && select.getLhs() != value) || nn::getSplatNumber(select.getRhs()) != 0.0 ||
+      select.getType() != select.getLhs().getType())
+    return std::nullopt;
+  return readRows(select.getCondition(), getTensorType(select).getRank(), dim);
+}
+
+/// Of scores.
+static std::optional<RowsBelow> getKeptRows(Operation *op, Value scores) {
+  return getKeptRows(op, scores, getTensorType(scores).getRank() - 2);
+}
+
+/// The other operand of a product that sums over rows, without zeros in those that do not count. Null where these are others than `rows`.
+static Value skipKeptRows(Value value, int64_t dim, const std::optional<RowsBelow> &rows) {
+  if (!rows)
+    return value;
+  Operation *op = skipAgain(value).getDefiningOp();
+  return getKeptRows(op, Value(), dim) == rows ? op->getOperand(1) : Value();
+}
+
+Value RowsBelow::test(OpBuilder &builder, Location loc, int64_t count, int64_t rank, int64_t dim) const {
+  nn::Composer f(builder, loc);
+  SmallVector<int64_t> shape(rank, 1);
+  shape[dim] = count;
+  Value index = spmd::AxisIndexOp::create(builder, loc, RankedTensorType::get({}, f.i64()), axes);
+  Value places = f.add(f.iota(shape, dim, f.i64()), f.mul(index, f.scalar(f.i64(), double(step))));
+  return f.lt(places, f.scalar(f.i64(), double(limit)));
+}
+
+Value cleave::exec::keepRows(OpBuilder &builder, Value value, const std::optional<RowsBelow> &rows) {
+  int64_t rank = getTensorType(value).getRank();
+  if (!rows || rank < 2 || getShape(value)[rank - 2] == 1 || getElementType(value).isInteger(1))
+    return value;
+  Value test = rows->test(builder, value.getLoc(), getShape(value)[rank - 2], rank, rank - 2);
+  return nn::Composer(builder, value.getLoc()).select(test, value, 0);
+}
+
+//===----------------------------------------------------------------------===//
 // Behind the softmax
 //===----------------------------------------------------------------------===//
 
@@ -179,21 +253,28 @@ static std::optional<Dims> readProduct(nn::EinsumOp einsum, unsigned first, bool
 
 static bool areSame(Value x, Value y) { return skipAgain(x) == skipAgain(y); }
 
-/// dv, which reads the weights, perhaps cast and guarded.
-static void findOfValue(Value weights, AttentionGradientParts &parts) {
+/// dv, which reads the weights, perhaps cast and guarded, in all rows or those that count.
+static void findOfValue(Value weights, const std::optional<RowsBelow> &rows, AttentionGradientParts &parts) {
   for (Operation *user : weights.getUsers()) {
     auto select = dyn_cast<nn::SelectOp>(user);
     if (isFloatCast(user) || (select && isGuard(select, weights) && select.getRhs() == weights))
-      findOfValue(user->getResult(0), parts);
+      findOfValue(user->getResult(0), rows, parts);
+    if (std::optional<RowsBelow> kept = rows ? std::nullopt : getKeptRows(user, weights)) {
+      findOfValue(user->getResult(0), kept, parts);
+      if (parts.rows == kept)
+        parts.readers.insert(user);
+    }
     auto einsum = dyn_cast<nn::EinsumOp>(user);
     if (!einsum || einsum.getInputs().size() != 2)
       continue;
     unsigned first = einsum.getInputs()[0] == weights ? 0 : 1;
     // The forward's product reads the weights, too, with the values.
-    if (!areSame(einsum.getInputs()[1 - first], parts.gradient))
+    Value other = skipKeptRows(einsum.getInputs()[1 - first], parts.getRowOfGradient(), rows);
+    if (!other || !areSame(other, parts.gradient))
       continue;
     if (std::optional<Dims> order = readProduct(einsum, first, /*sumsRows=*/true, parts.gradientOrder)) {
       parts.ofValue = {einsum, *order};
+      parts.rows = rows;
       parts.readers.insert(einsum);
     }
   }
@@ -215,7 +296,7 @@ std::optional<AttentionGradientParts> cleave::exec::findGradientsBehind(nn::Soft
     nn::EinsumOp first = ofWeights ? findFirstProduct(ofWeights, weights, parts.readers) : nn::EinsumOp();
     if (!first || !readFirstProduct(first, parts))
       continue;
-    findOfValue(weights, parts);
+    findOfValue(weights, std::nullopt, parts);
     return parts;
   }
   return std::nullopt;
@@ -246,7 +327,7 @@ static bool isSlope(Value value, Value capped) {
 /// One step on from `chain.end`, if one reader takes it.
 static bool follow(Chain &chain, Value capped) {
   Operation *user = *chain.end.user_begin();
-  if (!chain.end.hasOneUse() || isa<nn::EinsumOp>(user))
+  if (!chain.end.hasOneUse() || isa<nn::EinsumOp>(user) || getKeptRows(user, chain.end))
     return false;
   if (auto select = dyn_cast<nn::SelectOp>(user)) {
     if (select.getLhs() != chain.end || nn::getSplatNumber(select.getRhs()) != 0.0)
@@ -297,19 +378,28 @@ bool cleave::exec::findGradientsOfScores(AttentionParts &parts, AttentionGradien
   chain.end = (*ofScores)->getResult(0);
   while (!chain.end.use_empty() && follow(chain, parts.capped))
     ;
+  SmallVector<std::pair<OpOperand *, std::optional<RowsBelow>>> uses;
   for (OpOperand &use : chain.end.getUses()) {
-    auto einsum = dyn_cast<nn::EinsumOp>(use.getOwner());
+    std::optional<RowsBelow> kept = getKeptRows(use.getOwner(), chain.end);
+    for (OpOperand &behind : kept ? use.getOwner()->getResult(0).getUses() : chain.end.getUses())
+      if (kept || &behind == &use)
+        uses.push_back({&behind, kept});
+  }
+  int64_t rowOfQuery = parts.query[parts.query.size() - 2];
+  for (auto [use, rows] : uses) {
+    auto einsum = dyn_cast<nn::EinsumOp>(use->getOwner());
     if (!einsum || einsum.getInputs().size() != 2)
       return fail("something else is done to the gradients of scores");
     // One sums over keys, the other over queries; of values that are both, dims tell which is which.
-    unsigned first = use.getOperandNumber();
-    Value other = einsum.getInputs()[1 - first];
+    unsigned first = use->getOperandNumber();
+    Value other = einsum.getInputs()[1 - first], row = skipKeptRows(other, rowOfQuery, rows);
     std::optional<Dims> ofQuery = readProduct(einsum, first, /*sumsRows=*/false, parts.key),
                         ofKey = readProduct(einsum, first, /*sumsRows=*/true, parts.query);
-    if (ofQuery && areSame(other, parts.getKey()) && !gradients.ofQuery.einsum)
+    if (ofQuery && !rows && areSame(other, parts.getKey()) && !gradients.ofQuery.einsum)
       gradients.ofQuery = {einsum, *ofQuery};
-    else if (ofKey && areSame(other, parts.getQuery()) && !gradients.ofKey.einsum)
-      gradients.ofKey = {einsum, *ofKey};
+    else if (ofKey && row && areSame(row, parts.getQuery()) && !gradients.ofKey.einsum &&
+             (!gradients.ofValue.einsum || gradients.rows == rows))
+      std::tie(gradients.ofKey, gradients.rows) = std::pair(AttentionGradientParts::Result{einsum, *ofKey}, rows);
     else
       return fail("gradients of scores are multiplied with something else than queries and keys");
   }

@@ -47,6 +47,19 @@ struct AttentionParts {
   mlir::Value getKey() { return scores.getInputs()[!isSwapped]; }
 };
 
+/// Of a rank's rows those that there are: the last shards of uneven ones are filled up. Places along one dim, in shards of `step` over
+/// `axes`, are below a limit.
+struct RowsBelow {
+  mlir::ArrayAttr axes;
+  int64_t step, limit;
+
+  bool operator==(const RowsBelow &other) const {
+    return axes == other.axes && step == other.step && limit == other.limit;
+  }
+  /// Which of `count` rows there are, along dim `dim` of `rank`.
+  mlir::Value test(mlir::OpBuilder &builder, mlir::Location loc, int64_t count, int64_t rank, int64_t dim) const;
+};
+
 /// The gradients of one softmax's attention.
 struct AttentionGradientParts {
   /// An einsum of gradients that is found, and the order in which its result is wanted; null if nobody wanted it.
@@ -57,7 +70,10 @@ struct AttentionGradientParts {
 
   mlir::Value gradient, value; ///< as the first of the five products reads them
   Dims gradientOrder, valueOrder;
+  int64_t getRowOfGradient() const { return gradientOrder[gradientOrder.size() - 2]; }
   Result ofQuery, ofKey, ofValue;
+  /// Which queries count in the gradients of keys and values; nothing: all do.
+  std::optional<RowsBelow> rows;
   /// All that reads the weights, and so has to go.
   llvm::SmallPtrSet<mlir::Operation *, 8> readers;
 };
@@ -77,6 +93,9 @@ mlir::Value skipAgain(mlir::Value value);
 
 /// `is_nan(p) ? 0 : p` that reads `weights`, if nothing but that and `others` does; null if there is none.
 mlir::Value skipGuard(mlir::Value weights, const llvm::SmallPtrSetImpl<mlir::Operation *> &others);
+
+/// Zeros in the rows of `value`, whose dim is the last but one, that do not count. What has one row for all stays, and so do conditions.
+mlir::Value keepRows(mlir::OpBuilder &builder, mlir::Value value, const std::optional<RowsBelow> &rows);
 
 /// The gradients of `softmax`, so far as they follow from the softmax alone; nothing if there are none that look so.
 std::optional<AttentionGradientParts> findGradientsBehind(nn::SoftmaxOp softmax);

@@ -307,14 +307,17 @@ void AttentionRecognizer::replaceGradients() {
   for (AttentionMask &mask : match.masks)
     for (Value *value : {&mask.added, &mask.condition, &mask.otherwise})
       *value = *value ? skipAgain(*value) : Value();
-  Value query = addBatch(builder, skipAgain(match.getQuery()), match.query);
+  // Whatever is in rows that do not count: a weight of 0 times NaN is NaN.
+  auto keep = [&](Value value) { return keepRows(builder, value, gradients->rows); };
+  Value query = keep(addBatch(builder, skipAgain(match.getQuery()), match.query));
   Value key = addBatch(builder, skipAgain(match.getKey()), match.key);
   Value value = addBatch(builder, skipAgain(gradients->value), gradients->valueOrder);
-  Value gradient = addBatch(builder, skipAgain(gradients->gradient), gradients->gradientOrder);
+  Value gradient = keep(addBatch(builder, skipAgain(gradients->gradient), gradients->gradientOrder));
+  Value mask = getMask(builder);
   Location at = builder.getFusedLoc({nn::getInnerLoc(match.softmax.getLoc()), nn::getInnerLoc(match.scores.getLoc())});
   auto made = AttentionGradOp::create(
-      builder, at, query.getType(), key.getType(), value.getType(), query, key, value, getMask(builder),
-      builder.getF64FloatAttr(match.getScale()), /*causal=*/UnitAttr(), builder.getI64IntegerAttr(0),
+      builder, at, query.getType(), key.getType(), value.getType(), query, key, value,
+      mask ? keep(mask) : mask, builder.getF64FloatAttr(match.getScale()), /*causal=*/UnitAttr(), builder.getI64IntegerAttr(0),
       builder.getF64FloatAttr(match.cap), /*left=*/IntegerAttr(), /*right=*/IntegerAttr(), gradient, getShown(builder),
       /*logs=*/Value(), /*means=*/Value(), /*seen=*/Value());
   std::pair<AttentionGradientParts::Result, Value> results[] = {{gradients->ofQuery, made.getDQuery()},

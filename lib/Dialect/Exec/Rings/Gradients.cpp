@@ -59,6 +59,18 @@ static Value findJoined(Value product, int64_t heads) {
   return isJoin && getTensorType(sum).getRank() == 4 ? Value(sum) : Value();
 }
 
+/// Where dim `dim` of the operand is in the result; nothing where it is not all there. Behind uneven shards' last rows there may be more.
+static std::optional<int64_t> follow(Operation *op, int64_t dim) {
+  if (auto pad = dyn_cast<nn::PadOp>(op)) {
+    bool isBehind = llvm::all_of(pad.getLow(), [](int64_t low) { return low == 0; });
+    for (auto [place, high] : llvm::enumerate(pad.getHigh()))
+      isBehind &= high == 0 || static_cast<int64_t>(place) == dim;
+    return isBehind ? std::optional(dim) : std::nullopt;
+  }
+  auto moves = dyn_cast<nn::MovesDimsOpInterface>(op);
+  return moves && !isa<nn::BroadcastOp>(op) ? moves.followDim(dim) : std::nullopt;
+}
+
 /// The way down from a product to the scatter; false where there is none that gives blocks of `shard` over `axes`.
 static bool followDown(const AttentionGradientParts::Result &result, int64_t heads, int64_t shard,
                        ArrayRef<spmd::AxisAttr> axes, ScatteredSequence &found) {
@@ -72,9 +84,8 @@ static bool followDown(const AttentionGradientParts::Result &result, int64_t hea
   for (Operation *op = value ? getOnlyReader(value) : nullptr; op; op = getOnlyReader(value)) {
     if ((found.scatter = dyn_cast<spmd::ReduceScatterOp>(op)))
       break;
-    auto moves = dyn_cast<nn::MovesDimsOpInterface>(op);
-    std::optional<int64_t> at = moves ? moves.followDim(dim) : std::nullopt;
-    if (!at || isa<nn::BroadcastOp>(op))
+    std::optional<int64_t> at = follow(op, dim);
+    if (!at)
       return false;
     found.moves.push_back({op, dim = *at});
     value = op->getResult(0);
@@ -122,7 +133,7 @@ std::optional<RingGradient> cleave::exec::findRingGradient(nn::AttentionOp atten
       !comesFrom(forward.getKey(), attention.getKey()) || !comesFrom(parts.value, attention.getValue()))
     return fail("its gradients read other keys and values");
   RingGradient gradient{parts.gradient, parts.gradientOrder, {}, parts.ofQuery.order, {}, {},
-                        found->place,   softmax.getLoc(),    {}};
+                        parts.rows, found->place, softmax.getLoc(), {}};
   if (parts.ofQuery.einsum)
     gradient.ofQuery = parts.ofQuery.einsum;
   int64_t heads = attention.getKey().getType().getDimSize(1);

@@ -394,7 +394,11 @@ RingBuilder::Attended RingBuilder::build() {
 
 AttentionGradOp RingBuilder::differentiate(int64_t step, Blocks blocks, Value gradient, Value logs, Value means) {
   View view = look(step);
-  Value query = ring.attention.getQuery(), key = move(blocks.key, ring.key), value = move(blocks.value, ring.value);
+  const std::optional<RowsBelow> &rows = ring.gradient->rows;
+  Value query = keepRows(builder, ring.attention.getQuery(), rows);
+  Value key = move(blocks.key, ring.key), value = move(blocks.value, ring.value);
+  if (view.mask)
+    view.mask = keepRows(builder, view.mask, rows);
   auto wide = [&](Value like) { return RankedTensorType::get(getShape(like), compute); };
   nn::BandAttributes said(view.band);
   return AttentionGradOp::create(builder, loc, wide(query), wide(key), wide(value), query, key, value, view.mask,
@@ -433,14 +437,20 @@ void RingBuilder::buildGradients(const Attended &forward) {
   Value gradient = of.gradient;
   if (auto wider = gradient.getDefiningOp<nn::CastOp>(); wider && getElementType(wider.getInput()) == element)
     gradient = wider.getInput();
-  gradient = cast(permute(builder, gradient, of.gradientOrder), element);
-  Value means = sum(mul(cast(gradient, compute), cast(forward.result, compute)), {3});
+  gradient = keepRows(builder, cast(permute(builder, gradient, of.gradientOrder), element), of.rows);
+  Value logs = forward.logs, means = sum(mul(cast(gradient, compute), cast(forward.result, compute)), {3});
   // Such weights are 1 each, as many times too large; gradients that are as many times too small make up for it.
   if (Value counts = forward.counts) {
     means = div(means, counts);
     SmallVector<int64_t> ofRows(getShape(counts));
     ofRows.push_back(1);
     gradient = cast(div(cast(gradient, compute), reshape(counts, ofRows)), element);
+  }
+  // What is padding has weights of 0, whatever the forward has made of it.
+  if (of.rows) {
+    Value counts = of.rows->test(builder, loc, ring.countQueries(), 3, 2);
+    logs = select(counts, logs, std::numeric_limits<double>::infinity());
+    means = select(counts, means, 0);
   }
   // Blocks of the forward would be equal to these, and would all be kept for them: what a ring is to avoid.
   Value key = AgainOp::create(builder, loc, ring.key.gather->getOperand(0));
@@ -458,7 +468,7 @@ void RingBuilder::buildGradients(const Attended &forward) {
     };
     bring(ofKey, ofKeys);
     bring(ofValue, ofValues);
-    AttentionGradOp here = differentiate(step, blocks, gradient, forward.logs, means);
+    AttentionGradOp here = differentiate(step, blocks, gradient, logs, means);
     ofQuery = ofQuery ? add(ofQuery, here.getDQuery()) : here.getDQuery();
     if (of.ofKey.from)
       ofKey = addUp(ofKey, here.getDKey(), getElementType(of.ofKey.scatter.getInput()));

@@ -48,6 +48,8 @@ struct RingGradient {
   mlir::Value ofQuery;
   Dims queryOrder;
   ScatteredSequence ofKey, ofValue;
+  /// Which queries count in the gradients of keys and values; nothing: all.
+  std::optional<RowsBelow> rows;
   /// Behind all that they are made of, and before all that reads them.
   mlir::Operation *place = nullptr;
   mlir::Location loc;

@@ -263,6 +263,7 @@ static void removeMarks(func::FuncOp func) {
     if (auto attention = dyn_cast<nn::AttentionOp>(op))
       nn::GlobalBand::removeFrom(attention);
     op->removeAttr(nn::kGradientOfAttr);
+    op->removeAttr(nn::kQueriesAttr);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Nn/Gradients/GradientBuilder.h"
 #include "cleave/Dialect/Nn/IR/GradientOf.h"
+#include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 
@@ -38,6 +39,8 @@ private:
   void computeScores();
   /// Gives the op and its softmax their number.
   void number(Value weights);
+  /// A product in which the queries are the letter s, which it tells.
+  Value multiply(Value x, Value y, StringRef equation);
   void hide(Value isSeen) { scores = f.select(isSeen, scores, f.scalarLike(scores, -INFINITY)); }
 
   GradientBuilder &g;
@@ -71,7 +74,7 @@ void AttentionRule::computeScores() {
   queries = f.widen(op.getQuery());
   keys = repeat(op.getKey());
   values = repeat(op.getValue());
-  scores = f.mul(f.einsum({queries, keys}, "bhsd,bhtd->bhst"), op.getScale().convertToDouble());
+  scores = f.mul(multiply(queries, keys, "bhsd,bhtd->bhst"), op.getScale().convertToDouble());
   if (double cap = op.getSoftcap().convertToDouble(); cap > 0) {
     uncapped = f.tanh(f.div(scores, cap));
     scores = f.mul(uncapped, cap);
@@ -106,19 +109,26 @@ void AttentionRule::number(Value weights) {
   made->setAttr(kGradientOfAttr, number);
 }
 
+Value AttentionRule::multiply(Value x, Value y, StringRef equation) {
+  Value product = f.einsum({x, y}, equation);
+  if (auto made = product.getDefiningOp<EinsumOp>())
+    made->setAttr(kQueriesAttr, StringAttr::get(op.getContext(), "s"));
+  return product;
+}
+
 LogicalResult AttentionRule::run() {
   computeScores();
   Value out = f.widen(g.of()), query = op.getQuery(), key = op.getKey(), value = op.getValue(), mask = op.getMask();
-  Value ofSoftmax = f.einsum({out, values}, "bhsv,bhtv->bhst");
+  Value ofSoftmax = multiply(out, values, "bhsv,bhtv->bhst");
   Value sum = f.sum(f.mul(ofSoftmax, softmax), {3}, /*keepDims=*/true);
   Value ofScores = f.mul(softmax, f.sub(ofSoftmax, sum)), inner = ofScores;
   if (uncapped)
     inner = f.mul(inner, f.sub(1, f.square(uncapped)));
   inner = f.mul(inner, op.getScale().convertToDouble());
-  auto byKey = [&] { return join(f.einsum({inner, queries}, "bhst,bhsd->bhtd"), key); };
-  auto byValue = [&] { return join(f.einsum({softmax, out}, "bhst,bhsv->bhtv"), value); };
+  auto byKey = [&] { return join(multiply(inner, queries, "bhst,bhsd->bhtd"), key); };
+  auto byValue = [&] { return join(multiply(softmax, out, "bhst,bhsv->bhtv"), value); };
   return success(succeeded(g.addBy(value, byValue)) &&
-                 succeeded(g.addBy(query, [&] { return f.einsum({inner, keys}, "bhst,bhtd->bhsd"); })) &&
+                 succeeded(g.addBy(query, [&] { return multiply(inner, keys, "bhst,bhtd->bhsd"); })) &&
                  succeeded(g.addBy(key, byKey)) && succeeded(g.add(mask, ofScores)));
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Contraction.h"
 #include "Rules.h"
+#include "cleave/Dialect/Nn/IR/GradientOf.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -48,6 +49,8 @@ ShardingRule EinsumOp::getShardingRule() {
   for (int32_t index = 0; index < static_cast<int32_t>(getInputs().size()); ++index)
     rule.addLinear(index);
   rule.rule.reducedDim = "contracting dim";
+  if (auto queries = (*this)->getAttrOfType<StringAttr>(kQueriesAttr); queries && queries.size() == 1)
+    rule.rule.held = factors.lookup(queries.getValue().front()).value_or(-1);
   // One multiplication and one addition per element of the iteration space.
   rule.rule.flops = getInputs().size() >= 2 ? 2 * products : 0;
   return rule.finish();

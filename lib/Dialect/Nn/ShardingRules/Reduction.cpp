@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "cleave/Dialect/Nn/IR/Ops/Reduction.h"
 #include "Rules.h"
+#include "cleave/Dialect/Nn/IR/GradientOf.h"
 
 using namespace mlir;
 using namespace cleave;
@@ -48,6 +49,9 @@ static ShardingRule softmaxRule(Operation *op, int64_t dim) {
       others.push_back(factors.front());
   // The maximum and the sum of the exponentials.
   rule.addStatistics(MaybeFactor(dims[dim].front()), 2, others, statisticBytes(op->getOperand(0)));
+  // Of an attention's gradient the queries are in front of the keys.
+  if (op->hasAttr(kGradientOfAttr) && dim > 0 && !dims[dim - 1].empty())
+    rule.rule.held = dims[dim - 1].front();
   return rule.finish();
 }
 

@@ -17,6 +17,9 @@ namespace cleave::nn {
 
 /// Of an nn.attention that has a gradient, and of the softmax of that gradient: a number that no other attention of the function has.
 inline constexpr llvm::StringLiteral kGradientOfAttr = "nn.gradient_of";
+/// Of the nn.einsums of such a gradient: the letter of the queries. Who asks for a form of attention has them sharded on the way back as
+/// they are in the forward.
+inline constexpr llvm::StringLiteral kQueriesAttr = "nn.queries";
 
 } // namespace cleave::nn
 
