@@ -26,6 +26,7 @@ public:
   CellPlan(std::unique_ptr<MeshProblem> made, const spmd::ModelNames &names);
 
   spmd::CellSearch &getSearch() { return *search; }
+  const spmd::Problem &getProblem() const { return problem->getProblem(); }
 
   /// Tensors of another answer in the place of those of the first: so many of those that differ, the first of the model or its last.
   struct Mixture {

@@ -176,15 +176,6 @@ std::optional<uint32_t> Compilation::PlanProver::findCell(const Plan &plan) cons
   return find([&](ArrayRef<int64_t> mesh) { return atomsOf(mesh) == atomsOf(sizes); });
 }
 
-/// Decisions are looked up by numbers of ops and values. What a rule names is kept as it is: a mask of windows in one dim, where without the
-/// rule it would be taken apart into rows and columns of windows. The program is then another one.
-static bool haveSameValues(const Problem &one, const Problem &other) {
-  if (one.numOps() != other.numOps() || one.numValues() != other.numValues())
-    return false;
-  return llvm::all_of(llvm::seq<ValueId>(0, one.numValues()),
-                      [&](ValueId value) { return one.shape(value) == other.shape(value); });
-}
-
 /// Decides the plan as propagation does, and looks its decision up.
 /// \param cell of which the tables are
 bool Compilation::PlanProver::decide(const Plan &plan, const Problem &cell, const JointTables &tables,

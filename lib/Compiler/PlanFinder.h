@@ -97,6 +97,7 @@ private:
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
 
   // RefinePlan.cpp
+  bool keepsProgram(const Look &look, spmd::Plan plan, const PlaceableTensor &tensor);
   void refine(Look &look, const spmd::CellAnswer &met);
 
   // FindStepPlan.cpp

@@ -3,7 +3,7 @@
 Usage: placements.py BUILD_DIR [NAME...]
 
     placements of NAME    a model of one to four nodes; on 2 devices, on 4 in one axis and in two, each input, weight and output is split along
-                          each of its dims or none, in all ways together (or a part of them, drawn, where these are more than MOST), with the
+                          each of its dims or none, or not named, in all ways together (or a part of them, drawn, where these are more than MOST), with the
                           rest decided by time, free and as propagation leads: none takes a hundredth less than what is found
     memory of NAME        a fixture and limits that are less and less: what is found takes no longer than what was found in less
 
@@ -227,8 +227,8 @@ def list_states(shape, mesh):
 
 
 def draw_placements(name, shapes, mesh):
-    """A rule for each tensor, of all of them together; all ways, or as many as are looked at, drawn."""
-    states = [list(list_states(shape, mesh)) for shape in shapes.values()]
+    """A rule for each tensor, or None, of all of them together; all ways, or as many as are looked at, drawn."""
+    states = [[None, *list_states(shape, mesh)] for shape in shapes.values()]
     count = int(np.prod([len(each) for each in states]))
     if count <= MOST:
         return list(itertools.product(*states))
@@ -270,9 +270,9 @@ def compare_placements(build, folder, name):
         ranks = int(np.prod(list(mesh.values())))
         for number, placement in enumerate(draw_placements(name, net.shapes, mesh)):
             lines = [f"mesh: {{{', '.join(f'{axis}: {size}' for axis, size in mesh.items())}}}", "shard:"]
-            lines += [f"  - {{tensor: {tensor}, dims: {dims}}}" for tensor, dims in zip(net.shapes, placement)]
+            lines += [f"  - {{tensor: {tensor}, dims: {dims}}}" for tensor, dims in zip(net.shapes, placement) if dims]
             with open(stem + ".hand.yaml", "w") as file:
-                file.write("\n".join(lines + ["free: true"] * (number % 2)) + "\n")
+                file.write("\n".join(lines[:1 if len(lines) == 2 else None] + ["free: true"] * (number % 2)) + "\n")
             ns = predict(build, model, stem + ".hand.yaml", stem)
             if ns is not None and ns < found[ranks] * SLACK:
                 worse.append((ns / found[ranks], f"{ns:.0f} ns where {found[ranks]:.0f} were found on {ranks} devices: {' '.join(lines)}"))
