@@ -13,19 +13,44 @@
 #include "cleave/Search/Styles.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
 CellPlan::CellPlan(std::unique_ptr<MeshProblem> made, const ModelNames &names)
     : problem(std::move(made)), names(names), classes(std::make_unique<DimClasses>(problem->getProblem())) {
-  // As people do: batches alone, weights alone, tokens alone.
+  search = std::make_unique<CellSearch>(problem->getProblem(), problem->options, listStyles());
+}
+
+/// The classes of dims that some op could split; nothing where there are more than `most`.
+static std::optional<std::set<DimClassId>> listClasses(const Problem &problem, const DimClasses &classes, size_t most) {
+  std::set<DimClassId> all;
+  for (OpId op = 0; op < problem.numOps(); ++op)
+    for (auto [factor, size] : llvm::enumerate(problem.rule(problem.ruleOf(op)).factorSizes))
+      if (size > 1 && all.insert(classes.ofFactor(op, factor)).second && all.size() > most)
+        return std::nullopt;
+  return all;
+}
+
+/// As people do: batches alone, weights alone, tokens alone. Of a model that has few classes of dims each alone as well, and none: whatever the
+/// costs of the solver leave out of some op, all programs that split one thing are then predicted.
+std::vector<SearchStyle> CellPlan::listStyles() const {
+  constexpr size_t kFewClasses = 8;
   std::vector<SearchStyle> styles;
   for (DimTag tag : kDimTags)
     styles.push_back([classes = classes.get(), tag](OpId op, FactorId factor) {
       return classes->getTag(classes->ofFactor(op, factor)) == tag;
     });
-  search = std::make_unique<CellSearch>(problem->getProblem(), problem->options, std::move(styles));
+  std::optional<std::set<DimClassId>> few = listClasses(problem->getProblem(), *classes, kFewClasses);
+  if (!few)
+    return styles;
+  for (DimClassId id : *few)
+    styles.push_back(
+        [classes = classes.get(), id](OpId op, FactorId factor) { return classes->ofFactor(op, factor) == id; });
+  styles.push_back([](OpId, FactorId) { return false; });
+  return styles;
 }
 
 /// The names by which a plan addresses a value: of an input or a parameter there is one.
@@ -248,26 +273,113 @@ std::optional<Plan> CellPlan::makeStyledPlan(ArrayRef<Style> styles, const Plan 
   return plan;
 }
 
-/// Atoms keep their numbers: axes are runs of them, so that states say the same over the new mesh. The axis of stages, which no problem
-/// has, goes before the others.
+/// As `nameAxes` calls them, where the cell's have no names.
+std::vector<MeshAxis> CellPlan::nameInnerAxes(const CellAnswer &answer, const Plan &given,
+                                              std::optional<ArrayRef<unsigned>> borders) const {
+  if (!borders)
+    return given.getInnerAxes();
+  std::vector<MeshAxis> inner;
+  for (const NamedAxis &axis : nameAxes(problem->getProblem(), *classes, answer.getDecision(), *borders))
+    inner.push_back({axis.name, axis.size, {}});
+  return inner;
+}
+
+/// The axis of stages, which no problem has, goes before the others.
+Plan CellPlan::makeBarePlan(const CellAnswer &answer, const Plan &given,
+                            std::optional<ArrayRef<unsigned>> borders) const {
+  Plan plan = given;
+  if (!borders)
+    return plan;
+  plan.mesh.resize(plan.mesh.size() - given.getInnerAxes().size());
+  llvm::append_range(plan.mesh, nameInnerAxes(answer, given, borders));
+  if (plan.mesh.empty()) // One device has nothing to name.
+    plan.mesh.push_back({"device", 1, {}});
+  return plan;
+}
+
+/// Of axes that have names, with atoms numbered as in the problem.
+static AtomMesh makeAtomMesh(ArrayRef<MeshAxis> axes) {
+  SmallVector<int64_t> sizes;
+  for (const MeshAxis &axis : axes)
+    sizes.push_back(axis.size);
+  return AtomMesh(sizes);
+}
+
+/// Atoms keep their numbers: axes are runs of them, so that states say the same over the new mesh.
 Plan CellPlan::makePlan(const CellAnswer &answer, const Plan &given, std::optional<ArrayRef<unsigned>> borders,
                         const Mixture *mixture) const {
-  Plan plan = given;
-  std::vector<MeshAxis> inner = given.getInnerAxes();
-  if (borders) {
-    plan.mesh.resize(plan.mesh.size() - inner.size());
-    inner.clear();
-    for (const NamedAxis &axis : nameAxes(problem->getProblem(), *classes, answer.getDecision(), *borders))
-      inner.push_back({axis.name, axis.size, {}});
-    llvm::append_range(plan.mesh, inner);
-    if (plan.mesh.empty()) // One device has nothing to name.
-      plan.mesh.push_back({"device", 1, {}});
-  }
-  SmallVector<int64_t> sizes;
-  for (const MeshAxis &axis : inner)
-    sizes.push_back(axis.size);
-  AtomMesh mesh(sizes);
+  Plan plan = makeBarePlan(answer, given, borders);
+  std::vector<MeshAxis> inner = nameInnerAxes(answer, given, borders);
+  AtomMesh mesh = makeAtomMesh(inner);
   assert(mesh.numAtoms() == problem->getProblem().getMesh().numAtoms() && "axes are runs of the same atoms");
   llvm::append_range(plan.rules, makeRules(answer, mixture, mesh, inner));
   return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Small models
+//===----------------------------------------------------------------------===//
+
+/// Dims by axis, -1 for none; of axes along one dim the first is the major one.
+static std::optional<State> placeAxes(ArrayRef<int64_t> shape, ArrayRef<int> dims, const AtomMesh &mesh) {
+  State state = State::replicated(shape.size());
+  for (auto [axis, dim] : llvm::enumerate(dims))
+    if (dim >= 0)
+      llvm::append_range(state.dims[dim], mesh.atomsOf(axis));
+  for (auto [extent, atoms] : llvm::zip_equal(shape, state.dims))
+    if (extent % mesh.product(atoms) != 0)
+      return std::nullopt;
+  return state;
+}
+
+/// One after the other, the last axis first; false: there is none after it.
+static bool advance(MutableArrayRef<int> dims, int rank) {
+  for (int &dim : llvm::reverse(dims)) {
+    if (++dim < rank)
+      return true;
+    dim = -1;
+  }
+  return false;
+}
+
+/// All ways of one tensor, as states of the problem.
+static std::vector<State> listWays(ArrayRef<int64_t> shape, const AtomMesh &mesh) {
+  std::vector<State> ways;
+  SmallVector<int> dims(mesh.numAxes(), -1);
+  do
+    if (std::optional<State> state = placeAxes(shape, dims, mesh))
+      ways.push_back(std::move(*state));
+  while (advance(dims, static_cast<int>(shape.size())));
+  return ways;
+}
+
+/// Results after what a plan names otherwise: where one is to be follows from these, mostly.
+std::vector<PlaceableTensor> CellPlan::listPlaceable(const CellAnswer &answer, ArrayRef<MeshAxis> axes) const {
+  constexpr size_t kMostOps = 16, kMostTensors = 6, kMostAxes = 2, kMostWays = 32;
+  const Problem &decided = problem->getProblem();
+  if (decided.numOps() > kMostOps || axes.size() > kMostAxes)
+    return {};
+  std::vector<std::pair<std::string, ValueId>> named;
+  for (ValueId value = 0; value < decided.numValues(); ++value)
+    if (StringRef name = getRuledName(value); !name.empty() && !decided.shape(value).empty())
+      named.emplace_back(name, value);
+  for (OutputId output = 0; output < decided.numOutputs(); ++output)
+    if (ValueId value = decided.outputValue(output); !decided.annotation(value) && !decided.shape(value).empty())
+      named.emplace_back(getResultName(problem->source->getFunction(), output), value);
+  if (named.size() > kMostTensors)
+    return {};
+  AtomMesh mesh = makeAtomMesh(axes);
+  std::vector<PlaceableTensor> tensors;
+  for (const auto &[name, value] : named) {
+    PlaceableTensor &tensor = tensors.emplace_back();
+    tensor.name = name;
+    for (const State &way : listWays(decided.shape(value), mesh)) {
+      tensor.ways.push_back(makePlanDims(way.dims, mesh, axes));
+      if (decided.producer(value) == kNone && !way.isReplicated() && way == getState(answer, value))
+        tensor.decided = tensor.ways.size();
+    }
+    if (tensor.ways.size() > kMostWays)
+      return {};
+  }
+  return tensors;
 }

@@ -10,6 +10,14 @@
 
 namespace cleave {
 
+/// A tensor that a plan may name, an input, a parameter or a result, and all ways to split it: each axis along a dim that it divides, or along none.
+struct PlaceableTensor {
+  std::string name;
+  std::vector<std::vector<spmd::PlanDim>> ways;
+  /// How the answer splits it, from 1 on; 0: in no such way.
+  size_t decided = 0;
+};
+
 /// One mesh: its problem, and what is found of it. Of a pipeline it is the mesh of a stage, and the problem that of a microbatch.
 class CellPlan {
 public:
@@ -18,6 +26,7 @@ public:
   CellPlan(std::unique_ptr<MeshProblem> made, const spmd::ModelNames &names);
 
   spmd::CellSearch &getSearch() { return *search; }
+  const spmd::Problem &getProblem() const { return problem->getProblem(); }
 
   /// Tensors of another answer in the place of those of the first: so many of those that differ, the first of the model or its last.
   struct Mixture {
@@ -29,6 +38,12 @@ public:
   /// parameter and input that is split. `given` is the cell's own plan, and stays but for that.
   spmd::Plan makePlan(const spmd::CellAnswer &answer, const spmd::Plan &given,
                       std::optional<llvm::ArrayRef<unsigned>> borders, const Mixture *mixture = nullptr) const;
+  /// That plan without its rules.
+  spmd::Plan makeBarePlan(const spmd::CellAnswer &answer, const spmd::Plan &given,
+                          std::optional<llvm::ArrayRef<unsigned>> borders) const;
+  /// Of a model of few ops; empty: it has more, or its tensors have more ways than anybody looks at.
+  /// \param axes of the plan, as it names them
+  std::vector<PlaceableTensor> listPlaceable(const spmd::CellAnswer &answer, llvm::ArrayRef<spmd::MeshAxis> axes) const;
   /// Bytes that some rank of any program on these devices needs at once, whatever is split: weights and inputs, or weights and what is
   /// returned, or weights and what a product reads and makes, each in as many pieces as its dims and the devices of a stage allow. Of several
   /// stages one holds each weight, so some rank has no less than the mean, and one runs each product.
@@ -40,9 +55,12 @@ public:
                                            bool namesAxes) const;
 
 private:
+  std::vector<spmd::SearchStyle> listStyles() const;
   std::vector<spmd::PlanRule> makeRules(const spmd::CellAnswer &answer, const Mixture *mixture,
                                         const spmd::AtomMesh &mesh, llvm::ArrayRef<spmd::MeshAxis> axes) const;
   llvm::StringRef getRuledName(spmd::ValueId value) const;
+  std::vector<spmd::MeshAxis> nameInnerAxes(const spmd::CellAnswer &answer, const spmd::Plan &given,
+                                            std::optional<llvm::ArrayRef<unsigned>> borders) const;
 
   std::unique_ptr<MeshProblem> problem;
   const spmd::ModelNames &names;

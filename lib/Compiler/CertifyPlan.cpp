@@ -176,15 +176,6 @@ std::optional<uint32_t> Compilation::PlanProver::findCell(const Plan &plan) cons
   return find([&](ArrayRef<int64_t> mesh) { return atomsOf(mesh) == atomsOf(sizes); });
 }
 
-/// Decisions are looked up by numbers of ops and values. What a rule names is kept as it is: a mask of windows in one dim, where without the
-/// rule it would be taken apart into rows and columns of windows. The program is then another one.
-static bool haveSameValues(const Problem &one, const Problem &other) {
-  if (one.numOps() != other.numOps() || one.numValues() != other.numValues())
-    return false;
-  return llvm::all_of(llvm::seq<ValueId>(0, one.numValues()),
-                      [&](ValueId value) { return one.shape(value) == other.shape(value); });
-}
-
 /// Decides the plan as propagation does, and looks its decision up.
 /// \param cell of which the tables are
 bool Compilation::PlanProver::decide(const Plan &plan, const Problem &cell, const JointTables &tables,
@@ -290,8 +281,11 @@ std::optional<Proof> Compilation::PlanProver::certifyCells(const Plan &plan, uin
     auto measure = [&](double ns) {
       return boundMeasure(certificate, cell.stages, problem->getProblem(), ns, largest);
     };
-    // Without the largest op a measure is a multiple of what it is of, and the least that is enough is above what would be.
-    double enough = proof.boundNs / boundMeasure(certificate, cell.stages, problem->getProblem(), 1, /*largestNs=*/0);
+    // Without the largest op a measure is a multiple of what it is of, and the least that is enough is above what would be. Of one stage it is
+    // said apart how far the plan is from the best.
+    bool isApart = !cell.stages.isPipeline() && !plan.pipeline;
+    double enough = (isApart ? proof.oneStageNs : proof.boundNs) /
+                    boundMeasure(certificate, cell.stages, problem->getProblem(), 1, /*largestNs=*/0);
     bound(*tables, made, isOwn ? certificate.units : static_cast<int64_t>(std::ceil(enough * perNs)), certificate);
     certificate.cells.push_back(made);
     double ns = static_cast<double>(made.bound) / perNs, least = measure(ns);
@@ -300,7 +294,7 @@ std::optional<Proof> Compilation::PlanProver::certifyCells(const Plan &plan, uin
       proof.ownBoundNs = ns;
       proof.measureNs = measure(proof.ns);
     }
-    proof.boundNs = isOwn ? least : std::min(proof.boundNs, least);
+    proof.addBound(cell.stages, least);
     proof.numRelaxed += tables->getNumRelaxed();
     proof.numDropped += tables->getNumDropped();
   }
@@ -442,6 +436,10 @@ PlanProof Compilation::PlanProver::makeProof(const Proof &proof, int64_t devices
   made.ns = proof.measureNs;
   made.boundNs = proof.boundNs;
   made.gap = proof.getGap();
+  if (!stagesTime && std::isfinite(proof.oneStageNs)) {
+    made.oneStageNs = proof.oneStageNs;
+    made.oneStageGap = proof.getOneStageGap();
+  }
   made.space = formatSpace(devices);
   if (stagesTime)
     made.stages =
@@ -461,6 +459,11 @@ PlanProof Compilation::PlanProver::makeProof(const Proof &proof, int64_t devices
 std::string PlanProof::format() const {
   std::string text = llvm::formatv("{0} by the solver's costs{1}, bound {2}, gap {3:f2} %; space: {4}", formatTime(ns),
                                    stages ? " if no stage waited" : "", formatTime(boundNs), 100 * gap, space);
+  // What is proved of all is then no more than that of the space as far as it has stages, whose waits the bound leaves out.
+  constexpr double kRounding = 5e-5;
+  if (oneStageNs > 0 && gap > oneStageGap + kRounding)
+    text += llvm::formatv("; of one stage bound {0}, gap {1:f2} %: what may be faster has more stages",
+                          formatTime(oneStageNs), 100 * oneStageGap);
   return relaxed.empty() ? text : text + "; " + relaxed;
 }
 

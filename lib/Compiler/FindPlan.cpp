@@ -185,9 +185,9 @@ bool Compilation::PlanFinder::lookAtStages() {
   return true;
 }
 
-/// The three best, and one stage, which is what most people ask for.
+/// The three best, or as many as there are plans wanted, and one stage, which is what most people ask for.
 std::vector<StageCell> Compilation::PlanFinder::pickBest() const {
-  constexpr size_t kMostPicked = 3;
+  const size_t kMostPicked = std::max<size_t>(3, request.top);
   std::vector<const Tried *> ordered;
   for (const Tried &one : found)
     if (!one.cell.text.empty() || one.cell.verdict == PlanCell::Verdict::Memory)
@@ -225,6 +225,44 @@ void Compilation::PlanFinder::dropEqual() {
   llvm::StringSet<> texts;
   llvm::erase_if(found,
                  [&](const Tried &one) { return !one.cell.text.empty() && !texts.insert(one.cell.text).second; });
+}
+
+/// Plans that come to the same in all figures differ in rules alone that change nothing.
+static std::string getFigures(const PlanCell &cell, const Plan &plan) {
+  std::string text = llvm::formatv("{0} {1} {2} {3} {4} {5}", cell.ns, cell.peakBytes, cell.storedBytes, cell.sentBytes,
+                                   cell.stages.stages, cell.stages.microbatches);
+  for (const MeshAxis &axis : plan.mesh)
+    text += " " + std::to_string(axis.size);
+  return text;
+}
+
+/// Where more plans are wanted than there are cells with an answer, what else fits, the best first: of one cell several plans may be of use.
+void Compilation::PlanFinder::addOthers() {
+  llvm::StringSet<> known;
+  for (const Tried &one : found)
+    if (!one.cell.text.empty())
+      known.insert(getFigures(one.cell, *one.plan));
+  auto key = [&](const PlanCell &cell) {
+    return std::tuple(getMeasure(cell), cell.ns, cell.peakBytes, StringRef(cell.mesh));
+  };
+  std::vector<const Tried *> ordered;
+  for (const Tried &one : tried)
+    if (fits(one.cell))
+      ordered.push_back(&one);
+  llvm::stable_sort(ordered, [&](const Tried *lhs, const Tried *rhs) { return key(lhs->cell) < key(rhs->cell); });
+  for (const Tried *one : ordered) {
+    if (known.size() >= request.top)
+      return;
+    Tried other = *one;
+    // As in `take`: of a step buffers may need more than what lives at a time.
+    if (answer.isStep && limit > 0)
+      other.cell.peakBytes = std::max(other.cell.peakBytes, measurePlanned(other.plan));
+    if (!fits(other.cell) || !known.insert(getFigures(other.cell, *other.plan)).second)
+      continue;
+    other.cell.verdict = PlanCell::Verdict::Worse;
+    other.cell.text = writeText(other.cell, *other.plan);
+    found.push_back(std::move(other));
+  }
 }
 
 /// What nothing else is better than in both time and memory, the fastest first. What is no faster than a smaller one has no place.
@@ -336,6 +374,8 @@ std::optional<FoundPlan> Compilation::PlanFinder::run() {
   takeSchedules();
   takeAuto();
   dropEqual();
+  if (request.top > 1)
+    addOthers();
   auto order = [&](const PlanCell &cell) {
     return std::tuple(cell.text.empty(), getMeasure(cell), cell.ns, cell.peakBytes, llvm::count(cell.mesh, '='),
                       StringRef(cell.mesh), cell.stages.microbatches, StringRef(cell.text));

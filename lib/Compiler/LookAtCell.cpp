@@ -19,8 +19,6 @@ using namespace mlir;
 using namespace cleave;
 using namespace cleave::spmd;
 
-static constexpr double kNever = std::numeric_limits<double>::infinity();
-
 /// A step is a call: its states come back in the next one.
 double Compilation::PlanFinder::getMeasure(const PlanCell &cell) const {
   if (request.takesLeast)
@@ -49,13 +47,30 @@ int64_t Compilation::PlanFinder::getLimit(const StageCell &stages) const {
   return given.cluster->getMemoryBytes(llvm::to_vector(llvm::seq<int64_t>(0, request.devices)));
 }
 
+/// What is no better is not wanted: the best so far, or of several plans that are wanted the last of them.
+double Compilation::PlanFinder::getBar() const {
+  if (request.top <= 1)
+    return best;
+  llvm::StringMap<double> measures;
+  for (const Tried &one : found)
+    if (!one.cell.text.empty())
+      measures.try_emplace(one.cell.text, getMeasure(one.cell));
+  if (measures.size() < request.top)
+    return kNever;
+  SmallVector<double> ordered;
+  for (const auto &[text, measure] : measures)
+    ordered.push_back(measure);
+  llvm::sort(ordered);
+  return ordered[request.top - 1];
+}
+
 /// What takes longer than the best by the least that a cell can take. Where memory counts, or any plan may be on the front, nothing does.
 bool Compilation::PlanFinder::isBeyond(const StageCell &stages, double ns) const {
   if (!stages.isPipeline() || request.takesLeast || request.wantsFront || !std::isfinite(ns))
     return false;
   double call = answer.isStep ? stages.boundSlowest(ns, /*largestNs=*/0) : stages.boundCall(ns, shareBeside);
   double least = request.objective == PlanObjective::Throughput && !answer.isStep ? stages.boundSpan(ns) : call;
-  return least >= best || (request.withinNs > 0 && call > request.withinNs);
+  return least >= getBar() || (request.withinNs > 0 && call > request.withinNs);
 }
 
 /// By whatever objective `chooseObjective` would take: it looks at all where no axis is free. That saves little, so what takes far more
@@ -86,7 +101,7 @@ Compilation::State::Prediction Compilation::PlanFinder::predictInMemory(std::sha
     return taken;
   auto isTooLarge = [&](const State::Prediction &one) { return !fitsMemory(one.peakBytes, one.fitsDevices); };
   auto isTooSlow = [&](const State::Prediction &one) {
-    return (request.objective == PlanObjective::Throughput ? one.spanNs : one.ns) >= best;
+    return (request.objective == PlanObjective::Throughput ? one.spanNs : one.ns) >= getBar();
   };
   std::shared_ptr<Plan> given = plan;
   int64_t within = limit;
@@ -319,6 +334,8 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   const CellAnswer *met = searchCell(look);
   if (met && (!request.isQuick || best.cell.text.empty()))
     takeOthers(look, *met);
+  if (met)
+    refine(look, *met);
   bool isTight =
       met && limit > 0 && !request.isQuick && (best.cell.text.empty() || cell.getSearch().findFaster(*met) != nullptr);
   if (isTight && !request.takesLeast) {

@@ -55,6 +55,13 @@ std::vector<TensorDims> cleave::listStyled(const MeshProblem &problem, const Sty
   return keepAgreed(tensors);
 }
 
+bool cleave::haveSameValues(const Problem &one, const Problem &other) {
+  if (one.numOps() != other.numOps() || one.numValues() != other.numValues())
+    return false;
+  return llvm::all_of(llvm::seq<ValueId>(0, one.numValues()),
+                      [&](ValueId value) { return one.shape(value) == other.shape(value); });
+}
+
 Plan cleave::makeCellPlan(Plan given, const StageCell &stages, std::vector<MeshAxis> mesh) {
   given.mesh = std::move(mesh);
   if (!stages.isPipeline())

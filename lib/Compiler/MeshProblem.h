@@ -23,6 +23,10 @@ struct MeshProblem {
   const spmd::Problem &getProblem() const { return source->getProblem(); }
 };
 
+/// Decisions are looked up by numbers of ops and values. What a rule names is kept as it is: a mask of windows in one dim, where without the
+/// rule it would be taken apart into rows and columns of windows. The program is then another one.
+bool haveSameValues(const spmd::Problem &one, const spmd::Problem &other);
+
 /// The plan of a cell: `given` on a mesh, of which each stage has one. Stages are far from each other: their axis is the major one.
 spmd::Plan makeCellPlan(spmd::Plan given, const spmd::StageCell &stages, std::vector<spmd::MeshAxis> mesh);
 

@@ -2,6 +2,7 @@
 //
 //   cells      stages x microbatches x mesh       FindPlan.cpp: which, in which order, and the answer of all
 //   one cell   prices of memory x styles          LookAtCell.cpp: what is decided becomes a plan, whose program is predicted
+//   small ones tensor by tensor                   RefinePlan.cpp: what is predicted to take less than what was found
 //   steps      what is made again x schedules     FindStepPlan.cpp: variants of cells
 //
 //===----------------------------------------------------------------------===//
@@ -15,6 +16,9 @@
 #include <limits>
 
 namespace cleave {
+
+/// What has no program takes that long.
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Compilation::PlanFinder {
 public:
@@ -56,6 +60,7 @@ private:
   std::vector<spmd::StageCell> pickBest() const;
   void lookAtMeshes(llvm::ArrayRef<spmd::StageCell> picked);
   void dropEqual();
+  void addOthers();
   void listFront();
   void findBinding();
   std::optional<FoundPlan> findLeast();
@@ -82,6 +87,7 @@ private:
   };
   State::Prediction predictAsTaken(const std::shared_ptr<spmd::Plan> &plan, double least);
   State::Prediction predictInMemory(std::shared_ptr<spmd::Plan> &plan, double least);
+  double getBar() const;
   bool isBeyond(const spmd::StageCell &stages, double ns) const;
   /// What is to be little of an answer.
   double getMeasure(const PlanCell &cell) const;
@@ -89,6 +95,10 @@ private:
   bool fits(const PlanCell &cell) const;
   int64_t getLimit(const spmd::StageCell &stages) const;
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
+
+  // RefinePlan.cpp
+  bool keepsProgram(const Look &look, spmd::Plan plan, const PlaceableTensor &tensor);
+  void refine(Look &look, const spmd::CellAnswer &met);
 
   // FindStepPlan.cpp
   bool mayRecompute() const;

@@ -14,6 +14,7 @@
 #include "cleave/Dialect/Exec/IR/Commands.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Nn/IR/Control.h"
+#include "cleave/Dialect/Nn/IR/Nn.h"
 #include "cleave/Dialect/Pipe/IR/Pipe.h"
 #include "cleave/Dialect/Spmd/IR/MeshAtoms.h"
 #include "cleave/Dialect/Spmd/IR/Repeated.h"
@@ -74,15 +75,61 @@ static Type getComputedType(Operation &op) {
   return types.empty() ? Type() : getElementTypeOrSelf(types.front());
 }
 
+/// The body of what is a kernel, in place or by name; null: it has none here.
+Block *OpCosts::findBody(Operation &op) {
+  StringRef name;
+  if (op.getNumRegions() != 0)
+    return &op.getRegion(0).front();
+  if (auto launch = dyn_cast<exec::LaunchOp>(op))
+    name = launch.getKernel();
+  else if (auto run = dyn_cast<exec::RunOp>(op))
+    name = run.getKernel();
+  return symbols && !name.empty() ? &symbols->lookup<exec::KernelOp>(name).getBody().front() : nullptr;
+}
+
+/// Elements of a value that a kernel reads. What only moves elements reads no more of them than it makes: of a table rows that are looked up, of
+/// what is sliced the slice; element by element no more is converted than is read behind.
+double OpCosts::countReadElements(Value value, unsigned depth) {
+  constexpr unsigned kFarthest = 4;
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || !type.hasStaticShape())
+    return 0;
+  auto all = static_cast<double>(type.getNumElements());
+  double read = 0;
+  for (Operation *user : value.getUsers()) {
+    bool isUnary = user->getNumResults() == 1 && depth < kFarthest && isa<spmd::ShardingRuleOpInterface>(user);
+    if (isUnary && getWork(*user).isMovement)
+      read += countReadElements(user->getResult(0), depth + 1);
+    else if (isUnary && user->getNumOperands() == 1 && user->hasTrait<nn::Elementwise>())
+      read += countReadElements(user->getResult(0), depth + 1);
+    else
+      return all;
+  }
+  return std::min(all, read);
+}
+
+/// Which part of an operand a kernel reads.
+double OpCosts::getReadShare(Block *body, unsigned operand) {
+  if (!body || operand >= body->getNumArguments() || body->getArgument(operand).use_empty())
+    return 1;
+  BlockArgument argument = body->getArgument(operand);
+  auto type = dyn_cast<RankedTensorType>(argument.getType());
+  if (!type || type.getNumElements() == 0)
+    return 1;
+  return countReadElements(argument, 0) / static_cast<double>(type.getNumElements());
+}
+
 /// A command of its own takes its launch at least.
 double OpCosts::getComputeNs(Operation &op, double flops, const Share &share) {
   bool isKernel = isa<exec::LaunchOp, exec::RunOp>(op) || op.getNumRegions() != 0;
   if (!isKernel && (!isa<spmd::ShardingRuleOpInterface>(op) || (flops == 0 && getWork(op).isMovement)))
     return 0;
   double bytes = 0;
-  for (ValueRange values : {ValueRange(op.getOperands()), ValueRange(op.getResults())})
-    for (Value value : values)
-      bytes += static_cast<double>(share.countBytes(value));
+  Block *body = isKernel ? findBody(op) : nullptr;
+  for (OpOperand &operand : op.getOpOperands())
+    bytes += static_cast<double>(share.countBytes(operand.get())) * getReadShare(body, operand.getOperandNumber());
+  for (Value result : op.getResults())
+    bytes += static_cast<double>(share.countBytes(result));
   return isKernel ? times->getKernelNs(flops, bytes, getComputedType(op))
                   : times->getComputeNs(flops, bytes, getComputedType(op));
 }

@@ -109,7 +109,8 @@ static void print(llvm::raw_ostream &os, Session &session, const FoundPlan &foun
                         output, proposed);
   }
   if (size_t written = options.writesToOutput() ? 0 : listWritten(options, found).size())
-    os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output << '\n';
+    os << "wrote " << written << (written == 1 ? " plan into " : " plans into ") << options.output
+       << (written < options.top && !options.plan.wantsFront ? ": no other one was found that fits\n" : "\n");
   if (proof)
     printProof(os, "proved: ", *proof);
   if (std::optional<std::string> pins = options.pins.empty() ? std::nullopt : describePins(session, found))

@@ -63,6 +63,10 @@ void cleave::driver::addProof(llvm::json::Object &best, const PlanProof *proof) 
   best["bound"] = proof->boundNs * 1e-9;
   best["gap"] = proof->gap;
   best["space"] = proof->space;
+  if (proof->oneStageNs > 0) {
+    best["bound_one_stage"] = proof->oneStageNs * 1e-9;
+    best["gap_one_stage"] = proof->oneStageGap;
+  }
   if (!proof->stages)
     return;
   const StagesProof &stages = *proof->stages;

@@ -126,7 +126,7 @@ void Checker::checkCell(size_t number, const JointTables &tables, const Problem 
   std::string name = format(cell.of);
   double ns = static_cast<double>(cell.bound) / perNs, largest = static_cast<double>(tables.getLargest()) / perNs;
   double least = boundMeasure(certificate, cell.of.stages, problem, ns, largest);
-  proof.boundNs = number == 0 ? least : std::min(proof.boundNs, least);
+  proof.addBound(cell.of.stages, least);
   if (number == certificate.planCell)
     proof.ownBoundNs = ns;
   proof.numRelaxed += tables.getNumRelaxed();

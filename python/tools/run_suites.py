@@ -153,6 +153,7 @@ def suites(build):
     yield Suite("models-sharded", [python, "test/Models/sharded.py", build], count_closing, 118)
     yield Suite("parallel", [python, "test/Models/Parallel/check.py", build], count_closing, 41)
     yield Suite("found-plans", [python, "test/Models/found.py", build], count_closing, 82, merge="drawn")
+    yield Suite("found-placements", [python, "test/Models/placements.py", build], count_closing, 35, merge="drawn")
     yield Suite("uneven-plans", [python, "test/Models/uneven.py", build], count_closing, 36, merge="drawn")
     yield Suite("least-memory", [python, "test/Models/least.py", build], count_closing, 192, merge="drawn")
     yield Suite("styles", [python, "test/Models/styles.py", build], count_closing, 39, merge="drawn")

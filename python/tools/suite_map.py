@@ -52,7 +52,7 @@ AREAS = {
     "RuntimeApi": ["CleaveRuntimeTests", "lit:Compiler/embed", "cleave-run", "python"],
     "Schedule": ["CleaveScheduleTests", "lit:Driver/schedule"],
     "Sharding": ["CleaveShardingTests", "CleaveSolverTests", "CleavePartitionTests", "golden", "differential"],
-    "Search": ["CleaveSearchTests", "lit:Driver/plan", "lit:Driver/like", "found-plans", "training-plans", "least-memory", "styles", "roles"],
+    "Search": ["CleaveSearchTests", "lit:Driver/plan", "lit:Driver/like", "found-plans", "found-placements", "training-plans", "least-memory", "styles", "roles"],
     "Solver": ["CleaveSolverTests", "CleaveSearchTests", "lit:Spmd/Transforms", "golden", "golden-times", "training", "differential"],
     "Support": ["CleaveSupportTests", "lit:Pipelines/"],
     "Transforms": ["CleavePipeTests", "lit:Spmd/Transforms", "golden"],

@@ -35,6 +35,8 @@ struct PlanProof {
   /// What the plan takes by the costs of the solver, launches that there are in any case included, idle time and messages of stages not; what no
   /// plan of the space is below; and how far the plan is above that, at most.
   double ns = 0, boundNs = 0, gap = 0;
+  /// Of a plan with one stage: what no other such plan is below, and how far it is above that; 0: it has stages.
+  double oneStageNs = 0, oneStageGap = 0;
   std::optional<StagesProof> stages;
   /// `4 meshes of 8 devices, of up to 3 axes, 1 stage`.
   std::string space;

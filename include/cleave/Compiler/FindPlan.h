@@ -42,6 +42,9 @@ struct PlanRequest {
   /// Where devices are given and no mesh: how many stages and microbatches are looked at, and axes of a mesh.
   spmd::CountRange stages = {1, 8}, microbatches = {1, 16};
   int64_t mostAxes = 3;
+  /// So many different plans are wanted: cells are left out only where they cannot be among these, and where there are not as many cells, the next
+  /// best plans of cells count as well.
+  size_t top = 1;
   /// Follows time against memory, from what takes least time to what takes least memory.
   bool wantsFront = false;
   /// Decides everything anew, also what was decided before (Solver/SearchMemory.h): the same answer, in more time. For tests.

@@ -1,7 +1,8 @@
 //===- OpCosts.h - what one op takes ----------------------------*- C++ -*-===//
 //
 // Of an op before kernels are formed and after: its flops by its sharding rule, the bytes that it reads and writes, each once, what it
-// sends; of a kernel the flops of its body. Movement becomes part of what reads it, and takes nothing by itself.
+// sends; of a kernel the flops of its body, and of what it reads no more than it uses, as rows of a table that are looked up. Movement becomes
+// part of what reads it, and takes nothing by itself.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_COST_OPCOSTS_H
@@ -55,6 +56,9 @@ private:
   double countKernel(llvm::StringRef name);
   double countBody(mlir::Block &body);
   OpCost getLoop(mlir::Operation &op, const Share &share);
+  mlir::Block *findBody(mlir::Operation &op);
+  double countReadElements(mlir::Value value, unsigned depth);
+  double getReadShare(mlir::Block *body, unsigned operand);
   double getComputeNs(mlir::Operation &op, double flops, const Share &share);
   double getCommunicationNs(mlir::Operation &op, const Share &share);
 

@@ -10,6 +10,8 @@
 
 #include "cleave/Search/Certificate.h"
 
+#include <limits>
+
 namespace cleave::spmd {
 
 /// Calls back with the problem of a cell, and what deciding it costs; false, and not called, where the model has no such program.
@@ -22,13 +24,23 @@ struct Proof {
   std::vector<std::string> mistakes;
   /// Of the plan by the solver's costs, and the bound of its own cell: of one microbatch.
   double ns = 0, ownBoundNs = 0;
-  /// What is to be least, where no stage had to wait but for the first microbatch: of the plan, and the least of all cells.
-  double measureNs = 0, boundNs = 0;
+  /// What is to be least, where no stage had to wait but for the first microbatch: of the plan, the least of all cells, and that of those with one
+  /// stage; infinite: there are none.
+  double measureNs = 0, boundNs = std::numeric_limits<double>::infinity(),
+         oneStageNs = std::numeric_limits<double>::infinity();
   /// Ops for which one option stands for all, edges that count nothing, of the meshes together (`JointTables`).
   unsigned numRelaxed = 0, numDropped = 0;
 
-  /// How far the plan is above the bound, at most; and how far its decision is above that of its cell.
+  /// A cell is known to take no less.
+  void addBound(const StageCell &stages, double leastNs) {
+    boundNs = std::min(boundNs, leastNs);
+    if (!stages.isPipeline())
+      oneStageNs = std::min(oneStageNs, leastNs);
+  }
+
+  /// How far the plan is above the bound, at most; above that of one stage; and how far its decision is above that of its cell.
   double getGap() const { return findGap(measureNs, boundNs); }
+  double getOneStageGap() const { return findGap(measureNs, oneStageNs); }
   double getOwnGap() const { return findGap(ns, ownBoundNs); }
 
 private:

@@ -16,8 +16,9 @@
 
 namespace cleave::spmd {
 
-/// What share of the model's operations lies between two neighbors of its main path, at most: the path is the one where that is least. A stage
-/// without an op of the path has no more. Ops stand in their order; 1 where nothing computes.
+/// What share of the model's operations (of a model without any, of the elements that its ops read and make) lies between two neighbors of its
+/// main path, at most: the path is the one where that is least. A stage without an op of the path has no more. Ops stand in their order; 1 where
+/// there are none.
 double findShareBeside(const Problem &problem);
 
 } // namespace cleave::spmd

@@ -43,6 +43,21 @@ TEST(MainPathTest, TowersAreBesideEachOther) {
   EXPECT_DOUBLE_EQ(model.findShare(), 0.5);
 }
 
+// Without operations to count, as of softmax or what is looked up, a chain is one all the same.
+TEST(MainPathTest, WhereNothingIsMultipliedElementsCount) {
+  Model model;
+  ValueId value = model.graph.normalize({model.x}, 2);
+  model.graph.pointwise({model.graph.pointwise({value})});
+  EXPECT_EQ(model.findShare(), 0);
+}
+
+TEST(MainPathTest, TowersOfElementsAreBesideEachOther) {
+  Model model;
+  for (ValueId tower : {model.x, model.graph.input({128, 64})})
+    model.graph.pointwise({model.graph.pointwise({tower})});
+  EXPECT_DOUBLE_EQ(model.findShare(), 0.5);
+}
+
 TEST(MainPathTest, WhereNothingComputesAllMayBeBesideIt) {
   Model model;
   EXPECT_EQ(model.findShare(), 1);
