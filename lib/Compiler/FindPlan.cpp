@@ -35,6 +35,14 @@ static constexpr size_t kMostMeshes = 24, kMostMeshesOfPipelines = 8;
 // What is searched
 //===----------------------------------------------------------------------===//
 
+/// What a rank may have at most, wherever it is; 0: nobody has said.
+static int64_t getMostMemory(const Cluster &cluster) {
+  int64_t most = cluster.device.memoryBytes;
+  for (const auto &[number, unlike] : cluster.unlike)
+    most = most == 0 ? 0 : std::max(most, unlike.memoryBytes);
+  return most;
+}
+
 /// A plan for the machine of the options, or the one that a target stands for.
 bool Compilation::PlanFinder::prepare() {
   // A step has the mesh of the plan that it was made by.
@@ -68,7 +76,7 @@ bool Compilation::PlanFinder::prepare() {
     given.clusterFile = given.cluster->name;
   if (!given.cluster)
     given.cluster = Cluster();
-  limit = request.memoryBytes ? request.memoryBytes : given.cluster->device.memoryBytes;
+  limit = request.memoryBytes ? request.memoryBytes : getMostMemory(*given.cluster);
   if (request.objective == PlanObjective::Step && given.states.empty() && !answer.isStep)
     return fail(makeError("--objective step is about models whose outputs are next values of inputs: --state "
                           "'w*=w*_next' says which"),
@@ -104,6 +112,13 @@ bool Compilation::PlanFinder::checkDevices() {
   if (request.devices > kMostRanks)
     return fail(makeError("--devices {0}: there are at most 2^22, {1}", request.devices, kMostRanks), Blame::Options);
   if (given.mesh.empty()) {
+    // A mesh that is found gets its names last, by what its axes split.
+    if (!given.cluster->axes.empty())
+      return fail(
+          makeError("the cluster '{0}' has a link for axis '{1}', and axes of a mesh that is found have no names "
+                    "before: say the mesh, --mesh {1}=..",
+                    given.cluster->name, given.cluster->axes.begin()->first),
+          Blame::Options);
     llvm::Expected<std::vector<MeshCell>> cells = listMeshCells(*given.cluster, request.devices, /*mostAxes=*/1);
     return cells || fail(cells.takeError(), Blame::Options);
   }
@@ -294,7 +309,8 @@ void Compilation::PlanFinder::findBinding() {
 /// What a limit leads to is not always the least that there is, for prices of memory that it raises are rough ones. So before it is said that
 /// nothing was found, all is searched for the least, as `--memory least` does: what that says fits, fits. Nothing where it does not.
 std::optional<FoundPlan> Compilation::PlanFinder::findLeast() {
-  if (request.takesLeast || request.isQuick || tried.empty() || limit == 0 || provedBytes > limit)
+  bool isLimited = limit > 0 || (request.memoryBytes == 0 && !given.cluster->unlike.empty());
+  if (request.takesLeast || request.isQuick || tried.empty() || !isLimited || (limit > 0 && provedBytes > limit))
     return std::nullopt;
   PlanRequest ofLeast = request;
   ofLeast.takesLeast = true;
@@ -341,6 +357,12 @@ bool Compilation::PlanFinder::failWithout() {
   if (leastBytes <= limit && request.withinNs > 0)
     return fail(makeError("{0}: no plan was found that takes {1} a {3} in {2} a rank; each alone was met",
                           state.options.model, formatTime(request.withinNs), formatBytes(limit), answer.getWord()));
+  // There is no one limit: a rank may fit some of the devices, and not the one that it is on.
+  if (request.memoryBytes == 0 && !given.cluster->unlike.empty() && (limit == 0 || leastBytes <= limit))
+    return fail(
+        makeError("{0}: no plan was found of which each rank fits its device, the smallest of which has {1}; the "
+                  "least that was met is {2} (not proved to be the least)",
+                  state.options.model, formatBytes(getLeastMemory()), formatBytes(leastBytes)));
   // What was pruned is not looked at, and has no bound.
   if (isPruned)
     return fail(

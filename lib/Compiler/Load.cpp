@@ -396,7 +396,8 @@ static bool warnOfIdle(ModuleOp module, const spmd::Plan &plan, StringRef file) 
     return false;
   std::vector<spmd::PlanNote> notes = spmd::findIdle(plan);
   if (!file.empty() && plan.mesh.empty() && plan.dims.empty() && plan.rules.empty() && plan.states.empty() &&
-      !plan.cluster && !plan.train)
+      plan.bounds.empty() && plan.like.empty() && !plan.hasFree() && !plan.uneven && !plan.pipeline &&
+      plan.attention == spmd::AttentionMethod::Auto && !plan.cluster && !plan.train)
     notes.push_back({{file.str(), 1, 1}, "the plan asks for nothing"});
   for (const spmd::PlanNote &note : notes)
     emitWarning(FileLineColLoc::get(module.getContext(), note.place.file, note.place.line, note.place.column))

@@ -9,11 +9,13 @@
 //===----------------------------------------------------------------------===//
 #include "PlanFinder.h"
 
+#include "cleave/Plan/ClusterFile.h"
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Search/MainPath.h"
 #include "cleave/Support/Interruption.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace cleave;
@@ -38,13 +40,20 @@ bool Compilation::PlanFinder::fits(const PlanCell &cell) const {
   return fitsMemory(cell.peakBytes, cell.fitsDevices) && (request.withinNs == 0 || cell.ns <= request.withinNs);
 }
 
+/// What the smallest of the devices has, of a mesh that is given those on which its ranks are; 0: nobody has said.
+int64_t Compilation::PlanFinder::getLeastMemory() const {
+  std::vector<int64_t> devices(static_cast<size_t>(request.devices));
+  std::iota(devices.begin(), devices.end(), 0);
+  return given.cluster->getMemoryBytes(request.devices == 0 ? listDevices(getClusterMesh(given)) : devices);
+}
+
 /// What the search begins with; what counts in the end is what a prediction says of each rank.
 ///
 /// Of devices that differ each rank of one stage may take as much as the least has; stages can be unequal, up to the most.
 int64_t Compilation::PlanFinder::getLimit(const StageCell &stages) const {
-  if (request.memoryBytes != 0 || given.cluster->unlike.empty() || stages.isPipeline() || request.devices == 0)
+  if (request.memoryBytes != 0 || given.cluster->unlike.empty() || stages.isPipeline())
     return limit;
-  return given.cluster->getMemoryBytes(llvm::to_vector(llvm::seq<int64_t>(0, request.devices)));
+  return getLeastMemory();
 }
 
 /// What is no better is not wanted: the best so far, or of several plans that are wanted the last of them.
@@ -325,7 +334,8 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   int64_t proved = cell.countLeastBytes(candidate.stages.stages);
   provedBytes = std::min(provedBytes, proved);
   // Nothing fits: what a user may ask for instead is all that is left to find out.
-  if (limit > 0 && proved > limit) {
+  int64_t own = getLimit(candidate.stages);
+  if (own > 0 && proved > own) {
     if (const CellAnswer *smallest = cell.getSearch().findSmallest())
       tryPlan(cell.makePlan(*smallest, look.plan, candidate.borders), smallest->storedBytes, look);
     takeAgain(look, nullptr);
@@ -337,7 +347,7 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
   if (met)
     refine(look, *met);
   bool isTight =
-      met && limit > 0 && !request.isQuick && (best.cell.text.empty() || cell.getSearch().findFaster(*met) != nullptr);
+      met && own > 0 && !request.isQuick && (best.cell.text.empty() || cell.getSearch().findFaster(*met) != nullptr);
   if (isTight && !request.takesLeast) {
     takeStyles(look);
     takeMixtures(look, *met);

@@ -93,6 +93,7 @@ private:
   double getMeasure(const PlanCell &cell) const;
   bool fitsMemory(int64_t peakBytes, bool fitsDevices) const;
   bool fits(const PlanCell &cell) const;
+  int64_t getLeastMemory() const;
   int64_t getLimit(const spmd::StageCell &stages) const;
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
 

@@ -65,6 +65,7 @@ bool ModelRun::State::load() {
         makeError("{0} is {1} already: cleave compile makes a program of it", model, toString(phase)));
   if (isProgram && !compilation.hasMesh())
     compilation.useOneDevice();
+  const spmd::Plan *plan = compilation.getPlan();
   hasMesh = compilation.hasMesh();
   // Weights of a stored file may lie in another one by now.
   if (!compilation.isOnnx() && failed(reference::checkWeights(compilation.getModule())))
@@ -74,7 +75,11 @@ bool ModelRun::State::load() {
         makeError("no mesh is given, and {0} is about ranks: use --mesh data=2,model=4, or a plan with one",
                   options.checks ? "--check" : "--report"),
         Blame::Options);
-  const spmd::Plan *plan = compilation.getPlan();
+  // What a plan expects is said of a program, which the model as it is has none of.
+  if (!hasMesh && plan && !plan->bounds.empty()) {
+    compilation.useOneDevice();
+    hasMesh = true;
+  }
   if (options.checks && compilation.getOptions().train && plan && plan->pipeline &&
       !schedule::hasFlush(plan->pipeline->schedule))
     return compilation.fail(makeError("--check holds a step against one device, whose weights are never old: schedule "

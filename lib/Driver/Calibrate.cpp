@@ -32,8 +32,10 @@ static std::string formatSize(double size) {
 }
 
 /// A line for each fit: what it is off by, in the mean and at most, and the same for each size.
-static void printDeviations(const std::vector<spmd::Deviation> &deviations) {
-  llvm::outs() << formatv("{0,-22} {1,6} {2,6}  {3}\n", "predicted / measured - 1", "mean", "most",
+/// \param mark before each line: where the file is standard output, these are comments of it
+static void printDeviations(const std::vector<spmd::Deviation> &deviations, llvm::StringRef mark) {
+  llvm::outs() << mark
+               << formatv("{0,-22} {1,6} {2,6}  {3}\n", "predicted / measured - 1", "mean", "most",
                           "by flops or bytes sent");
   for (const spmd::Deviation &deviation : deviations) {
     double most = 0;
@@ -42,7 +44,8 @@ static void printDeviations(const std::vector<spmd::Deviation> &deviations) {
       most = std::max(most, std::abs(off));
       each += formatv("{0}{1}: {2:P0}", each.empty() ? "" : ", ", formatSize(size), off);
     }
-    llvm::outs() << formatv("{0,-24} {1,6:P0} {2,6:P0}  {3}\n", deviation.what, deviation.getMean(), most, each);
+    llvm::outs() << mark
+                 << formatv("{0,-24} {1,6:P0} {2,6:P0}  {3}\n", deviation.what, deviation.getMean(), most, each);
   }
 }
 
@@ -76,14 +79,16 @@ ExitCode cleave::driver::calibrateCommand(Session &session) {
   spmd::FittedCluster fitted = spmd::fitCluster(*times);
   fitted.cluster.name = "calibrated";
   if (!options.quiet) {
-    llvm::outs() << formatv("{0} ranks on {1} cores, least of {2}, load {3:f1} before and {4:f1} after\n", how.ranks,
+    llvm::StringRef mark = options.writesToOutput() ? "# " : "";
+    llvm::outs() << mark
+                 << formatv("{0} ranks on {1} cores, least of {2}, load {3:f1} before and {4:f1} after\n", how.ranks,
                             cores, how.rounds, load, getLoad());
-    printDeviations(fitted.deviations);
+    printDeviations(fitted.deviations, mark);
   }
   std::string text =
       formatv("# Measured by cleave bench --calibrate: {0} ranks on {1} cores, least of {2}, load {3:f1}\n{4}",
               how.ranks, cores, how.rounds, load, spmd::formatCluster(fitted.cluster));
-  if (options.writesToOutput() || !options.quiet)
+  if (!options.writesToOutput() && !options.quiet)
     llvm::outs() << text;
   std::string off;
   for (const spmd::Deviation &deviation : fitted.deviations)
@@ -92,8 +97,10 @@ ExitCode cleave::driver::calibrateCommand(Session &session) {
   if (!off.empty())
     return session.fail(makeError("no cluster is written: the formulas are off by more than {0:P0} for {1}",
                                   spmd::kLargestDeviation, off));
-  if (options.writesToOutput())
+  if (options.writesToOutput()) {
+    llvm::outs() << text;
     return kDone;
+  }
   if (llvm::Error error = writeTextAtomically(options.output, text))
     return session.fail(std::move(error));
   return kDone;

@@ -87,7 +87,8 @@ static std::string build(const Machine &machine, const Gpu &gpu, Cluster &cluste
   if (isMany && gpu.network == 0)
     return formatv("of {0} no machine of several nodes is known: describe its network in a file", gpu.name);
   if (machine.link == "nvlink" && gpu.nvlink == 0)
-    return formatv("{0} has no NVLink: {1}x{0}-pcie", gpu.name, machine.devices);
+    return formatv("{0} has no NVLink: {1}{0}-pcie", gpu.name,
+                   machine.devices ? std::to_string(machine.devices) + "x" : "");
   if (machine.link == "ib" && machine.nodes == 1)
     return formatv("the network is between nodes: 2x{0}x{1}-ib", machine.devices ? machine.devices : kUsualNode,
                    gpu.name);

@@ -13,10 +13,13 @@
 #include "cleave/Plan/NamePattern.h"
 #include "cleave/Plan/PlanKeys.h"
 #include "cleave/Program/Content.h"
+#include "cleave/Sharding/CostModel.h"
 #include "cleave/Support/File.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <cmath>
@@ -25,7 +28,7 @@ using namespace cleave;
 using namespace cleave::spmd;
 using namespace llvm;
 
-static constexpr double kLeast = 1e-9;
+static constexpr double kLeast = 1e-9, kLeastShare = 1e-6;
 static constexpr size_t kMaxFileSize = 1 << 20;
 
 namespace {
@@ -43,12 +46,14 @@ public:
   LogicalResult read(yaml::Node *node);
 
 private:
+  LogicalResult readName(yaml::Node *node);
   LogicalResult readNumber(yaml::Node *node, const Quantity &quantity, double &number);
   LogicalResult readEfficiency(yaml::Node *node, double &efficiency);
   LogicalResult readDevice(yaml::Node *node);
   LogicalResult readFlops(yaml::Node *node);
   LogicalResult readUnlike(yaml::Node *node);
   LogicalResult checkUnlike();
+  LogicalResult checkUnits();
   LogicalResult readLink(yaml::Node *node, ArrayRef<StringRef> keys, ClusterLevel &level);
   LogicalResult readLinks(yaml::Node *node);
   LogicalResult readLevel(yaml::Node *node);
@@ -60,6 +65,8 @@ private:
   std::vector<std::tuple<std::string, std::string, const yaml::Node *>> named;
   /// Where a device is said to be unlike the others.
   std::map<int64_t, const yaml::Node *> unlikePlaces;
+  /// Where times, and links, are said; in ns, and in bytes a ns.
+  std::vector<std::pair<const yaml::Node *, double>> times, links;
 };
 } // namespace
 
@@ -90,6 +97,8 @@ LogicalResult ClusterReader::readNumber(yaml::Node *node, const Quantity &quanti
     number *= factor;
     if (number > quantity.most || (number < kLeast && !(number == 0 && mayBeNothing)))
       break;
+    if (&quantity == &getTime())
+      times.push_back({node, number});
     return success();
   }
   auto units = map_range(quantity.units, [](const auto &unit) { return unit.first; });
@@ -104,6 +113,8 @@ LogicalResult ClusterReader::readEfficiency(yaml::Node *node, double &efficiency
     return failure();
   if (StringRef(text).getAsDouble(efficiency) || !(efficiency > 0 && efficiency <= 1))
     return reader.failWord(node, "expected a share above 0 and at most 1, got '" + text + "'");
+  if (efficiency < kLeastShare)
+    return reader.failWord(node, "a share is a millionth at least, got '" + text + "'");
   return success();
 }
 
@@ -157,6 +168,8 @@ LogicalResult ClusterReader::readDevice(yaml::Node *node) {
   if ((device.cacheBytes > 0) != (device.cacheBytesPerNs > 0))
     return reader.fail(node,
                        device.cacheBytes > 0 ? "a cache needs a cache_bandwidth" : "a cache_bandwidth needs a cache");
+  if (device.cacheBytes > kMostCost)
+    return reader.fail(node, "a cache has at most " + Twine(kMostCost) + " bytes");
   for (auto &[type, flops] : device.flopsPerNs)
     flops *= efficiency;
   device.cacheBytesPerNs *= efficiency;
@@ -205,6 +218,29 @@ LogicalResult ClusterReader::checkUnlike() {
   return success();
 }
 
+static std::string formatShort(double number) {
+  std::string text;
+  raw_string_ostream(text) << format("%.4g", number);
+  return text;
+}
+
+/// Costs are whole numbers of what a part of a byte takes over the fastest link: no time, and no slow link, may be more of these than there are.
+LogicalResult ClusterReader::checkUnits() {
+  double fastest = 0;
+  for (auto [place, rate] : links)
+    fastest = std::max(fastest, rate);
+  auto isBeyond = [&](double ns) { return ns * fastest * kCostUnitsPerByte > static_cast<double>(kMostCost); };
+  for (auto [place, ns] : times)
+    if (isBeyond(ns))
+      return reader.fail(place, formatv("too long to be counted in bytes over a link of {0}GB/s: {1}ns at most",
+                                        formatShort(fastest),
+                                        formatShort(static_cast<double>(kMostCost) / fastest / kCostUnitsPerByte)));
+  for (auto [place, rate] : links)
+    if (isBeyond(1 / rate))
+      return reader.fail(place, formatv("too slow to be counted next to a link of {0}GB/s", formatShort(fastest)));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Links
 //===----------------------------------------------------------------------===//
@@ -229,6 +265,7 @@ LogicalResult ClusterReader::readLink(yaml::Node *node, ArrayRef<StringRef> keys
   if (failed(reader.readMapping(node, "a link, such as {latency: 1us, bandwidth: 450GB/s}", keys, readEntry)))
     return failure();
   level.link.bytesPerNs *= efficiency;
+  links.push_back({node, level.link.bytesPerNs});
   return hasBandwidth ? success() : reader.fail(node, "a link needs a bandwidth");
 }
 
@@ -277,13 +314,22 @@ LogicalResult ClusterReader::readAxis(StringRef axis, yaml::Node *node) {
   return reader.readText(node, link);
 }
 
+/// Messages have it, and comments of plans, which are a line each.
+LogicalResult ClusterReader::readName(yaml::Node *node) {
+  if (failed(reader.readText(node, cluster.name)))
+    return failure();
+  bool isLine =
+      !cluster.name.empty() && none_of(cluster.name, [](char c) { return static_cast<unsigned char>(c) < ' '; });
+  return isLine ? success() : reader.fail(node, "a name is a line of text");
+}
+
 /// Keys may come in any order; what some say of others is looked up when all are read.
 LogicalResult ClusterReader::read(yaml::Node *node) {
   bool hasDevice = false, hasLinks = false;
   auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
     yaml::Node *value = entry.getValue();
     if (key == "name")
-      return reader.readText(value, cluster.name);
+      return readName(value);
     if (key == "collective")
       return readNumber(value, getTime(), cluster.beginNs);
     if (key == "axes")
@@ -307,11 +353,12 @@ LogicalResult ClusterReader::read(yaml::Node *node) {
       std::string known;
       for (const ClusterLevel &level : cluster.levels)
         known += (known.empty() ? "" : ", ") + level.name;
-      return reader.fail(place, "unknown link '" + link + "', the cluster has " + known);
+      return reader.fail(place, "unknown link '" + link + "', the " +
+                                    (known.empty() ? "one link of the cluster has no name" : "cluster has " + known));
     }
     cluster.axes[axis] = found->link;
   }
-  return checkUnlike();
+  return failed(checkUnlike()) ? failure() : checkUnits();
 }
 
 LogicalResult cleave::spmd::readClusterKeys(YamlReader &reader, yaml::Node *node, Cluster &cluster) {

@@ -12,6 +12,10 @@ using namespace llvm;
 
 /// Devices of each level that are used, the farthest first.
 static Expected<std::vector<int64_t>> fillLevels(const Cluster &cluster, int64_t devices) {
+  // First: of what the machine does not have, no number near it would do.
+  if (int64_t all = cluster.getNumDevices(); all != 0 && devices > all)
+    return cleave::makeError("'{0}' has {1} device{2}, {3} are asked for", cluster.name, all, all == 1 ? "" : "s",
+                             devices);
   std::vector<int64_t> sizes;
   int64_t left = devices, group = 1;
   for (const ClusterLevel &level : cluster.levels) {
@@ -27,9 +31,6 @@ static Expected<std::vector<int64_t>> fillLevels(const Cluster &cluster, int64_t
     if (isLast)
       break;
   }
-  if (left > 1)
-    return cleave::makeError("'{0}' has {1} devices, {2} are asked for", cluster.name, cluster.getNumDevices(),
-                             devices);
   return sizes;
 }
 

@@ -135,6 +135,7 @@ TEST(MeshCellsTest, DevicesThatDoNotFillNodes) {
   };
   EXPECT_EQ(complain(nodesOf({8, 2}), 12), "12 devices do not fill nodes of 8 of 'nodes': 8 or 16 would");
   EXPECT_EQ(complain(nodesOf({8}), 16), "'nodes' has 8 devices, 16 are asked for");
+  EXPECT_EQ(complain(nodesOf({3}), 8), "'nodes' has 3 devices, 8 are asked for") << "6 or 9 would not";
 }
 
 } // namespace
