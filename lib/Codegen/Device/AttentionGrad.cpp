@@ -35,15 +35,11 @@ public:
   void run();
 
 private:
-  /// Of one pair.
-  struct Pair {
-    Value weight, inner;
-  };
   /// A row of one of the tensors: batch and head, and where in it.
   using Place = std::array<Value, 3>;
 
   Value multiply(Value rows, const Place &row, Value others, const Place &other);
-  Pair weigh(Value batch, Value head, Value row, Value key, Value isThere);
+  PairGradients weigh(Value batch, Value head, Value row, Value key, Value isThere);
   Values addRows(Value rows, Value batch, Value head, Value first, int64_t last, Value factor, ValueRange sums);
   void store(Value result, Value buffer, const Place &place, ValueRange sums, Value isThere);
   void ofQuery(Value number, Value isThere);
@@ -55,7 +51,6 @@ private:
   nn::AttentionOp forward;
   ValueRange buffers;
   int64_t batches, heads, queries, size, kvHeads, keys, valueSize;
-  double scale, cap;
   Type compute;
   Value lane;
 };
@@ -69,7 +64,6 @@ AttentionGradKernel::AttentionGradKernel(DeviceEmitter &e, exec::AttentionGradOp
     : e(e), op(op), forward(forward), buffers(buffers), batches(getShape(op.getQuery())[0]),
       heads(getShape(op.getQuery())[1]), queries(getShape(op.getQuery())[2]), size(getShape(op.getQuery())[3]),
       kvHeads(getShape(op.getKey())[1]), keys(getShape(op.getKey())[2]), valueSize(getShape(op.getValue())[3]),
-      scale(op.getScale().convertToDouble()), cap(op.getSoftcap().convertToDouble()),
       compute(ElementBuilder::getComputeType(getElementType(op.getQuery()))) {}
 
 /// One row times another one, 16 bytes at a time where they lie together.
@@ -93,26 +87,35 @@ Value AttentionGradKernel::multiply(Value rows, const Place &row, Value others, 
 }
 
 /// Of a pair that is not there both are 0.
-AttentionGradKernel::Pair AttentionGradKernel::weigh(Value batch, Value head, Value row, Value key, Value isThere) {
+PairGradients AttentionGradKernel::weigh(Value batch, Value head, Value row, Value key, Value isThere) {
   ElementBuilder &m = e.elements;
   Value kvHead = e.places.div(head, heads / kvHeads), zero = m.number(compute, 0);
   Place query{batch, head, row}, at{batch, kvHead, key};
   Value product = multiply(op.getQuery(), query, op.getKey(), at);
-  Value score = finishScore(e, forward, {batch, head}, product, row, key);
-  Value shift = getShift(e, e.evalScalar(op.getLogs(), {{batch}, {head}, {row}}));
-  Value weight = m.select(isThere, weighByLog(e, score, shift), zero);
   Value ofWeight = multiply(op.getGradient(), query, op.getValue(), at);
-  Value inner = m.mul(weight, m.sub(ofWeight, e.evalScalar(op.getMeans(), {{batch}, {head}, {row}})));
-  inner = m.mul(inner, scale);
+  Point ofRow{{batch}, {head}, {row}};
+  std::pair<Value, Value> statistics{getShift(e, e.evalScalar(op.getLogs(), ofRow)),
+                                     e.evalScalar(op.getMeans(), ofRow)};
+  PairGradients made = differentiateScore(e, op, forward, {batch, head}, product, ofWeight, statistics, row, key);
+  return {m.select(isThere, made.weight, zero), m.select(isThere, made.inner, zero)};
+}
+
+PairGradients cleave::codegen::differentiateScore(Emitter &e, exec::AttentionGradOp op, nn::AttentionOp forward,
+                                                  const Head &head, Value product, Value ofWeight,
+                                                  std::pair<Value, Value> statistics, Value row, Value key) {
+  ElementBuilder &m = e.elements;
+  double scale = op.getScale().convertToDouble(), cap = op.getSoftcap().convertToDouble();
+  Value score = finishScore(e, forward, head, product, row, key), weight = weighByLog(e, score, statistics.first);
+  Value inner = m.mul(m.mul(weight, m.sub(ofWeight, statistics.second)), scale);
   if (cap > 0) {
     Value scaled = m.mul(product, scale), turned = m.tanh(m.divide(scaled, m.like(scaled, cap), false));
     inner = m.mul(inner, m.fma(m.negate(turned), turned, m.like(turned, 1)));
   }
   if (Value shown = op.getShown()) {
-    Value isShown = e.eval(shown, e.broadcast({{batch}, {head}, {row}, {key}}, getShape(shown)));
-    inner = m.select(isShown, inner, zero);
+    Value isShown = e.eval(shown, e.broadcast({{head.batch}, {head.query}, {row}, {key}}, getShape(shown)));
+    inner = m.select(isShown, inner, m.like(inner, 0));
   }
-  return {weight, m.select(isThere, inner, zero)};
+  return {weight, inner};
 }
 
 /// Adds 32 rows from `first` on, each times what its thread has. Behind `last` that is 0, and the last row is read again.
@@ -154,7 +157,7 @@ void AttentionGradKernel::ofQuery(Value number, Value isThere) {
   Value first = findFirstVisible(e, forward, at[2], 1);
   Values sums = e.loop(first, end, kWarp, makeSums(size), [&](Value from, Values carried) {
     Value mine = p.add(from, lane);
-    Pair pair = weigh(at[0], at[1], at[2], p.clamp(mine, 0, keys - 1), p.isLess(mine, end));
+    PairGradients pair = weigh(at[0], at[1], at[2], p.clamp(mine, 0, keys - 1), p.isLess(mine, end));
     return addRows(op.getKey(), at[0], kvHead, from, keys - 1, pair.inner, carried);
   });
   store(op.getDQuery(), buffers[0], {at[0], at[1], at[2]}, sums, isThere);
@@ -175,7 +178,7 @@ void AttentionGradKernel::ofKey(Value number, Value isThere) {
     Value head = p.add(p.mul(at[1], heads / kvHeads), member);
     return e.loop(first, end, kWarp, ofMembers, [&](Value from, Values carried) {
       Value mine = p.add(from, lane);
-      Pair pair = weigh(at[0], head, p.clamp(mine, 0, queries - 1), at[2], p.isLess(mine, end));
+      PairGradients pair = weigh(at[0], head, p.clamp(mine, 0, queries - 1), at[2], p.isLess(mine, end));
       ArrayRef<Value> both(carried);
       Values next = addRows(op.getQuery(), at[0], head, from, queries - 1, pair.inner, both.take_front(ofKeys));
       llvm::append_range(
@@ -213,6 +216,8 @@ void cleave::codegen::fillDeviceAttentionGrad(Emitter &e, Operation *op, ValueRa
   auto gradients = cast<exec::AttentionGradOp>(op);
   OpBuilder builder(op);
   nn::AttentionOp forward = gradients.createForward(builder);
-  AttentionGradKernel(static_cast<DeviceEmitter &>(e), gradients, forward, buffers).run();
+  auto &device = static_cast<DeviceEmitter &>(e);
+  if (!runDeviceFlashGrad(device, gradients, forward, buffers))
+    AttentionGradKernel(device, gradients, forward, buffers).run();
   forward.erase();
 }

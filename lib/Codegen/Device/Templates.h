@@ -2,6 +2,7 @@
 #ifndef CLEAVE_LIB_CODEGEN_DEVICE_TEMPLATES_H
 #define CLEAVE_LIB_CODEGEN_DEVICE_TEMPLATES_H
 
+#include "../Attention.h"
 #include "../Results.h"
 #include "Emitter.h"
 #include "cleave/Dialect/Nn/IR/Ops/Attention.h"
@@ -65,7 +66,18 @@ mlir::Type findFlashElement(nn::AttentionOp op);
 void runDeviceAttention(Emitter &e, nn::AttentionOp op, TileSink sink);
 /// exec.partial_attention, a block for each part of each query's keys.
 void fillPartialAttention(Emitter &e, mlir::Operation *op, mlir::ValueRange buffers);
-/// exec.attention_grad with statistics of rows, a warp for each query and for each key (Device/AttentionGrad.cpp).
+/// Of a pair of a query and a key: its weight, and the gradient of its product.
+struct PairGradients {
+  mlir::Value weight, inner;
+};
+/// `product` of query and key, `ofWeight` of gradient and value; what is subtracted of a query's scores, and of the gradients of its weights
+/// (Device/AttentionGrad.cpp).
+PairGradients differentiateScore(Emitter &e, exec::AttentionGradOp op, nn::AttentionOp forward, const Head &head,
+                                 mlir::Value product, mlir::Value ofWeight,
+                                 std::pair<mlir::Value, mlir::Value> statistics, mlir::Value row, mlir::Value key);
+/// Gradients of attention by tiles, where that applies (Device/FlashGrad.cpp).
+bool runDeviceFlashGrad(DeviceEmitter &e, exec::AttentionGradOp op, nn::AttentionOp forward, mlir::ValueRange buffers);
+/// exec.attention_grad with statistics of rows, by tiles, or a warp for each query and for each key (Device/AttentionGrad.cpp).
 void fillDeviceAttentionGrad(Emitter &e, mlir::Operation *op, mlir::ValueRange buffers);
 /// How many queries are worth a block of their own in products, and how many a block has at most.
 constexpr int64_t kQueriesOfBlock = 16, kMostQueriesOfBlock = 64;
