@@ -240,6 +240,8 @@ LogicalResult TrainReader::readRate(yaml::Node *node) {
     return reader.fail(node, Twine("rate '") + kRateWords[int(rate.kind)] + "' needs 'steps'");
   if (falls && rate.steps <= rate.warmup)
     return reader.fail(node, "'warmup' takes " + Twine(rate.warmup) + " of " + Twine(rate.steps) + " steps");
+  if (falls && rate.floor > rate.peak)
+    return reader.fail(node, "a rate falls from 'peak' to 'floor', which is above it");
   return success();
 }
 
@@ -249,9 +251,11 @@ LogicalResult TrainReader::readRate(yaml::Node *node) {
 
 LogicalResult TrainReader::readGroup(yaml::Node *node) {
   PlanGroup group;
+  bool saysMore = false;
   auto readEntry = [&](StringRef key, yaml::KeyValueNode &entry) -> LogicalResult {
     if (key == "tensors")
       return readPatterns(entry.getValue(), group.tensors);
+    saysMore = true;
     return key == "decay" ? readNumber(entry.getValue(), group.decay.emplace(), 0)
                           : readNumber(entry.getValue(), group.rate, 0);
   };
@@ -260,6 +264,8 @@ LogicalResult TrainReader::readGroup(yaml::Node *node) {
     return failure();
   if (group.tensors.empty())
     return reader.fail(node, "a group needs 'tensors'");
+  if (!saysMore)
+    return reader.fail(node, "a group says 'decay' or 'rate' of its tensors");
   train.groups.push_back(std::move(group));
   return success();
 }
@@ -376,8 +382,12 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
     return readRecompute(key, value);
   if (key == "freeze")
     return readPatterns(value, train.freeze);
-  if (key == "only")
-    return readPatterns(value, train.only);
+  if (key == "only") {
+    // Without it all are trained, which an empty list does not mean.
+    if (failed(readPatterns(value, train.only)))
+      return failure();
+    return train.only.empty() ? reader.fail(value, "'only' leaves nothing to train: it has no patterns") : success();
+  }
   if (key == "groups")
     return reader.readSequence(value, "groups of parameters", [&](yaml::Node *one) { return readGroup(one); });
   if (key == "lora")
@@ -396,8 +406,11 @@ LogicalResult TrainReader::readEntry(StringRef key, yaml::KeyValueNode &entry) {
   }
   if (key == "seed")
     return reader.readInteger(value, train.seed, INT64_MIN, INT64_MAX);
-  if (key == "clip")
-    return readNumber(value, train.clip.emplace(), 0);
+  if (key == "clip") {
+    if (failed(readNumber(value, train.clip.emplace(), 0)))
+      return failure();
+    return *train.clip > 0 ? success() : reader.fail(value, "clipped to a length of 0 no gradient is left");
+  }
   return readSome(value, "axes and stages", [&](yaml::Node *one) { return readZero(one); });
 }
 
@@ -442,6 +455,12 @@ LogicalResult cleave::spmd::checkTrainWhole(const Plan &plan, PlanError &error) 
     return error.message = "'train' needs a loss: 'loss: {kind: cross_entropy, of: OUTPUT}', or 'loss: {output: NAME}' "
                            "where the model has one",
            failure();
+  auto counts = [](const PlanLoss &loss) { return loss.weight > 0; };
+  if (none_of(plan.train->losses, counts)) {
+    error.place = plan.train->losses.front().place;
+    error.message = "a 'weight' of 0 leaves nothing to minimize";
+    return failure();
+  }
   if (plan.train->optimizer.place.line)
     return success();
   error.message = "'train' needs an optimizer: " + join(ArrayRef(kOptimizerWords).drop_back(), ", ") + " or " +

@@ -14,8 +14,10 @@
 #include "cleave/Runtime/Checkpoint.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dirent.h>
 #include <filesystem>
 #include <unistd.h>
@@ -77,6 +79,20 @@ void Checkpoints::keepOlder() const {
   std::sort(older.begin(), older.end());
   for (size_t i = 0; i + keep - 1 < older.size(); ++i)
     unlink(older[i].second.c_str());
+}
+
+cleave::program::Status Checkpoints::check() const {
+  if (path.empty())
+    return program::kGood;
+  std::error_code error;
+  int reason = std::filesystem::is_directory(path, error) ? EISDIR : 0;
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (reason == 0 && access(folder.c_str(), W_OK | X_OK) != 0)
+    reason = errno;
+  if (reason == 0)
+    return program::kGood;
+  return program::makeError("cannot write ", program::printable(path), ": ", std::strerror(reason));
 }
 
 /// What metadata say of the training is what `readProgression` reads; the digest is for people who find a file.

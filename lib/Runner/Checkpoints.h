@@ -10,6 +10,7 @@
 #ifndef CLEAVE_LIB_RUNNER_CHECKPOINTS_H
 #define CLEAVE_LIB_RUNNER_CHECKPOINTS_H
 
+#include "cleave/Program/Error.h"
 #include "cleave/Runtime/Executor.h"
 
 #include <string>
@@ -30,6 +31,8 @@ public:
   Checkpoints(runtime::Executor &executor, std::string path, uint64_t keep, std::vector<std::string> read)
       : executor(executor), path(std::move(path)), keep(keep), read(std::move(read)) {}
 
+  /// Whether there is a place to save at, which nobody wants to learn of after a night. Of a place that is there now.
+  program::Status check() const;
   /// All processes call it at one step.
   runtime::ExecutorStatus save(const Progression &progression);
 

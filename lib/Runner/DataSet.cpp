@@ -177,11 +177,16 @@ Result<DataSet> DataSet::open(const std::string &path, const program::Program &p
   if (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     error = data.openFile(path);
   } else {
-    std::vector<std::string> shards = listFiles(path, ".npz");
+    std::vector<std::string> shards = listFiles(path, ".npz"), arrays = listFiles(path, ".npy");
     for (size_t i = 0; i < shards.size() && !error; ++i)
       error = data.openFile(path + "/" + shards[i]);
+    // An array of its own is all of its samples: with shards of it there, too, they would be counted twice.
+    for (const Column &column : data.columns)
+      if (!error && !column.chunks.empty() && std::count(arrays.begin(), arrays.end(), column.input->name + ".npy"))
+        error = makeError(printable(path), " has ", inQuotes(column.input->name), " twice: in .npz files, and as ",
+                          printable(column.input->name), ".npy");
     if (!error)
-      error = data.openArrays(path, listFiles(path, ".npy"));
+      error = data.openArrays(path, arrays);
   }
   if (!error)
     error = data.check(path);

@@ -173,7 +173,9 @@ Failed Training::begin() {
     return failed;
   if (executor.getRank() != 0)
     return std::nullopt;
-  program::Status error = log.open(options.log, !options.resume.empty());
+  program::Status error = checkpoints.check();
+  if (!error)
+    error = log.open(options.log, !options.resume.empty());
   return error ? fail(error->message) : std::nullopt;
 }
 

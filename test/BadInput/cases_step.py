@@ -32,6 +32,12 @@ def arrays(**data):
     return file.getvalue()
 
 
+def array(value):
+    file = io.BytesIO()
+    np.save(file, value)
+    return file.getvalue()
+
+
 def safetensors(**tensors):
     """A file of f32, by its specification."""
     header, data = [], b""
@@ -43,6 +49,7 @@ def safetensors(**tensors):
 
 
 LINEAR = made("f (float[4, 8] x) => (float[4, 3] logits) { h = MatMul(x, w) logits = Add(h, b) }", w=floats(8, 3), b=floats(3))
+UNREAD = made("f (float[4, 8] x) => (float[4, 3] logits) { h = MatMul(x, w) logits = Add(h, b) }", w=floats(8, 3), b=floats(3), unread=floats(8, 3))
 INTEGERS = made("f (float[4, 8] x) => (float[4, 3] logits) { v = Cast<to = 1>(w) h = MatMul(x, v) logits = Add(h, b) }", w=RANDOM.integers(-3, 3, (8, 3), np.int8), b=floats(3))
 CUBE = made("f (float[4, 8] x) => (float[4, 5, 5] logits) { h = MatMul(x, w) logits = Reshape(h, shape) }", w=floats(8, 25), shape=np.array([4, 5, 5]))
 CHOICE = made("f (float[4, 8] x) => (float[4, 3] logits) { h = MatMul(x, w) a = ArgMax<axis = 1, keepdims = 1>(h) c = Cast<to = 1>(a) d = MatMul(c, v) logits = Add(d, b) }",
@@ -85,7 +92,20 @@ def cases():
     yield step("10-zero-over-nothing", f"{LOSS}, optimizer: sgd, zero: {{axis: modell, stage: 1}}", "'zero' is over \"modell\", which is not an axis of the mesh; did you mean 'model'?", plan="mesh: {data: 2, model: 2}\n")
     yield step("11-zero-4", f"{LOSS}, optimizer: sgd, zero: {{axis: data, stage: 4}}", "'zero' has the stages 1, 2 and 3, got 4", plan="mesh: {data: 2}\n")
     yield step("12-rate-without-end", f"{LOSS}, optimizer: sgd, rate: {{kind: cosine, peak: 0.1}}", "rate 'cosine' needs 'steps'")
-    yield step("13-group-of-nothing", f"{LOSS}, optimizer: sgd, groups: [{{tensors: w9, rate: 2}}]", "'groups' picks 'w9', which no parameter is called; did you mean 'w'?")
+    yield step("13-group-of-nothing", f"{LOSS}, optimizer: sgd, groups: [{{tensors: w9, rate: 2}}]", "'groups' picks 'w9', which no parameter that the model reads is called; did you mean 'w'?")
+    yield step("13-frozen-that-nothing-reads", f"{LOSS}, optimizer: sgd, freeze: unread", "--train:1:", "'freeze' picks 'unread', which no parameter that the model reads is called", model=UNREAD)
+    yield step("13-group-of-no-effect", f"{LOSS}, optimizer: sgd, groups: [{{tensors: w}}]", "--train:1:", "a group says 'decay' or 'rate' of its tensors")
+    yield step("05-only-of-none", f"{LOSS}, optimizer: sgd, only: []", "--train:1:", "'only' leaves nothing to train: it has no patterns")
+    yield step("12-floor-above-peak", f"{LOSS}, optimizer: sgd, rate: {{kind: linear, peak: 0.1, floor: 0.2, steps: 9}}", "a rate falls from 'peak' to 'floor', which is above it")
+    yield step("01-loss-of-no-weight", "loss: {kind: cross_entropy, of: logits, weight: 0}, optimizer: sgd", "--train:1:", "a 'weight' of 0 leaves nothing to minimize")
+    yield step("05-clipped-to-nothing", f"{LOSS}, optimizer: sgd, clip: 0", "--train:1:", "clipped to a length of 0 no gradient is left")
+    for name in ("w", "h", "logits"):
+        yield step(f"17-labels-called-{name}", f"loss: {{kind: cross_entropy, of: logits, labels: {name}}}, optimizer: sgd", "--train:1:",
+                   f"labels '{name}' are to be an input of the step, and the model has a tensor of that name")
+    yield step("17-labels-called-as-a-state", "loss: {kind: cross_entropy, of: logits, labels: \"m(w)\"}, optimizer: adam", "--train:1:",
+               "has two arguments 'm(w)': a tensor of the model, or labels, have the name of a state of the step")
+    yield step("16-array-twice", f"{LOSS}, optimizer: sgd", "d has 'x' twice: in .npz files, and as x.npy", command="train", more=["--data", "d", "--steps", "1"],
+               files={"d/a.npz": arrays(**DATA), "d/x.npy": array(DATA["x"])}, exit_code=1)
     yield step("14-rule-of-no-state", f"{LOSS}, optimizer: adam", "p.yaml:2:", "there is no tensor 'm(w9)'; did you mean 'm(w)'", plan="mesh: {data: 2}\nshard: [{tensor: m(w9), dims: [data, _]}]\n", exit_code=1)
     yield trained("15-without-labels", "the data has no 'labels'; it has 'x', 'y': name the array so, or say 'labels: y'", data={"x": DATA["x"], "y": DATA["labels"]})
     yield trained("16-of-two-lengths", "'x' has 8 samples, 'labels' 7", data={"x": DATA["x"], "labels": DATA["labels"][:7]})
@@ -104,4 +124,5 @@ def cases():
                   files={"s.safetensors": safetensors(w=floats(8, 3), b=floats(3))})
     yield trained("24-not-a-number", "rank 0: loss is NaN at step 1; no state is saved; --find-nan names the command", data={"x": np.full((8, 8), np.nan, np.float32), "labels": DATA["labels"]},
                   more=["--steps", "2", "--save", "s.safetensors"], exit_code=4)
-    yield trained("25-where-nobody-can-write", "cannot write nowhere/s.safetensors: No such file or directory", more=["--steps", "1", "--save", "nowhere/s.safetensors"])
+    yield trained("25-where-nobody-can-write", "cannot write nowhere/s.safetensors: No such file or directory", more=["--steps", "1000000000", "--save", "nowhere/s.safetensors"])
+    yield trained("25-over-a-folder", "cannot write d: Is a directory", more=["--steps", "1000000000", "--save", "d"], files={"d/x": b""})

@@ -78,6 +78,7 @@ def problem(build, case: Case):
             if callable(content):
                 content(path)
             else:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "wb") as file:
                     file.write(content)
         before = given(case, folder)

@@ -63,6 +63,8 @@ CASES = {
     "gather elements": lambda: function("a = GatherElements<axis = 0>(x, i) y = Mul(a, a)", {"i": np.array([[0, 2, 1, 0], [2, -1, 1, 0]])}, x=numbers(3, 4)),
     "gather nd": lambda: function("a = GatherND(x, i) y = Mul(a, a)", {"i": INDICES}, x=numbers(3, 3, 2)),
     "gather nd of batches": lambda: function("a = GatherND<batch_dims = 1>(x, i) y = Mul(a, a)", {"i": INDICES[..., None]}, x=numbers(2, 3, 4)),
+    "gather nd of one a batch": lambda: function("a = GatherND<batch_dims = 2>(x, i) y = Mul(a, a)", {"i": np.array([[[1], [-1], [0]], [[0], [2], [3]]])}, x=numbers(2, 3, 4, 2)),
+    "gather nd of pairs in batches": lambda: function("a = GatherND<batch_dims = 1>(x, i) y = Mul(a, a)", {"i": np.array([[[0, 2], [2, -1], [-3, 2]], [[1, 1], [1, 1], [-1, -3]]])}, x=numbers(2, 3, 4, 2)),
     "scatter elements": lambda: function("a = ScatterElements<axis = 0>(x, i, u) y = Mul(a, a)", {"i": np.array([[0, 2], [2, 1]])}, x=numbers(3, 4), u=numbers(2, 2)),
     "scatter nd": lambda: function('a = ScatterND<reduction = "add">(x, i, u) y = Mul(a, a)', {"i": INDICES[..., None]}, x=numbers(3, 4), u=numbers(2, 2, 4)),
     **{f"reduce {kind.lower()}": (lambda kind=kind: function(f"d = Constant<value = int64[2] {{0, 2}}>() a = Reduce{kind}<keepdims = 0>(x, d) y = Mul(a, a)", x=numbers(2, 3, 4)))

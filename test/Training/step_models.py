@@ -67,6 +67,17 @@ def grouped(extents):
                 inputs={"x": numbers(8, 4, *extents)}, labels=np.array([0, 2, 1, 1, 0, 2, 2, 1]), weights={"k": numbers(4, 2, 3, 3), "head": numbers(4, 3)}, of=logits)
 
 
+def looked_up():
+    """Each sample looks up places of its own, by pairs of numbers, one of them from the end."""
+    places = np.random.default_rng(8).integers(-3, 3, (8, 5, 2))
+    def read(w, i):
+        h = i["x"] @ w["w"]
+        a, c = np.moveaxis(i["places"], -1, 0)
+        return np.tanh(h[np.arange(8)[:, None], a, c]) @ w["v"]
+    return dict(text="f (double[8, 3, 4, 6] x, int64[8, 5, 2] places) => (double[8, 5, 2] y) { h = MatMul(x, w) g = GatherND<batch_dims = 1>(h, places) a = Tanh(g) y = MatMul(a, v) }",
+                inputs={"x": numbers(8, 3, 4, 6), "places": places}, labels=numbers(8, 5, 2, seed=1), weights={"w": numbers(6, 4), "v": numbers(4, 2)}, of=read)
+
+
 def single(named):
     """A layer with one result. Its bias and its slope are weights, though they are numbers; `g` is one where the plan names it."""
     def of(w, i):

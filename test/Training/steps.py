@@ -17,7 +17,7 @@ from onnx import numpy_helper, parser
 
 sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
-from step_models import classifier, dropped, given, grouped, image, image_by_batch, many, regression, single, softmax, tied
+from step_models import classifier, dropped, given, grouped, image, image_by_batch, looked_up, many, regression, single, softmax, tied
 
 STEPS = 3
 RTOL, ATOL = 1e-6, 1e-9
@@ -370,6 +370,10 @@ KEYS |= {
     "microbatches, ZeRO-1 with sharded accumulators": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=ZERO.format(1), microbatches=2, accumulate="split"),
     "microbatches, ZeRO-2 with partial accumulators": dict(model=regression, loss="mse", optimizer="adamw", mesh="data: 2", rules=DATA, zero=ZERO.format(2), microbatches=2, accumulate="partial"),
 }
+
+
+KEYS |= {f"places that samples look up{name}": dict(model=looked_up, loss="mse", optimizer="adam", mesh=mesh, rules=[("x", "[data, _, _, _]")] * bool(mesh), microbatches=parts)
+         for name, mesh, parts in (("", "", 1), (", in microbatches", "", 4), (", uneven", "data: 3", 1), (", in microbatches, data parallel", "data: 2", 2))}
 
 
 def main():

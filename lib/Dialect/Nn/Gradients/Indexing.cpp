@@ -29,15 +29,14 @@ LogicalResult GatherOp::differentiate(GradientBuilder &g) {
   return g.add(0, f.transpose(sum, back));
 }
 
-/// One index a line (the class of a sample): a comparison with all places, which is sharded along the dim as it is, in place of a
-/// scatter. A negative index counts from the end.
-static Value spreadOne(GradientBuilder &g, Value indices, int64_t dim) {
-  Composer &f = g.f;
-  SmallVector<int64_t> line(Composer::rank(g.operand(0)), 1);
-  int64_t size = line[dim] = Composer::shape(g.operand(0))[dim];
+/// `d` at one index a line (the class of a sample), of a tensor of shape `table`: a comparison with all places, which is sharded along the
+/// dim as it is, in place of a scatter. A negative index counts from the end.
+static Value spreadOne(Composer &f, Shape table, Value indices, Value d, int64_t dim) {
+  SmallVector<int64_t> line(table.size(), 1);
+  int64_t size = line[dim] = table[dim];
   Value places = f.iota(line, dim, Composer::elementType(indices));
   Value counted = f.select(f.lt(indices, 0), f.add(indices, double(size)), indices);
-  return f.select(f.eq(places, counted), g.of(), 0);
+  return f.select(f.eq(places, counted), d, 0);
 }
 
 LogicalResult GatherElementsOp::differentiate(GradientBuilder &g) {
@@ -46,27 +45,57 @@ LogicalResult GatherElementsOp::differentiate(GradientBuilder &g) {
   SmallVector<int64_t> line(table);
   line[dim] = 1;
   if (looked == Shape(line))
-    return g.add(0, spreadOne(g, getIndices(), dim));
+    return g.add(0, spreadOne(g.f, table, getIndices(), g.of(), dim));
   return g.add(0,
                g.f.create<ScatterElementsOp>(ScatterKind::Add, g.zerosLike(g.operand(0)), getIndices(), g.of(), dim));
 }
 
-/// Places of the paired dims in front of the tuples: [b, q, t] becomes [b, q, 1 + t].
-static Value makeFullTuples(Composer &f, GatherNdOp gather) {
-  Value indices = gather.getIndices();
-  SmallVector<int64_t> one(Composer::shape(indices));
+/// One number for each tuple, its place among all that its components count, the last of them fastest.
+static Value numberTuples(Composer &f, Value tuples, Shape extents) {
+  SmallVector<int64_t> first(Composer::rank(tuples), 0), one(Composer::shape(tuples)), step(first.size(), 1);
   one.back() = 1;
-  SmallVector<Value> parts;
-  for (int64_t dim = 0; dim < int64_t(gather.getBatchDims()); ++dim)
-    parts.push_back(f.iota(one, dim, Composer::elementType(indices)));
-  parts.push_back(indices);
-  return f.concat(parts, int64_t(one.size()) - 1);
+  if (extents.size() == 1)
+    return tuples;
+  Value number;
+  for (auto [component, extent] : llvm::enumerate(extents)) {
+    first.back() = int64_t(component);
+    Value index = f.slice(tuples, first, one, step);
+    index = f.select(f.lt(index, 0), f.add(index, double(extent)), index);
+    number = number ? f.add(f.mul(number, double(extent)), index) : index;
+  }
+  return number;
 }
 
-/// Added up at the tuples, behind the places of the paired dims.
+/// With paired dims, which samples have, tuples are added up in one dim between these and what comes after: there each sample has its
+/// own places, and what is sharded, or split into microbatches, along paired dims stays so.
+///
+///   g [paired, tuples.., after]  ─▶  [paired, tuples, after]  ─scatter─▶  [paired, places, after]  ─▶  [paired, places.., after]
+static Value addUpPaired(Composer &f, GatherNdOp gather, Value d) {
+  Shape table = Composer::shape(gather.getInput()), indices = Composer::shape(gather.getIndices());
+  int64_t paired = gather.getBatchDims(), length = indices.back();
+  Shape extents = table.slice(paired, length), after = table.drop_front(paired + length);
+  auto between = [&](int64_t count, Shape behind) {
+    SmallVector<int64_t> shape(table.take_front(paired));
+    shape.push_back(count);
+    llvm::append_range(shape, behind);
+    return shape;
+  };
+  int64_t count = ShapedType::getNumElements(indices.drop_back().drop_front(paired));
+  SmallVector<int64_t> flat = between(ShapedType::getNumElements(extents), after), updates = between(count, after);
+  Value numbers =
+      f.reshape(numberTuples(f, gather.getIndices(), extents), between(count, SmallVector<int64_t>(after.size(), 1)));
+  d = f.reshape(d, updates);
+  Value sum = count == 1 ? spreadOne(f, flat, numbers, d, paired)
+                         : f.create<ScatterElementsOp>(ScatterKind::Add, f.broadcast(f.scalarLike(d, 0), flat),
+                                                       f.broadcast(numbers, updates), d, paired);
+  return f.reshape(sum, table);
+}
+
+/// Added up at the tuples.
 LogicalResult GatherNdOp::differentiate(GradientBuilder &g) {
-  return g.add(
-      0, g.f.create<ScatterNdOp>(ScatterKind::Add, g.zerosLike(g.operand(0)), makeFullTuples(g.f, *this), g.of()));
+  if (getBatchDims() != 0)
+    return g.add(0, addUpPaired(g.f, *this, g.of()));
+  return g.add(0, g.f.create<ScatterNdOp>(ScatterKind::Add, g.zerosLike(g.operand(0)), getIndices(), g.of()));
 }
 
 /// Only values of a row are floats: how much of the gradient went to places that are hot, and to those that are not.

@@ -355,9 +355,15 @@ void UpdateAttacher::compose(Weight &weight, const StepNumbers &numbers) {
 LogicalResult UpdateAttacher::checkNames() {
   llvm::StringSet<> seen;
   for (unsigned index = 0; index < func.getNumArguments(); ++index)
-    if (StringRef name = spmd::getArgumentName(func, index); !seen.insert(name).second)
-      return func.emitError() << "has two arguments '" << name
-                              << "': a tensor of the model has the name of a state of the step";
+    if (StringRef name = spmd::getArgumentName(func, index); !seen.insert(name).second) {
+      auto ofLabels = llvm::find_if(train.losses,
+                                    [&](const spmd::PlanLoss &loss) { return !loss.next && loss.labels.text == name; });
+      InFlightDiagnostic error = ofLabels != train.losses.end() && ofLabels->labels.place.line
+                                     ? emitErrorAt(func.getContext(), ofLabels->labels.place)
+                                     : func.emitError();
+      return error << "has two arguments '" << name
+                   << "': a tensor of the model, or labels, have the name of a state of the step";
+    }
   return success();
 }
 

@@ -47,6 +47,7 @@ public:
 
 private:
   Value findTensor(const spmd::PlanPattern &name);
+  bool isTensor(StringRef name);
   Value findLabels(const spmd::PlanLoss &loss, Value value);
   Value takeNext(const spmd::PlanLoss &loss, Value value);
   ComposedLoss addLoss(const spmd::PlanLoss &loss);
@@ -126,19 +127,38 @@ Value StepOutliner::takeNext(const spmd::PlanLoss &loss, Value value) {
   return f.concat({f.sliceDim(f.cast(tokens, f.i64()), last, 1, size - 1), none}, last);
 }
 
+/// Something that the model computes, or a parameter that it reads, is called so.
+bool StepOutliner::isTensor(StringRef name) {
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (spmd::getResultName(func, index) == name)
+      return true;
+  return llvm::any_of(func.getBody().front().without_terminator(), [&](Operation &op) {
+    auto load = dyn_cast<LoadOp>(op);
+    return (load && load.getParam() == name) || llvm::any_of(op.getResults(), [&](Value result) {
+             return llvm::is_contained(spmd::getTensorNames(result), name);
+           });
+  });
+}
+
 /// Inputs that the losses share are one.
 Value StepOutliner::findLabels(const spmd::PlanLoss &loss, Value value) {
   RankedTensorType type = getLabelType(func.getContext(), loss, value);
   if (!type)
     return {};
+  const spmd::PlanPlace &place = loss.labels.place.line ? loss.labels.place : loss.place;
   for (BlockArgument argument : func.getArguments())
     if (spmd::getArgumentName(func, argument.getArgNumber()) == loss.labels.text) {
       if (argument.getType() == type)
         return argument;
-      emitError(loss.labels.place.line ? loss.labels.place : loss.place)
-          << "labels '" << loss.labels.text << "' are the input " << argument.getType() << ", expected " << type;
+      emitError(place) << "labels '" << loss.labels.text << "' are the input " << argument.getType() << ", expected "
+                       << type;
       return {};
     }
+  if (isTensor(loss.labels.text)) {
+    emitError(place) << "labels '" << loss.labels.text
+                     << "' are to be an input of the step, and the model has a tensor of that name";
+    return {};
+  }
   return addArgument(func, type, loss.labels.text, spmd::kBatchRole);
 }
 
@@ -229,6 +249,9 @@ SmallVector<LoadOp> StepOutliner::findTrained(Value loss) {
   return trained;
 }
 
+/// What patterns pick: initializers that nothing reads are none.
+static constexpr StringLiteral kRead = "parameter that the model reads";
+
 /// Each pattern picks a parameter of the model, and one of floats where it says what is trained, and how.
 LogicalResult StepOutliner::checkPatterns(ArrayRef<LoadOp> trained) {
   SmallVector<StringRef> names;
@@ -238,13 +261,12 @@ LogicalResult StepOutliner::checkPatterns(ArrayRef<LoadOp> trained) {
     loads.push_back(load);
   });
   MLIRContext *context = func.getContext();
-  if (failed(freeze.check(context, "freeze", "parameter", names)) ||
-      failed(only.check(context, "only", "parameter", names)) || failed(only.checkFloats(context, "only", loads)))
+  if (failed(freeze.check(context, "freeze", kRead, names)) || failed(only.check(context, "only", kRead, names)) ||
+      failed(only.checkFloats(context, "only", loads)))
     return failure();
   for (const spmd::PlanGroup &group : train.groups) {
     PickedNames picked(group.tensors);
-    if (failed(picked.check(context, "groups", "parameter", names)) ||
-        failed(picked.checkFloats(context, "groups", loads)))
+    if (failed(picked.check(context, "groups", kRead, names)) || failed(picked.checkFloats(context, "groups", loads)))
       return failure();
   }
   if (!trained.empty())

@@ -18,7 +18,7 @@
 // NUMBER: error: 'logits' is 'tensor<4x2x2xf32>': a loss is one number; 'kind: mse' and others make one
 // CLASSES: error: 'logits' is 'tensor<4x2x2xf32>', whose classes may be along dim 1 or 2: say 'classes: 2'
 // FROZEN: error: 'freeze' leaves nothing to train: the model has 2 parameters
-// PATTERN: error: 'freeze' picks 'h.9', which no parameter is called
+// PATTERN: error: 'freeze' picks 'h.9', which no parameter that the model reads is called
 // LABELS: error: labels 'x' are the input 'tensor<4x2xf32>', expected 'tensor<4x2x2xf32>'
 // NEXT: error: 'x' is 'tensor<4x2xf32>', and labels of 'logits' are 'tensor<4x2xi64>'
 nn.param @table : tensor<2xi8> = dense<1> : tensor<2xi8>
