@@ -461,9 +461,21 @@ bool Compilation::takeFoundPlan() {
   return true;
 }
 
+/// What is said of rules that may be meant otherwise, as of a name that picks nothing. Cells are looked at without a word, each by the same
+/// rules; errors are theirs to tell.
+void Compilation::State::warnOfRules(const spmd::Plan &given) {
+  auto ruled = std::make_shared<Plan>(given);
+  if (ruled->mesh.empty())
+    ruled->mesh = {{"device", 1, {}}};
+  if (!ruled->rules.empty())
+    advanceCopy(ruled, options.sharding, Phase::Annotated, nullptr, /*warns=*/true);
+}
+
 /// Where the program of what is found is made next, that holds the plan's expectations; else its program is made for their sake.
 std::optional<FoundPlan> Compilation::findPlan(const PlanRequest &request) {
   std::optional<FoundPlan> found = PlanFinder(*state, request).run();
+  if (found && !request.isQuick && state->plan)
+    state->warnOfRules(*state->plan);
   if (!found || request.isQuick || found->plan->bounds.empty())
     return found;
   bool isKept =

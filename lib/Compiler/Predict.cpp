@@ -59,8 +59,12 @@ std::function<LogicalResult(mlir::Diagnostic &)> cleave::keepFirstError(std::str
 }
 
 OwningOpRef<ModuleOp> Compilation::State::advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                      const ShardOptions &sharding, Phase last, std::string *reason) {
-  ScopedDiagnosticHandler quiet(context.get(), keepFirstError(reason));
+                                                      const ShardOptions &sharding, Phase last, std::string *reason,
+                                                      bool warns) {
+  // What a handler does not take, the one outside of it gets.
+  ScopedDiagnosticHandler quiet(context.get(), [keep = keepFirstError(reason), warns](mlir::Diagnostic &diagnostic) {
+    return warns && diagnostic.getSeverity() == DiagnosticSeverity::Warning ? failure() : keep(diagnostic);
+  });
   bool isInParts = candidate && candidate->pipeline && hasOtherStep();
   if (isInParts && !splitStep())
     return nullptr;

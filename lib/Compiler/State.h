@@ -96,11 +96,12 @@ struct Compilation::State {
                                     llvm::function_ref<spmd::CostModel(spmd::Optimize)> makeModel, Prediction &best);
   /// Takes rings of attention where that is left open: by time, if they take less; and if what is decided without them does not fit.
   void chooseAttention();
-  /// A copy of the model that went through the phases up to `last`, of which nothing is said; null if it cannot: `reason`, where somebody
-  /// wants that, is then the first error.
+  /// A copy of the model that went through the phases up to `last`, of which nothing is said but warnings where `warns`; null if it cannot:
+  /// `reason`, where somebody wants that, is then the first error.
   mlir::OwningOpRef<mlir::ModuleOp> advanceCopy(const std::shared_ptr<const spmd::Plan> &candidate,
-                                                const ShardOptions &sharding, Phase last,
-                                                std::string *reason = nullptr);
+                                                const ShardOptions &sharding, Phase last, std::string *reason = nullptr,
+                                                bool warns = false);
+  void warnOfRules(const spmd::Plan &given);
   /// Options with which plans are searched: by time on the machine of that plan, whatever they say of what is decided otherwise. What is found
   /// says so, too.
   ShardOptions searchBy(const spmd::Plan &plan) const;

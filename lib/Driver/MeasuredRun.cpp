@@ -13,6 +13,7 @@
 
 #include "cleave/Program/Collective.h"
 #include "cleave/Support/File.h"
+#include "cleave/Support/JsonText.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
@@ -146,7 +147,7 @@ llvm::Expected<json::Object> cleave::driver::readRun(const std::string &path, co
   llvm::Expected<std::shared_ptr<const MappedFile>> file = MappedFile::open(path);
   if (!file)
     return file.takeError();
-  llvm::Expected<json::Value> trace = json::parse((*file)->getBytes());
+  llvm::Expected<json::Value> trace = parseJson((*file)->getBytes());
   if (!trace)
     return addContext(path + ": ", trace.takeError());
   const json::Object *object = trace->getAsObject();

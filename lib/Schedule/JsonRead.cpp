@@ -7,6 +7,7 @@
 #include "cleave/Schedule/Text.h"
 
 #include "cleave/Program/Content.h"
+#include "cleave/Support/JsonText.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -22,13 +23,12 @@ using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
 
-/// LLVM's documents take kilobytes for an object and tens of bytes for any other value; its parser calls itself for each
-/// level.
-static constexpr size_t kMostObjects = 100'000, kMostValues = 2'000'000, kMostDepth = 32;
+/// LLVM's documents take kilobytes for an object and tens of bytes for any other value.
+static constexpr size_t kMostObjects = 100'000, kMostValues = 2'000'000;
 
 /// Counts what a document would be made of, without making it.
 static Error checkSize(StringRef text) {
-  size_t depth = 0, deepest = 0, objects = 0, values = 0;
+  size_t objects = 0, values = 0;
   bool isString = false;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
@@ -38,14 +38,9 @@ static Error checkSize(StringRef text) {
       isString = !isString;
     if (isString)
       continue;
-    depth += c == '[' || c == '{';
-    depth -= depth && (c == ']' || c == '}');
-    deepest = std::max(deepest, depth);
     objects += c == '{';
     values += c == ',';
   }
-  if (deepest > kMostDepth)
-    return makeError("it nests deeper than {0} levels", kMostDepth);
   if (objects > kMostObjects || values > kMostValues)
     return makeError("it has {0} objects and {1} values, more than the {2} and {3} of a schedule in JSON: a table in a "
                      ".csv file may be longer",
@@ -60,7 +55,7 @@ static llvm::Expected<Object> parse(StringRef text) {
     return makeError("{0}", other);
   if (Error error = checkSize(text))
     return std::move(error);
-  llvm::Expected<Value> value = llvm::json::parse(text);
+  llvm::Expected<Value> value = parseJson(text);
   if (!value)
     return makeError("{0}", llvm::toString(value.takeError()));
   Object *object = value->getAsObject();

@@ -8,6 +8,7 @@
 
 #include "Spans.h"
 #include "cleave/Program/UnitTimes.h"
+#include "cleave/Support/JsonText.h"
 #include "cleave/Support/Status.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -81,7 +82,7 @@ static llvm::SmallVector<std::string, 2> getParts(Action action) {
 
 llvm::Expected<Simulation> cleave::schedule::readMeasured(llvm::StringRef text, const Schedule &schedule,
                                                           llvm::StringRef unit) {
-  llvm::Expected<llvm::json::Value> trace = llvm::json::parse(text);
+  llvm::Expected<llvm::json::Value> trace = parseJson(text);
   if (!trace)
     return trace.takeError();
   const llvm::json::Object *object = trace->getAsObject();

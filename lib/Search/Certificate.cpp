@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Search/Certificate.h"
+#include "cleave/Support/JsonText.h"
 #include "cleave/Support/Status.h"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/JSON.h"
@@ -263,7 +264,7 @@ static bool fromJson(const json::Value &value, Certificate &certificate, json::P
 } // namespace cleave::spmd
 
 Expected<Certificate> cleave::spmd::parseCertificate(StringRef text) {
-  Expected<json::Value> value = json::parse(text);
+  Expected<json::Value> value = cleave::parseJson(text);
   if (!value)
     return value.takeError();
   Certificate certificate;

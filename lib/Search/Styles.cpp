@@ -191,7 +191,16 @@ Error StyledPlan::checkSplit(const DimClasses &whole, const ClassColoring &wante
     broken = unsplit;
   if (broken == kNone)
     return isAnySplit ? Error::success() : cleave::makeError("nothing of the model can be cut so");
-  return makeUndivided(nameOf(broken, tag, leastOf(broken)), leastOf(broken), ranks);
+  int64_t extent = leastOf(broken);
+  // The class may have longer dims that do not divide where its least does.
+  for (DimPlace place = 0; place < whole.numPlaces() && extent % ranks == 0; ++place)
+    if (whole.ofPlace(place) == whole.ofFactor(broken, wanted.factors[broken]) && whole.getExtent(place) % ranks != 0 &&
+        whole.getExtent(place) > 1)
+      extent = whole.getExtent(place);
+  if (extent % ranks == 0)
+    return cleave::makeError(
+        "a product of activations sums over {0} that would have to be cut: the style leaves these whole", extent);
+  return makeUndivided(nameOf(broken, tag, extent), extent, ranks);
 }
 
 /// What was wanted is colored among classes that are left: those that divide among the next ranks, and have a place of a wanted class.

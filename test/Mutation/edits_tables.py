@@ -25,5 +25,5 @@ EDITS = [
     Edit("schedule-half-cells", CSV, "needsMicrobatch != hasMicrobatch || !rest.empty()", "needsMicrobatch != hasMicrobatch",
          "a cell may end in anything", [SCHEDULE]),
     Edit("schedule-any-size", CSV, "stages * microbatches > numForward", "false", "numbers in a table ask for any memory", [SCHEDULE]),
-    Edit("schedule-deep-files", JSON, "deepest > kMostDepth", "false", "a file may nest as deep as it likes", [SCHEDULE]),
+    Edit("deep-json-files", "lib/Support/JsonText.cpp", "findDepth(text) > kMostDepth", "false", "a file may nest as deep as it likes", [SCHEDULE]),
 ]
