@@ -94,6 +94,15 @@ private:
 
 } // namespace
 
+/// What makes a gradient; of a bucket all of it, which stays together.
+static Operation *getMaker(spmd::CollectiveOpInterface op) {
+  Operation *maker = op->getOperand(0).getDefiningOp();
+  Attribute bucket = maker ? maker->getAttr(kBucketAttr) : Attribute();
+  while (bucket && maker->getNextNode() && maker->getNextNode()->getAttr(kBucketAttr) == bucket)
+    maker = maker->getNextNode();
+  return maker;
+}
+
 static bool isMessage(Operation &op) { return isa<pipe::SendOp, pipe::RecvOp>(op); }
 
 /// What goes to another rank outside of all microbatches leads to updates there, such as a sum of squares. All else is what a rank waits for.
@@ -183,7 +192,7 @@ void Bucketer::join(MutableArrayRef<Reduction> bucket, int64_t number) {
     reduction.op->setAttr(kBucketAttr, builder.getI64IntegerAttr(number));
   if (bucket.size() == 1)
     return;
-  Operation *behind = bucket.back().op->getOperand(0).getDefiningOp();
+  Operation *behind = getMaker(bucket.back().op);
   for (Reduction &reduction : llvm::reverse(bucket))
     if (behind)
       reduction.op->moveAfter(behind);
@@ -216,7 +225,7 @@ bool Bucketer::isChained(ArrayRef<spmd::CollectiveOpInterface> list) const {
 SmallVector<Reduction> Bucketer::place(ArrayRef<spmd::CollectiveOpInterface> list) const {
   SmallVector<Reduction> placed;
   for (spmd::CollectiveOpInterface op : list) {
-    Operation *maker = op->getOperand(0).getDefiningOp();
+    Operation *maker = getMaker(op);
     auto [ready, readyNs] = maker ? made.lookup(maker) : std::pair<int64_t, double>(-1, 0);
     int64_t firstUse = std::numeric_limits<int64_t>::max();
     for (Operation *user : op->getUsers())
