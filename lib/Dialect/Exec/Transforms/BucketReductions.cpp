@@ -72,6 +72,10 @@ private:
   void findTurns();
   bool isLateReduction(Operation &op) const;
   bool isLateMessage(Operation &op) const;
+  void number();
+  bool isChained(ArrayRef<spmd::CollectiveOpInterface> list) const;
+  SmallVector<Reduction> place(ArrayRef<spmd::CollectiveOpInterface> list) const;
+  void bucket(MutableArrayRef<Reduction> list, int64_t &next);
   std::vector<size_t> choose(ArrayRef<Reduction> list) const;
   void join(MutableArrayRef<Reduction> bucket, int64_t number);
 
@@ -83,9 +87,21 @@ private:
   DenseSet<Operation *> late;
   /// By op: the position of the addend it leads to in a sum over microbatches; 0 for the first one, and where nothing is added up.
   DenseMap<Operation *, int64_t> turns;
+  /// Number of each op, and when it is done; and how many messages there are up to it.
+  DenseMap<Operation *, std::pair<int64_t, double>> made;
+  DenseMap<Operation *, int64_t> messagesBefore;
 };
 
 } // namespace
+
+/// What makes a gradient; of a bucket all of it, which stays together.
+static Operation *getMaker(spmd::CollectiveOpInterface op) {
+  Operation *maker = op->getOperand(0).getDefiningOp();
+  Attribute bucket = maker ? maker->getAttr(kBucketAttr) : Attribute();
+  while (bucket && maker->getNextNode() && maker->getNextNode()->getAttr(kBucketAttr) == bucket)
+    maker = maker->getNextNode();
+  return maker;
+}
 
 static bool isMessage(Operation &op) { return isa<pipe::SendOp, pipe::RecvOp>(op); }
 
@@ -176,7 +192,7 @@ void Bucketer::join(MutableArrayRef<Reduction> bucket, int64_t number) {
     reduction.op->setAttr(kBucketAttr, builder.getI64IntegerAttr(number));
   if (bucket.size() == 1)
     return;
-  Operation *behind = bucket.back().op->getOperand(0).getDefiningOp();
+  Operation *behind = getMaker(bucket.back().op);
   for (Reduction &reduction : llvm::reverse(bucket))
     if (behind)
       reduction.op->moveAfter(behind);
@@ -184,14 +200,8 @@ void Bucketer::join(MutableArrayRef<Reduction> bucket, int64_t number) {
       reduction.op->moveBefore(&block, block.begin());
 }
 
-/// Every reduction gets a number, also one that goes by itself: memory planning may start it as soon as its gradient is there, since it takes no
-/// memory that the gradient would not take.
-void Bucketer::run(int64_t &next) {
-  findLate();
-  findTurns();
-  // What is reduced for updates travels while others are computed; all else is waited for.
-  DenseMap<Operation *, std::pair<int64_t, double>> made;
-  DenseMap<Operation *, int64_t> messagesBefore;
+/// What is reduced for updates travels while others are computed; all else is waited for.
+void Bucketer::number() {
   int64_t count = 0, messages = 0;
   double nowNs = 0;
   for (Operation &op : block) {
@@ -200,38 +210,72 @@ void Bucketer::run(int64_t &next) {
     made[&op] = {count++, nowNs};
     messagesBefore[&op] = messages += isMessage(op);
   }
-  llvm::MapVector<std::tuple<Attribute, int64_t, int64_t>, SmallVector<Reduction>> lists;
+}
+
+/// What is reduced over one axis and then over another is a reduction that another one makes or reads: buckets of those move what is next to it.
+bool Bucketer::isChained(ArrayRef<spmd::CollectiveOpInterface> list) const {
+  return llvm::any_of(list, [&](spmd::CollectiveOpInterface op) {
+    Operation *maker = op->getOperand(0).getDefiningOp();
+    return (maker && isLateReduction(*maker)) ||
+           llvm::any_of(op->getUsers(), [&](Operation *user) { return isLateReduction(*user); });
+  });
+}
+
+/// In the order in which their gradients are there.
+SmallVector<Reduction> Bucketer::place(ArrayRef<spmd::CollectiveOpInterface> list) const {
+  SmallVector<Reduction> placed;
+  for (spmd::CollectiveOpInterface op : list) {
+    Operation *maker = getMaker(op);
+    auto [ready, readyNs] = maker ? made.lookup(maker) : std::pair<int64_t, double>(-1, 0);
+    int64_t firstUse = std::numeric_limits<int64_t>::max();
+    for (Operation *user : op->getUsers())
+      firstUse = std::min(firstUse, made.lookup(user).first);
+    placed.push_back({op, ready, firstUse, readyNs});
+  }
+  auto getPlace = [&](const Reduction &one) { return std::pair(one.ready, made.lookup(one.op).first); };
+  llvm::sort(placed, [&](const Reduction &a, const Reduction &b) { return getPlace(a) < getPlace(b); });
+  return placed;
+}
+
+/// Buckets of what one command can do, in that order.
+void Bucketer::bucket(MutableArrayRef<Reduction> list, int64_t &next) {
+  size_t begin = 0;
+  for (size_t end : choose(list)) {
+    while (begin < end) {
+      // What is read before the last one is there goes without it.
+      size_t stop = begin;
+      int64_t firstUse = std::numeric_limits<int64_t>::max();
+      while (stop < end && list[stop].ready < std::min(firstUse, list[stop].firstUse))
+        firstUse = std::min(firstUse, list[stop++].firstUse);
+      MutableArrayRef<Reduction> together = list.slice(begin, stop - begin);
+      begin = stop;
+      LDBG() << "bucket " << next << " of " << together.size() << " after " << *together.back().op;
+      join(together, next++);
+      ++numBuckets;
+    }
+  }
+}
+
+/// Every reduction gets a number, also one that goes by itself: memory planning may start it as soon as its gradient is there, since it takes no
+/// memory that the gradient would not take.
+void Bucketer::run(int64_t &next) {
+  findLate();
+  findTurns();
+  number();
+  llvm::MapVector<std::tuple<Attribute, int64_t, int64_t>, SmallVector<spmd::CollectiveOpInterface>> lists;
   for (Operation &op : block) {
     if (!isLateReduction(op))
       continue;
     Operation *maker = op.getOperand(0).getDefiningOp();
-    auto [ready, readyNs] = maker ? made[maker] : std::pair<int64_t, double>(-1, 0);
-    int64_t firstUse = count;
-    for (Operation *user : op.getUsers())
-      firstUse = std::min(firstUse, made[user].first);
     int64_t between = maker ? messagesBefore[maker] : 0;
-    lists[{getKey(op), between, turns.lookup(&op)}].push_back(
-        {cast<spmd::CollectiveOpInterface>(op), ready, firstUse, readyNs});
+    lists[{getKey(op), between, turns.lookup(&op)}].push_back(cast<spmd::CollectiveOpInterface>(op));
     ++numReductions;
   }
   for (auto &[key, list] : lists) {
-    auto getPlace = [&](Reduction reduction) { return std::pair(reduction.ready, made[reduction.op].first); };
-    llvm::sort(list, [&](const Reduction &a, const Reduction &b) { return getPlace(a) < getPlace(b); });
-    size_t begin = 0;
-    for (size_t end : choose(list)) {
-      while (begin < end) {
-        // What is read before the last one is there goes without it.
-        size_t stop = begin;
-        int64_t firstUse = count;
-        while (stop < end && list[stop].ready < std::min(firstUse, list[stop].firstUse))
-          firstUse = std::min(firstUse, list[stop++].firstUse);
-        MutableArrayRef<Reduction> bucket = MutableArrayRef(list).slice(begin, stop - begin);
-        begin = stop;
-        LDBG() << "bucket " << next << " of " << bucket.size() << " after " << *bucket.back().op;
-        join(bucket, next++);
-        ++numBuckets;
-      }
-    }
+    if (isChained(list))
+      number();
+    SmallVector<Reduction> placed = place(list);
+    bucket(placed, next);
   }
 }
 

@@ -113,3 +113,32 @@ module attributes {spmd.mesh = #spmd.mesh<["x"=2]>} {
     return %nu, %nv, %nw : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
   }
 }
+
+// -----
+
+// Of a gradient that is reduced over one axis and then over another, the second bucket is where the first one has gone, and keeps it together.
+// CHECK-LABEL: @over_two_axes
+// CHECK: %[[G1:.*]] = nn.einsum %arg1, %arg1
+// CHECK-NEXT: %[[G2:.*]] = nn.einsum %arg0, %[[G1]]
+// CHECK-NEXT: %[[G0:.*]] = nn.einsum %arg0, %[[G2]]
+// CHECK-NEXT: %[[R1:.*]] = spmd.all_reduce sum %[[G1]] over {"x"} {exec.bucket = 0 : i64}
+// CHECK-NEXT: spmd.all_reduce sum %[[G0]] over {"x"} {exec.bucket = 0 : i64}
+// CHECK-NEXT: spmd.all_reduce sum %[[G2]] over {"y"} {exec.bucket = 1 : i64}
+// CHECK-NEXT: spmd.all_reduce sum %[[R1]] over {"y"} {exec.bucket = 1 : i64}
+// CHECK-NEXT: nn.sub
+module attributes {spmd.mesh = #spmd.mesh<["x"=2, "y"=2]>} {
+  func.func @over_two_axes(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %w: tensor<4x4xf32> {nn.name = "w"}, %v: tensor<4x4xf32> {nn.name = "v"}, %u: tensor<4x4xf32> {nn.name = "u"})
+      -> (tensor<4x4xf32> {spmd.state = "w"}, tensor<4x4xf32> {spmd.state = "v"}, tensor<4x4xf32> {spmd.state = "u"}) {
+    %g1 = nn.einsum %y, %y "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %r1 = spmd.all_reduce sum %g1 over {"x"} : tensor<4x4xf32>
+    %g2 = nn.einsum %x, %g1 "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %s2 = spmd.all_reduce sum %g2 over {"y"} : tensor<4x4xf32>
+    %g0 = nn.einsum %x, %g2 "ik,kj->ij" : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %r0 = spmd.all_reduce sum %g0 over {"x"} : tensor<4x4xf32>
+    %q1 = spmd.all_reduce sum %r1 over {"y"} : tensor<4x4xf32>
+    %n0 = nn.sub %w, %r0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %n1 = nn.sub %v, %q1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %n2 = nn.sub %u, %s2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    return %n0, %n1, %n2 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+  }
+}
