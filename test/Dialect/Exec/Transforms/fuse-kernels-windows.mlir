@@ -92,3 +92,24 @@ func.func @many_windows(%x: tensor<2x16x14x15xf32>, %w: tensor<72x16x2x2xf32>) -
   %y = nn.conv %x, %w strides [1, 1] pads_low [0, 0] pads_high [0, 0] dilations [1, 1] groups 1 : (tensor<2x16x14x15xf32>, tensor<72x16x2x2xf32>) -> tensor<2x72x13x14xf32>
   return %y : tensor<2x72x13x14xf32>
 }
+
+//--- moved-parts.mlir
+// Each part is moved once, where it belongs, however many other ones there are: no slice is stored first.
+// CHECK-LABEL: @moved_parts
+// CHECK-NEXT: exec.fused
+// CHECK-COUNT-9: nn.slice
+// CHECK-NEXT: nn.concat
+// CHECK-NOT: exec.fused
+func.func @moved_parts(%x: tensor<16x65x512xf32>) -> tensor<72x63x512xf32> {
+  %0 = nn.slice %x starts [0, 0, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %1 = nn.slice %x starts [0, 1, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %2 = nn.slice %x starts [0, 2, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %3 = nn.slice %x starts [1, 0, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %4 = nn.slice %x starts [1, 1, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %5 = nn.slice %x starts [1, 2, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %6 = nn.slice %x starts [2, 0, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %7 = nn.slice %x starts [2, 1, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %8 = nn.slice %x starts [2, 2, 0] sizes [8, 63, 512] steps [1, 1, 1] : (tensor<16x65x512xf32>) -> tensor<8x63x512xf32>
+  %r = nn.concat %0, %1, %2, %3, %4, %5, %6, %7, %8 dim 0 : (tensor<8x63x512xf32>, tensor<8x63x512xf32>, tensor<8x63x512xf32>, tensor<8x63x512xf32>, tensor<8x63x512xf32>, tensor<8x63x512xf32>, tensor<8x63x512xf32>, tensor<8x63x512xf32>, tensor<8x63x512xf32>) -> tensor<72x63x512xf32>
+  return %r : tensor<72x63x512xf32>
+}
