@@ -286,6 +286,12 @@ static bool readsInPlace(Operation *op, OpOperand &operand) {
   return getForm(op) == nn::Form::Map && getShape(operand.get()) == getShape(op->getResult(0));
 }
 
+/// True if `op` puts together what `makers` only move: each part is moved where it belongs, once, however many other ones there are.
+static bool isMovedPart(Operation *op, ArrayRef<Operation *> makers) {
+  return isa<nn::ConcatOp>(op) &&
+         llvm::all_of(makers, [](Operation *maker) { return getForm(maker) == nn::Form::Movement; });
+}
+
 bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, bool isOnlyReader) const {
   bool isFull = countElements(operand.get()) == from.elements;
   switch (spmd::getJoining(from.getKind(), *getForm(op), isa<nn::TransposeOp>(op))) {
@@ -303,8 +309,8 @@ bool Clusters::mayRead(Operation *op, OpOperand &operand, const Cluster &from, b
   if (isFull && readsInPlace(op, operand))
     return true;
   // Nothing of an anchor is computed again.
-  return !from.hasAnchor && isOnlyReader &&
-         costs.isCheaperInReader(from.ops.size(), operand.get(), countReadElements(op));
+  int64_t elements = isMovedPart(op, from.ops) ? countElements(operand.get()) : countReadElements(op);
+  return !from.hasAnchor && isOnlyReader && costs.isCheaperInReader(from.ops.size(), operand.get(), elements);
 }
 
 /// True if a walk of other rows reads `op`, and nothing but that walk and what may be in its kernel, and what `op` reads of `from` is

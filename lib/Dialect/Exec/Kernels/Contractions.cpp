@@ -11,7 +11,7 @@
 // A convolution of few windows with many weights, or of few samples and channels for many results (which is the gradient of such a
 // weight), is a product of what is in its windows:
 //
-//   conv %x, %w      ->     einsum(windows %x, %w) "byxipq,oipq->boyx"
+//   conv %x, %w      ->     einsum(windows %x, %w) "pqmi,oipq->mo"
 //
 //===----------------------------------------------------------------------===//
 #include "Contractions.h"
@@ -140,7 +140,7 @@ namespace {
 /// A convolution over two dims, as a product. Of places of the kernel (*taps*) and of windows one kind is gone through one by one, each
 /// a slice of the input; the other one lies as the input has it:
 ///
-///   by taps      many weights: each row is a window      [batch, windows, channels, taps]
+///   by taps      many weights: each row is a window      [taps, batch, windows, channels]
 ///   by windows   many results: each column is a result   [channels, taps, batch, windows]
 ///   few windows  of a large kernel: each is a row        [windows, batch, channels, taps]
 class Unfolding {
@@ -267,20 +267,25 @@ Value Unfolding::makeWindows() {
       SmallVector<int64_t> wanted = byTaps ? SmallVector<int64_t>{0, 2, 3, 1} : SmallVector<int64_t>{1, 2, 3, 0};
       Value part = sliceStored({0, 0, i * apart[0], j * apart[1]}, {from[0], from[1], whole[0], whole[1]},
                                {1, 1, steps[0], steps[1]}, wanted);
-      parts.push_back(f.unsqueeze(part, {4}));
+      parts.push_back(part);
     }
-  return f.concat(parts, 4);
+  return f.concat(parts, 0);
 }
 
+/// Windows of all samples are one dim of the product: a picture of few pixels has fewer of them than a vector has lanes.
 Value Unfolding::multiplyByTaps(Value windows) {
-  windows = f.reshape(windows, {from[0], to[2], to[3], from[1], kernel[2], kernel[3]});
-  Value result = f.einsum({windows, weight}, "byxipq,oipq->boyx");
+  windows = f.reshape(windows, {kernel[2], kernel[3], from[0] * to[2] * to[3], from[1]});
+  Value result = f.einsum({windows, weight}, "pqmi,oipq->mo");
+  result = f.transpose(f.reshape(result, {to[0], to[2], to[3], to[1]}), {0, 3, 1, 2});
   return op.getBias() ? f.add(result, f.reshape(op.getBias(), {to[1], 1, 1})) : result;
 }
 
-/// Rows are channels of the result, which is turned back.
+/// Rows are channels of the result, which is turned back. Its columns are those of the weight whose gradient it is, channels before
+/// taps: windows are turned so, as they are fewer than the results.
 Value Unfolding::multiplyByWindows(Value windows) {
-  windows = f.reshape(windows, {from[1], kernel[2], kernel[3], from[0] * to[2] * to[3]});
+  int64_t taps = to[2] * to[3];
+  windows = f.transpose(f.reshape(windows, {taps, countElements(windows) / taps}), {1, 0});
+  windows = f.reshape(windows, {from[1], kernel[2], kernel[3], from[0] * taps});
   Value result = f.einsum({windows, weight}, "ipqc,oipq->oc");
   return f.reshape(result, {to[1], to[0], to[2], to[3]});
 }
