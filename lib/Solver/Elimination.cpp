@@ -115,7 +115,8 @@ SmallVector<Cursor, 4> Eliminator::makeCursors(size_t step) const {
 }
 
 namespace {
-/// A table as the options of the last neighbor and of the eliminated variable lead through it.
+/// A table as the options of the last neighbor and of the eliminated variable lead through it. Handed on by reference: a copy is written in
+/// words and read in pairs of them, for which the processor waits.
 struct FastTable {
   const int64_t *cells;
   /// Steps per option of the last neighbor, and of the eliminated variable.
@@ -129,8 +130,8 @@ struct FastTable {
 /// Of what is all forbidden the first is taken, whatever else was added: sums of forbidden ones say nothing, and answers stay what they are
 /// however sums are made.
 template <unsigned Size, bool IsDense>
-static void addAndFindLeast(const int64_t *sums, FastTable table, unsigned numOptions, MutableArrayRef<int64_t> cells,
-                            uint8_t *best) {
+static void addAndFindLeast(const int64_t *sums, const FastTable &table, unsigned numOptions,
+                            MutableArrayRef<int64_t> cells, uint8_t *best) {
   const unsigned ownDomain = Size ? Size : numOptions;
   const size_t ownStride = IsDense ? 1 : table.ownStride;
   int64_t copies[Size ? Size : 1]; // That nothing else points to: these stay in registers.
@@ -150,6 +151,96 @@ static void addAndFindLeast(const int64_t *sums, FastTable table, unsigned numOp
   }
 }
 
+/// Adds a table's costs of each option of the eliminated variable, at an option of the last neighbor.
+template <unsigned Size>
+static void addOptions(const Cursor &cursor, size_t place, int64_t *sums, unsigned numOptions) {
+  const unsigned ownDomain = Size ? Size : numOptions;
+  const int64_t *cell = cursor.cells + (place == 0 ? 0 : place * cursor.strides.back());
+  size_t stride = cursor.ownStride;
+  if (stride == 1)
+    for (unsigned option = 0; option < ownDomain; ++option)
+      sums[option] += cell[option];
+  else
+    for (unsigned option = 0; option < ownDomain; ++option)
+      sums[option] += cell[option * stride];
+}
+
+/// So many sums do not overflow.
+static constexpr size_t kMostAdded = 16;
+static_assert(kForbidden <= std::numeric_limits<int64_t>::max() / int64_t(kMostAdded + 1));
+
+template <unsigned Size>
+static void addAll(ArrayRef<const Cursor *> tables, size_t place, int64_t *sums, unsigned numOptions, bool isAll) {
+  const unsigned ownDomain = Size ? Size : numOptions;
+  for (auto [number, cursor] : enumerate(tables)) {
+    addOptions<Size>(*cursor, place, sums, ownDomain);
+    // `isAll`: nothing is added afterwards.
+    if (number % kMostAdded == kMostAdded - 1 || (isAll && number + 1 == tables.size()))
+      for (unsigned option = 0; option < ownDomain; ++option)
+        sums[option] = std::min(sums[option], kForbidden);
+  }
+}
+
+namespace {
+/// The sum of tables that do not change with the last neighbor. Most do not change with the one before it either, so they are added in the order
+/// of the last neighbor that each changes with, and where one takes its next option all up to there are as they were.
+template <unsigned Size> class SlowSums {
+public:
+  SlowSums(SmallVector<const Cursor *, 8> cursors, unsigned numOptions)
+      : tables(std::move(cursors)), ownDomain(Size ? Size : numOptions), isOneLevel(tables.size() > kMostAdded) {
+    if (isOneLevel) {
+      sums.assign(ownDomain, 0);
+      return;
+    }
+    std::stable_sort(tables.begin(), tables.end(),
+                     [](const Cursor *lhs, const Cursor *rhs) { return levelOf(*lhs) < levelOf(*rhs); });
+    for (const Cursor *table : tables)
+      levels.push_back(levelOf(*table));
+    sums.assign((tables.size() + 2) * ownDomain, 0);
+  }
+
+  /// What tables say at present, where neighbors from place `changed - 1` on have other options than at the last call; with 0 at the first one.
+  const int64_t *add(size_t changed) {
+    if (isOneLevel) {
+      std::fill(sums.begin(), sums.end(), 0);
+      addAll<Size>(tables, 0, sums.data(), ownDomain, /*isAll=*/true);
+      return sums.data();
+    }
+    size_t first = lower_bound(levels, changed) - levels.begin();
+    int64_t *total = sums.data() + (tables.size() + 1) * ownDomain;
+    if (first == tables.size())
+      return total;
+    int64_t *sum = sums.data() + first * ownDomain;
+    for (const Cursor *table : drop_begin(tables, first)) {
+      std::copy_n(sum, ownDomain, sum + ownDomain);
+      sum += ownDomain;
+      addOptions<Size>(*table, 0, sum, ownDomain);
+    }
+    for (unsigned option = 0; option < ownDomain; ++option)
+      total[option] = std::min(sum[option], kForbidden);
+    return total;
+  }
+
+private:
+  /// One more than the place of the last neighbor that it changes with.
+  static size_t levelOf(const Cursor &cursor) {
+    size_t level = cursor.strides.size();
+    while (level > 0 && cursor.strides[level - 1] == 0)
+      --level;
+    return level;
+  }
+
+  SmallVector<const Cursor *, 8> tables;
+  unsigned ownDomain;
+  /// There are so many that sums are held to what is forbidden in between.
+  bool isOneLevel;
+  /// Ascending.
+  SmallVector<size_t, 8> levels;
+  /// Of no table, of one, of two, ..., and of all, at most forbidden.
+  SmallVector<int64_t, 64> sums;
+};
+} // namespace
+
 /// What does not change with the last neighbor, the fastest, is added up once for all of its options. Sums are held to what is forbidden now
 /// and then, before they could overflow: a loop that only adds is the faster one.
 ///
@@ -163,50 +254,33 @@ void Eliminator::sumAndMinimize(MutableArrayRef<Cursor> cursors, ArrayRef<uint32
     (scope.empty() || cursor.strides.back() == 0 ? slow : fast).push_back(&cursor);
   SmallVector<unsigned, 6> digits(scope.size(), 0);
   constexpr int64_t kNothing[] = {0};
-  // One cell per option of the variable; domains are far smaller than 256.
-  int64_t slowSums[256], row[256];
-  constexpr size_t kMostAdded = 16;
-  static_assert(kForbidden <= std::numeric_limits<int64_t>::max() / int64_t(kMostAdded + 1),
-                "so many sums do not overflow");
-  // `isAll`: nothing is added afterwards.
-  auto add = [&](ArrayRef<const Cursor *> tables, size_t place, int64_t *sums, bool isAll) {
-    for (auto [number, cursor] : enumerate(tables)) {
-      const int64_t *cell = cursor->cells + (place == 0 ? 0 : place * cursor->strides.back());
-      size_t stride = cursor->ownStride;
-      if (stride == 1)
-        for (unsigned option = 0; option < ownDomain; ++option)
-          sums[option] += cell[option];
-      else
-        for (unsigned option = 0; option < ownDomain; ++option)
-          sums[option] += cell[option * stride];
-      if (number % kMostAdded == kMostAdded - 1 || (isAll && number + 1 == tables.size()))
-        for (unsigned option = 0; option < ownDomain; ++option)
-          sums[option] = std::min(sums[option], kForbidden);
-    }
-  };
+  // One cell per option of the variable; domains are at most 256.
+  int64_t row[256];
   size_t fastDomain = scope.empty() ? 1 : domains[scope.back()];
   const Cursor *lastFast = fast.empty() || fast.size() >= kMostAdded ? nullptr : fast.pop_back_val();
-  auto minimizeCells = [&](const int64_t *sums, FastTable table, size_t cell, size_t count) {
+  auto minimizeCells = [&](const int64_t *sums, const FastTable &table, size_t cell, size_t count) {
     auto minimize = table.ownStride == 1 ? addAndFindLeast<Size, true> : addAndFindLeast<Size, false>;
     minimize(sums, table, ownDomain, {cells + cell, count}, best + cell);
   };
+  SlowSums<Size> slowSums(std::move(slow), ownDomain);
+  size_t changed = 0;
   for (size_t cell = 0; cell < numCells; cell += fastDomain) {
-    std::fill_n(slowSums, ownDomain, 0);
-    add(slow, 0, slowSums, /*isAll=*/true);
+    const int64_t *sums = slowSums.add(changed);
     if (fast.empty() && lastFast)
-      minimizeCells(slowSums, {lastFast->cells, lastFast->strides.back(), lastFast->ownStride}, cell, fastDomain);
+      minimizeCells(sums, {lastFast->cells, lastFast->strides.back(), lastFast->ownStride}, cell, fastDomain);
     else if (fast.empty())
-      minimizeCells(slowSums, {kNothing, 0, 0}, cell, fastDomain);
+      minimizeCells(sums, {kNothing, 0, 0}, cell, fastDomain);
     else
       for (size_t option = 0; option < fastDomain; ++option) {
-        std::copy_n(slowSums, ownDomain, row);
-        add(fast, option, row, /*isAll=*/!lastFast);
+        std::copy_n(sums, ownDomain, row);
+        addAll<Size>(fast, option, row, ownDomain, /*isAll=*/!lastFast);
         FastTable table = {kNothing, 0, 0};
         if (lastFast)
           table = {lastFast->cells + option * lastFast->strides.back(), 0, lastFast->ownStride};
         minimizeCells(row, table, cell + option, 1);
       }
     for (size_t place = scope.size(); place-- > 1;) { // Odometer over the others, the last one fastest.
+      changed = place;
       bool wraps = ++digits[place - 1] == domains[scope[place - 1]];
       for (Cursor &cursor : cursors)
         cursor.cells += wraps ? -static_cast<ptrdiff_t>(cursor.strides[place - 1] * (digits[place - 1] - 1))
