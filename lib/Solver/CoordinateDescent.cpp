@@ -297,15 +297,15 @@ void CoordinateDescent::addTie(NodeId input, NodeId output) {
 Minimum CoordinateDescent::minimizeUnit(const DescentUnit &unit) {
   std::optional<Minimum> exact;
   if (unit.groups.size() > 1)
-    exact = minimizeUndominated(domainSizes, terms, kMostCellsOfPair);
+    exact = minimizeUndominated(domainSizes, terms, kMostCellsOfPair, &orders);
   if (exact && exact->total >= 0)
     return *exact;
-  Minimum minimum = minimize(domainSizes, terms);
+  Minimum minimum = minimize(domainSizes, terms, kMostCells, {}, /*mayFreeze=*/true, &orders);
   if (minimum.frozen.empty())
     return minimum;
   if (unit.groups.size() > 1)
     return exact ? *exact : minimum;
-  return improve(domainSizes, terms, std::move(minimum));
+  return improve(domainSizes, terms, std::move(minimum), kMostCells, &orders);
 }
 
 int64_t CoordinateDescent::descend(const DescentUnit &unit) {
@@ -365,7 +365,7 @@ std::optional<Alternative> CoordinateDescent::costOfChange(const DescentUnit &un
   for (StrategyId strategy : domains[domainIds[node]].strategies)
     notNow.push_back(same(strategy) ? kForbidden : 0);
   terms.push_back({variables[node], kNoVariable, notNow.data()});
-  Minimum minimum = minimize(domainSizes, terms);
+  Minimum minimum = minimize(domainSizes, terms, kMostCells, {}, /*mayFreeze=*/true, &orders);
   // A sum that ends at forbidden may have been lowered by what came after.
   if (minimum.total >= kForbidden / 2)
     return std::nullopt;

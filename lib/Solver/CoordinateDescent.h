@@ -158,6 +158,8 @@ private:
   std::vector<NodeId> nodesOfVariables;
   std::vector<uint16_t> domainSizes;
   std::vector<CostTerm> terms;
+  /// Passes differ in tables, and mostly not in which nodes share some.
+  KnownOrders orders;
 };
 
 } // namespace cleave::spmd

@@ -290,10 +290,10 @@ static void putBack(const SmallerSum &sum, ArrayRef<KeptOptions> kept, ArrayRef<
 }
 
 std::optional<Minimum> cleave::spmd::minimizeUndominated(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms,
-                                                         size_t maxCells) {
+                                                         size_t maxCells, KnownOrders *orders) {
   std::vector<KeptOptions> kept = findUndominated(domains, terms, std::vector<uint16_t>(domains.size(), 0));
   SmallerSum sum(domains, terms, kept);
-  Minimum found = minimize(sum.domains, sum.terms, maxCells, {}, /*mayFreeze=*/false);
+  Minimum found = minimize(sum.domains, sum.terms, maxCells, {}, /*mayFreeze=*/false, orders);
   if (!found.frozen.empty())
     return std::nullopt;
   found.total = std::min(found.total + sum.constant, kForbidden);
@@ -306,7 +306,8 @@ std::optional<Minimum> cleave::spmd::minimizeUndominated(ArrayRef<uint16_t> doma
 // Each try frees what those before froze, at the cost of others: a few of them go a long way. One that finds nothing is the last.
 static constexpr unsigned kMostTries = 3;
 
-Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, Minimum known, size_t maxCells) {
+Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> terms, Minimum known, size_t maxCells,
+                              KnownOrders *orders) {
   std::vector<uint32_t> spared;
   for (unsigned count = 0; count < kMostTries && !known.frozen.empty(); ++count) {
     spared.insert(spared.end(), known.frozen.begin(), known.frozen.end());
@@ -317,7 +318,8 @@ Minimum cleave::spmd::improve(ArrayRef<uint16_t> domains, ArrayRef<CostTerm> ter
     for (auto [variable, number] : enumerate(sum.numbers))
       if (number != kNoVariable)
         variables[number] = variable;
-    Minimum found = minimize(sum.domains, sum.terms, maxCells, translate(spared, sum.numbers));
+    Minimum found =
+        minimize(sum.domains, sum.terms, maxCells, translate(spared, sum.numbers), /*mayFreeze=*/true, orders);
     known.frozen = translate(found.frozen, variables);
     known.width = std::max(known.width, found.width);
     int64_t total = std::min(found.total + sum.constant, kForbidden);

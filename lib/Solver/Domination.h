@@ -28,12 +28,12 @@ std::vector<KeptOptions> findUndominated(llvm::ArrayRef<uint16_t> domains, llvm:
 
 /// The minimum, over options that are not dominated; nothing where it would take tables of more cells.
 std::optional<Minimum> minimizeUndominated(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms,
-                                           size_t maxCells);
+                                           size_t maxCells, KnownOrders *orders = nullptr);
 
 /// Looks for less than `known` has, for which variables were frozen: without dominated options, what is frozen now as
 /// `known` has it, and other variables than before. Never worse than `known`; its `frozen` are those of the last try.
 Minimum improve(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, Minimum known,
-                size_t maxCells = kMostCells);
+                size_t maxCells = kMostCells, KnownOrders *orders = nullptr);
 
 } // namespace cleave::spmd
 

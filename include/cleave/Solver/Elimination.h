@@ -15,7 +15,9 @@
 #define CLEAVE_SOLVER_ELIMINATION_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace cleave::spmd {
@@ -43,11 +45,27 @@ struct Minimum {
   std::vector<uint32_t> frozen;
 };
 
+class EliminationOrder;
+struct OrderQuestion;
+
+/// Orders in which variables were eliminated, for whoever minimizes sums over one graph again and again: to find one takes as long as to make
+/// the sums. The same is found without.
+class KnownOrders {
+public:
+  std::shared_ptr<const EliminationOrder> find(llvm::ArrayRef<uint16_t> domains, const OrderQuestion &question);
+
+private:
+  /// Of tables between two million pairs each takes tens of megabytes.
+  static constexpr size_t kMost = 6;
+  /// The latest first.
+  llvm::SmallVector<std::shared_ptr<const EliminationOrder>, kMost> orders;
+};
+
 /// `domains` are the numbers of options, 1 to 256. Tables must live until the call returns. Variables in `spared`,
 /// ascending, are frozen only where no other neighbor is left to be. Without `mayFreeze` the search ends where a variable would be frozen,
 /// with that one as the only thing that is said.
 Minimum minimize(llvm::ArrayRef<uint16_t> domains, llvm::ArrayRef<CostTerm> terms, size_t maxCells = kMostCells,
-                 llvm::ArrayRef<uint32_t> spared = {}, bool mayFreeze = true);
+                 llvm::ArrayRef<uint32_t> spared = {}, bool mayFreeze = true, KnownOrders *known = nullptr);
 
 } // namespace cleave::spmd
 
