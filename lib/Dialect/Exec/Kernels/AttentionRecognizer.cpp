@@ -281,9 +281,9 @@ Value AttentionRecognizer::getShown(OpBuilder &builder) {
   return all;
 }
 
-void AttentionRecognizer::replace() {
+nn::AttentionOp AttentionRecognizer::replace() {
   if (!match.mixed)
-    return;
+    return {};
   OpBuilder builder(match.mixed);
   Value query = addBatch(builder, match.getQuery(), match.query);
   Value key = addBatch(builder, match.getKey(), match.key);
@@ -295,9 +295,10 @@ void AttentionRecognizer::replace() {
                               APFloat(match.getScale()), /*causal=*/false, /*causalOffset=*/0, APFloat(match.cap),
                               /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
   match.mixed.replaceAllUsesWith(dropBatch(builder, attention, match.result));
+  return attention;
 }
 
-void AttentionRecognizer::replaceGradients() {
+AttentionGradOp AttentionRecognizer::replaceGradients() {
   OpBuilder builder(match.softmax->getContext());
   if (place)
     builder.setInsertionPointAfter(place);
@@ -326,6 +327,7 @@ void AttentionRecognizer::replaceGradients() {
   for (auto &[found, result] : results)
     if (found.einsum)
       found.einsum.replaceAllUsesWith(dropBatch(builder, result, found.order));
+  return made;
 }
 
 std::optional<AttentionGradient> cleave::exec::recognizeGradient(nn::SoftmaxOp softmax, StringRef &reason) {
