@@ -317,8 +317,8 @@ AttentionGradOp AttentionRecognizer::replaceGradients() {
   Value mask = getMask(builder);
   Location at = builder.getFusedLoc({nn::getInnerLoc(match.softmax.getLoc()), nn::getInnerLoc(match.scores.getLoc())});
   auto made = AttentionGradOp::create(
-      builder, at, query.getType(), key.getType(), value.getType(), query, key, value,
-      mask ? keep(mask) : mask, builder.getF64FloatAttr(match.getScale()), /*causal=*/UnitAttr(), builder.getI64IntegerAttr(0),
+      builder, at, query.getType(), key.getType(), value.getType(), query, key, value, mask ? keep(mask) : mask,
+      builder.getF64FloatAttr(match.getScale()), /*causal=*/UnitAttr(), builder.getI64IntegerAttr(0),
       builder.getF64FloatAttr(match.cap), /*left=*/IntegerAttr(), /*right=*/IntegerAttr(), gradient, getShown(builder),
       /*logs=*/Value(), /*means=*/Value(), /*seen=*/Value());
   std::pair<AttentionGradientParts::Result, Value> results[] = {{gradients->ofQuery, made.getDQuery()},

@@ -18,8 +18,8 @@ Value cleave::exec::countExcluded(nn::Composer &f, Value mask, const nn::KeyBand
   mask = f.cast(mask, compute);
   double lowest = -std::numeric_limits<double>::infinity();
   if (!band.isEmpty())
-    mask = f.select(nn::compareToBand(f.getOpBuilder(), f.getLoc(), f.iota({queries, 1}, 0, f.i64()), f.iota({1, keys}, 1, f.i64()),
-                                      band),
+    mask = f.select(nn::compareToBand(f.getOpBuilder(), f.getLoc(), f.iota({queries, 1}, 0, f.i64()),
+                                      f.iota({1, keys}, 1, f.i64()), band),
                     mask, lowest);
   int64_t last = getShape(mask).size() - 1;
   Value isLargest = f.eq(mask, f.reduce(nn::ReduceKind::Max, mask, {last}, /*keepDims=*/true));
@@ -64,8 +64,7 @@ void cleave::exec::giveStatistics(AttentionGradOp gradients, nn::AttentionOp att
       attention.getCausalOffsetAttr(), attention.getSoftcapAttr(), attention.getLeftAttr(), attention.getRightAttr(),
       /*seen=*/Value(), builder.getI64IntegerAttr(keys));
   Value result = f.reshape(partial.getSums(), shape), logs = f.reshape(partial.getLogs(), ofRows);
-  Value counts =
-      countExcluded(f, attention.getMask(), attention.getBand(), partial.getLogs(), queries, keys, compute);
+  Value counts = countExcluded(f, attention.getMask(), attention.getBand(), partial.getLogs(), queries, keys, compute);
   attention.replaceAllUsesWith(f.cast(result, getElementType(attention.getResult())));
   attention.erase();
   builder.setInsertionPoint(gradients);

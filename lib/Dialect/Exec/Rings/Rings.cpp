@@ -326,7 +326,8 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Blocks blocks) {
       said.left ? builder.getI64IntegerAttr(*said.left) : IntegerAttr(), /*right=*/IntegerAttr(), view.anySeen,
       builder.getI64IntegerAttr(block));
   shape.erase(shape.begin() + 3);
-  return {reshape(partial.getSums(), shape), partial.getLogs(), exec::countExcluded(*this, view.mask, view.band, partial.getLogs(), ring.countQueries(), block, compute)};
+  return {reshape(partial.getSums(), shape), partial.getLogs(),
+          exec::countExcluded(*this, view.mask, view.band, partial.getLogs(), ring.countQueries(), block, compute)};
 }
 
 /// A query that sees nothing in either has the logarithm of 0, and 0 as its result.

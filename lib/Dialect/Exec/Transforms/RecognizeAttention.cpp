@@ -115,7 +115,7 @@ private:
     std::optional<RowsBelow> rows;
   };
 
-  /// By tiles of 16 rows, in f32, of heads whose sums are in registers. Halves are multiplied faster as products.
+  /// By tiles of 16 rows, in f32, of heads whose sums are in registers. Scores of halves are multiplied faster as products.
   static bool hasDeviceKernel(const AttentionRecognizer &recognizer) {
     AttentionParts parts = recognizer.getForward();
     ArrayRef<int64_t> scores = getShape(parts.softmax.getResult()).take_back(2);
