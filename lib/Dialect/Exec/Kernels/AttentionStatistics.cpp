@@ -1,4 +1,9 @@
 //===- AttentionStatistics.cpp - what gradients know of rows --------------===//
+//
+// The forward becomes attention to one part, which is all keys. What it gives is not rounded, so that sums of gradients and results are those
+// of the numbers that weights are made of. A forward that is somewhere else, or hides something else, is done again in front of gradients.
+//
+//===----------------------------------------------------------------------===//
 #include "AttentionStatistics.h"
 
 #include "cleave/Dialect/Nn/IR/Ops/Conversion.h"
