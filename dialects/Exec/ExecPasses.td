@@ -101,8 +101,9 @@ def RecognizeAttention : Exec_Pass<"exec-recognize-attention"> {
     below) becomes a mask, too. Where constants or comparisons of counts exclude keys by position only, ahead of a query or far from it,
     they become `causal` and `left`. Two things differ from the simple ops: scores are rounded less, and a query that sees nothing gives
     zeros, where ops without a test for it (`is_nan`) give NaN. Where gradients are there, too, or they alone read the softmax (made again,
-    or that of an nn.attention), `exec.attention_grad` takes the place of their products: not on devices, nor of both where scores are so few
-    (`few-bytes`) that keeping them is faster. A remark says once per reason why a softmax between contractions is not attention.
+    or that of an nn.attention), `exec.attention_grad` takes the place of their products, but not where scores are so few (`few-bytes`)
+    that keeping them is faster. For devices it gets statistics of the rows from the forward, which becomes `exec.partial_attention`; only
+    in f32, of at least 16 queries and keys, and of heads of at most 128 components. A remark says once per reason why a softmax between contractions is not attention.
 
     ```mlir
     %p = nn.softmax (nn.einsum %q, %k "bhik,bhkj->bhij") dim 3 : ...    // before

@@ -493,8 +493,9 @@ std::pair<AtomMask, AtomMask> Candidates::allowed(NodeId node, unsigned choiceNu
     inBase &= arriving.base;
     inAll &= arriving.all;
   }
-  // What is held is split: to have all of it on each rank would be another way out.
-  if (AtomMask atoms = held(node)) {
+  // A plan may have all of an attention on each rank. Products that are held with it are split: to have all of them would be a way out.
+  bool isOut = choice.isNone() && graph.ruleOf(node).rule->form == Form::Attention;
+  if (AtomMask atoms = held(node); atoms && !isOut) {
     bool isHeld = is_contained(choice.factors, graph.getProblem().heldFactor(graph.node(node).id));
     inBase &= isHeld ? everything : ~atoms;
     inAll &= isHeld ? everything : ~atoms;

@@ -208,25 +208,24 @@ void FlashGrad::addRows(const Memory &memory, Value factors, MutableArrayRef<Val
   PlaceBuilder &p = e.places;
   int64_t pitch = height + kWide, vectors = memory.padded / kTogether;
   Value rowPlace = p.mul(p.add(warpRow, down), pitch), columnPlace = p.mul(across, kWide);
-  Values made =
-      e.loop(p.number(0), p.number(height), kWide, llvm::to_vector<2>(sums), [&](Value at, Values inLoop) {
-        Values rows;
-        for (int64_t line = 0; line < kLines; ++line)
-          rows.push_back(loadFour(factors, p.add(p.add(rowPlace, at), line * kDown * pitch)));
-        Value place = p.add(p.mul(at, memory.pitch), columnPlace);
-        for (int64_t i = 0; i < kWide; ++i)
-          for (int64_t v = 0; v < vectors; ++v) {
-            Value column = loadFour(memory.stream, p.add(place, i * memory.pitch + v * kTogether));
-            e.withLanes(kWide, kWide, [&] {
-              for (int64_t line = 0; line < kLines; ++line) {
-                Value &sum = inLoop[line * vectors + v];
-                sum = e.elements.fma(e.splat(e.takeLanes(rows[line], i, 1)), column, sum);
-              }
-              return 0;
-            });
+  Values made = e.loop(p.number(0), p.number(height), kWide, llvm::to_vector<2>(sums), [&](Value at, Values inLoop) {
+    Values rows;
+    for (int64_t line = 0; line < kLines; ++line)
+      rows.push_back(loadFour(factors, p.add(p.add(rowPlace, at), line * kDown * pitch)));
+    Value place = p.add(p.mul(at, memory.pitch), columnPlace);
+    for (int64_t i = 0; i < kWide; ++i)
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value column = loadFour(memory.stream, p.add(place, i * memory.pitch + v * kTogether));
+        e.withLanes(kWide, kWide, [&] {
+          for (int64_t line = 0; line < kLines; ++line) {
+            Value &sum = inLoop[line * vectors + v];
+            sum = e.elements.fma(e.splat(e.takeLanes(rows[line], i, 1)), column, sum);
           }
-        return inLoop;
-      });
+          return 0;
+        });
+      }
+    return inLoop;
+  });
   llvm::copy(made, sums.begin());
 }
 
@@ -265,8 +264,8 @@ std::pair<Value, Value> FlashGrad::loadStatistics(Value head, Value row) {
 
 /// Rows of a tile from `first` on. `statistics`: of own queries; none: of those of the tile. The first barrier is for those who still read
 /// the tile before.
-Values FlashGrad::step(const Rows &own, const Rows &stream, Value first,
-                       ArrayRef<std::pair<Value, Value>> statistics, Values sums) {
+Values FlashGrad::step(const Rows &own, const Rows &stream, Value first, ArrayRef<std::pair<Value, Value>> statistics,
+                       Values sums) {
   PlaceBuilder &p = e.places;
   ElementBuilder &m = e.elements;
   bool isOfQueries = !statistics.empty();
@@ -284,9 +283,8 @@ Values FlashGrad::step(const Rows &own, const Rows &stream, Value first,
       auto [shift, mean] = isOfQueries ? statistics[line] : ofTile;
       size_t number = line * each + i;
       Head head{batch, queryHead};
-      auto [weight, made] =
-          differentiateScore(e, op, forward, head, products[number], ofWeights[number], {shift, mean},
-                             isOfQueries ? mine : there, isOfQueries ? there : mine);
+      auto [weight, made] = differentiateScore(e, op, forward, head, products[number], ofWeights[number], {shift, mean},
+                                               isOfQueries ? mine : there, isOfQueries ? there : mine);
       Value isThere = stream.count % height ? p.isLess(at, stream.count) : Value();
       products[number] = isThere ? m.select(isThere, made, zero) : made;
       ofWeights[number] = isThere ? m.select(isThere, weight, zero) : weight;

@@ -251,7 +251,7 @@ def problem(build, number):
 def main():
     counts = [word for word in sys.argv if word.startswith("--count=")]
     build, names, _ = harness.arguments(*counts)
-    cases = {str(number): number for number in range(int(counts[-1][8:]) if counts else 200)}
+    cases = {str(number): number for number in range(int(counts[-1][8:]) if counts else 420)}
     sys.exit(harness.run(harness.select(cases, names), lambda number: problem(build, number)))
 
 

@@ -281,9 +281,9 @@ Value AttentionRecognizer::getShown(OpBuilder &builder) {
   return all;
 }
 
-void AttentionRecognizer::replace() {
+nn::AttentionOp AttentionRecognizer::replace() {
   if (!match.mixed)
-    return;
+    return {};
   OpBuilder builder(match.mixed);
   Value query = addBatch(builder, match.getQuery(), match.query);
   Value key = addBatch(builder, match.getKey(), match.key);
@@ -295,9 +295,10 @@ void AttentionRecognizer::replace() {
                               APFloat(match.getScale()), /*causal=*/false, /*causalOffset=*/0, APFloat(match.cap),
                               /*left=*/IntegerAttr(), /*right=*/IntegerAttr());
   match.mixed.replaceAllUsesWith(dropBatch(builder, attention, match.result));
+  return attention;
 }
 
-void AttentionRecognizer::replaceGradients() {
+AttentionGradOp AttentionRecognizer::replaceGradients() {
   OpBuilder builder(match.softmax->getContext());
   if (place)
     builder.setInsertionPointAfter(place);
@@ -316,8 +317,8 @@ void AttentionRecognizer::replaceGradients() {
   Value mask = getMask(builder);
   Location at = builder.getFusedLoc({nn::getInnerLoc(match.softmax.getLoc()), nn::getInnerLoc(match.scores.getLoc())});
   auto made = AttentionGradOp::create(
-      builder, at, query.getType(), key.getType(), value.getType(), query, key, value,
-      mask ? keep(mask) : mask, builder.getF64FloatAttr(match.getScale()), /*causal=*/UnitAttr(), builder.getI64IntegerAttr(0),
+      builder, at, query.getType(), key.getType(), value.getType(), query, key, value, mask ? keep(mask) : mask,
+      builder.getF64FloatAttr(match.getScale()), /*causal=*/UnitAttr(), builder.getI64IntegerAttr(0),
       builder.getF64FloatAttr(match.cap), /*left=*/IntegerAttr(), /*right=*/IntegerAttr(), gradient, getShown(builder),
       /*logs=*/Value(), /*means=*/Value(), /*seen=*/Value());
   std::pair<AttentionGradientParts::Result, Value> results[] = {{gradients->ofQuery, made.getDQuery()},
@@ -326,6 +327,7 @@ void AttentionRecognizer::replaceGradients() {
   for (auto &[found, result] : results)
     if (found.einsum)
       found.einsum.replaceAllUsesWith(dropBatch(builder, result, found.order));
+  return made;
 }
 
 std::optional<AttentionGradient> cleave::exec::recognizeGradient(nn::SoftmaxOp softmax, StringRef &reason) {

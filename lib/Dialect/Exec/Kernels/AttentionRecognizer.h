@@ -16,6 +16,7 @@
 
 #include "AttentionParts.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"
+#include "cleave/Dialect/Nn/IR/Ops/Attention.h"
 #include "cleave/Dialect/Nn/IR/Ops/Elementwise.h"
 
 namespace cleave::exec {
@@ -42,10 +43,10 @@ public:
   /// True if it pays to compute scores again for gradients: there are `few` bytes of them, or keys that no query of a block sees need
   /// no gradients. Of fewer scores the products of the forward are soon written and read.
   bool isWorth(int64_t few, nn::DenseOf getDense);
-  /// Puts attention in the place of what was found.
-  void replace();
+  /// Puts attention in the place of what was found, and tells it; null where gradients alone were.
+  nn::AttentionOp replace();
   /// Likewise, its gradients.
-  void replaceGradients();
+  AttentionGradOp replaceGradients();
 
 private:
   bool fail(llvm::StringRef why) {

@@ -132,8 +132,8 @@ std::optional<RingGradient> cleave::exec::findRingGradient(nn::AttentionOp atten
   if (forward.batch != 2 || !comesFrom(forward.getQuery(), attention.getQuery()) ||
       !comesFrom(forward.getKey(), attention.getKey()) || !comesFrom(parts.value, attention.getValue()))
     return fail("its gradients read other keys and values");
-  RingGradient gradient{parts.gradient, parts.gradientOrder, {}, parts.ofQuery.order, {}, {},
-                        parts.rows, found->place, softmax.getLoc(), {}};
+  RingGradient gradient{parts.gradient, parts.gradientOrder, {}, parts.ofQuery.order, {}, {}, parts.rows,
+                        found->place,   softmax.getLoc(),    {}};
   if (parts.ofQuery.einsum)
     gradient.ofQuery = parts.ofQuery.einsum;
   int64_t heads = attention.getKey().getType().getDimSize(1);

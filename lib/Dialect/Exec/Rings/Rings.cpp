@@ -27,6 +27,7 @@
 //===----------------------------------------------------------------------===//
 #include "Rings.h"
 
+#include "../Kernels/AttentionStatistics.h"
 #include "../Kernels/Movement.h"
 #include "cleave/Dialect/Nn/IR/Bands.h"
 #include "cleave/Dialect/Nn/IR/Composer.h"
@@ -44,9 +45,6 @@ using namespace cleave::exec;
 //===----------------------------------------------------------------------===//
 // Who sees what
 //===----------------------------------------------------------------------===//
-
-/// A logarithm of a sum of exponentials below which f32 does not tell how many terms there were.
-static constexpr double kExcluded = -1e8;
 
 namespace {
 enum class Sight { Nothing, Part, All };
@@ -122,7 +120,6 @@ private:
   Attended combine(Attended first, Attended second);
   AttentionGradOp differentiate(int64_t step, Blocks blocks, Value gradient, Value logs, Value means);
   Value addUp(Value sum, Value part, Type held);
-  Value countExcluded(const View &view, Value logs);
   void putHome(const ScatteredSequence &sequence, Value sum);
 
   Ring &ring;
@@ -329,27 +326,8 @@ RingBuilder::Attended RingBuilder::attend(int64_t step, Blocks blocks) {
       said.left ? builder.getI64IntegerAttr(*said.left) : IntegerAttr(), /*right=*/IntegerAttr(), view.anySeen,
       builder.getI64IntegerAttr(block));
   shape.erase(shape.begin() + 3);
-  return {reshape(partial.getSums(), shape), partial.getLogs(), countExcluded(view, partial.getLogs())};
-}
-
-/// Of a row all of whose keys got a large negative number the logarithm of their exponentials' sum is that number, and not how many there are
-/// as well. How many have it; null where no numbers are added.
-Value RingBuilder::countExcluded(const View &view, Value logs) {
-  Value mask = view.mask;
-  if (!mask || !isa<FloatType>(getElementType(mask)) || getShape(mask).empty())
-    return {};
-  mask = cast(mask, compute);
-  double lowest = -std::numeric_limits<double>::infinity();
-  if (!view.band.isEmpty())
-    mask = select(nn::compareToBand(builder, loc, places(ring.countQueries(), Value(), 2, 0),
-                                    places(block, Value(), 2, 1), view.band),
-                  mask, lowest);
-  int64_t last = getShape(mask).size() - 1;
-  Value isLargest = eq(mask, reduce(nn::ReduceKind::Max, mask, {last}, /*keepDims=*/true));
-  Value count = sum(select(isLargest, number(1), number(0)), {last}, /*keepDims=*/true);
-  if (getShape(mask)[last] != block)
-    count = mul(count, static_cast<double>(block));
-  return select(le(logs, kExcluded), count, number(1));
+  return {reshape(partial.getSums(), shape), partial.getLogs(),
+          exec::countExcluded(*this, view.mask, view.band, partial.getLogs(), ring.countQueries(), block, compute)};
 }
 
 /// A query that sees nothing in either has the logarithm of 0, and 0 as its result.
@@ -366,7 +344,7 @@ RingBuilder::Attended RingBuilder::combine(Attended first, Attended second) {
   Value sum = select(isBlind, one, add(weight, other));
   Value kept = mul(first.result, div(weight, sum));
   Value added = mul(second.result, div(other, sum));
-  Value counts = first.counts ? select(le(largest, kExcluded), sum, one) : Value();
+  Value counts = first.counts ? select(le(largest, kExcludedLog), sum, one) : Value();
   return {add(kept, added), add(largest, log(sum)), counts};
 }
 

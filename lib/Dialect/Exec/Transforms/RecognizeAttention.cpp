@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "../Kernels/AttentionOperands.h"
 #include "../Kernels/AttentionRecognizer.h"
+#include "../Kernels/AttentionStatistics.h"
 #include "../Kernels/Movement.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 #include "cleave/Dialect/Exec/Transforms/Passes.h"
@@ -86,6 +87,7 @@ struct RecognizeAttention : cleave::exec::impl::RecognizeAttentionBase<Recognize
       func.walk([&](nn::SoftmaxOp softmax) { softmaxes.push_back(softmax); });
       for (nn::SoftmaxOp softmax : softmaxes)
         recognize(softmax);
+      findForwards(func);
       nn::KnownMasks parts;
       auto dense = [&](Value value) { return getDense(value); };
       // What places alone hide, ahead of a query or far from it, need not be read.
@@ -97,6 +99,7 @@ struct RecognizeAttention : cleave::exec::impl::RecognizeAttentionBase<Recognize
           useBand(gradients, dense, parts);
         }
       });
+      giveAllStatistics();
       for (Block &block : func.getBody())
         for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
           if (isOpTriviallyDead(&op))
@@ -105,23 +108,71 @@ struct RecognizeAttention : cleave::exec::impl::RecognizeAttentionBase<Recognize
   }
 
 private:
+  /// Gradients of a device's kernel, which wants statistics of rows, and the forward that tells them.
+  struct Differentiated {
+    AttentionGradOp gradients;
+    nn::AttentionOp forward;
+    std::optional<RowsBelow> rows;
+  };
+
+  /// By tiles of 16 rows, in f32, of heads whose sums are in registers. Scores of halves are multiplied faster as products.
+  static bool hasDeviceKernel(const AttentionRecognizer &recognizer) {
+    AttentionParts parts = recognizer.getForward();
+    ArrayRef<int64_t> scores = getShape(parts.softmax.getResult()).take_back(2);
+    auto isSmall = [](Value value, int64_t dim) { return getShape(value)[dim] <= 128; };
+    return getElementType(parts.getQuery()).isF32() && std::min(scores[0], scores[1]) >= 16 &&
+           isSmall(parts.getQuery(), parts.query.back()) &&
+           isSmall(recognizer.getGradients().value, recognizer.getGradients().valueOrder.back());
+  }
+
+  /// An attention that was one all along, and is the only one with such operands, tells the statistics, too.
+  void findForwards(func::FuncOp func) {
+    for (Differentiated &entry : differentiated) {
+      SmallVector<nn::AttentionOp> candidates;
+      if (!entry.forward)
+        func.walk([&](nn::AttentionOp attention) {
+          if (areOf(entry.gradients, attention))
+            candidates.push_back(attention);
+        });
+      if (candidates.size() == 1)
+        entry.forward = candidates.front();
+    }
+  }
+
+  /// Of the forward, where it is in front and hides the same, else of a step of their own.
+  void giveAllStatistics() {
+    for (Differentiated &entry : differentiated) {
+      nn::AttentionOp forward = entry.forward;
+      AttentionGradOp gradients = entry.gradients;
+      bool isTold = forward && forward->getBlock() == gradients->getBlock() && forward->isBeforeInBlock(gradients) &&
+                    forward.getMask() == gradients.getMask() && forward.getCausal() == gradients.getCausal() &&
+                    forward.getCausalOffset() == gradients.getCausalOffset() &&
+                    forward.getLeftAttr() == gradients.getLeftAttr() &&
+                    forward.getRightAttr() == gradients.getRightAttr();
+      exec::giveStatistics(gradients, isTold ? forward : nn::AttentionOp(), entry.rows);
+    }
+    differentiated.clear();
+  }
+
   void recognize(nn::SoftmaxOp softmax) {
     AttentionRecognizer recognizer(softmax, masks);
     if (!recognizer.isBetweenEinsums())
       return;
     if (recognizer.hasGradients() && skipsGradients)
       return;
-    if (recognizer.hasGradients() && forDevices)
-      return tell(softmax, "its gradients have a kernel on the host only");
     if (recognizer.fits()) {
+      if (recognizer.hasGradients() && forDevices && !hasDeviceKernel(recognizer))
+        return tell(softmax, "its gradients have a fast kernel on the host only");
       if (!recognizer.isWorth(fewBytes, [&](Value value) { return getDense(value); }))
         return tell(softmax, "there are few, and gradients read them");
       ++numRecognized;
-      recognizer.replace();
+      nn::AttentionOp forward = recognizer.replace();
       if (!recognizer.hasGradients())
         return;
       ++numGradients;
-      recognizer.replaceGradients();
+      AttentionGradOp gradients = recognizer.replaceGradients();
+      if (forDevices)
+        differentiated.push_back({gradients, forward, recognizer.getGradients().rows});
       return;
     }
     tell(softmax, recognizer.getReason());
@@ -145,6 +196,7 @@ private:
     return param ? dyn_cast<DenseElementsAttr>(param.getValue()) : DenseElementsAttr();
   }
 
+  std::vector<Differentiated> differentiated;
   llvm::DenseSet<StringRef> told;
   JoinedMasks masks;
   /// By name.
