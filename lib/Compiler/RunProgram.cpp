@@ -7,6 +7,7 @@
 #include "cleave/Compiler/RunProgram.h"
 
 #include "cleave/Codegen/Device/Device.h"
+#include "cleave/Dialect/Nn/IR/Begins.h"
 #include "cleave/Dialect/Spmd/IR/StepRoles.h"
 #include "cleave/Program/File.h"
 #include "cleave/Support/Status.h"
@@ -38,7 +39,10 @@ std::vector<TrainedTensor> cleave::listTrained(func::FuncOp step) {
     if (spmd::isParameter(step, index)) {
       auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
       auto plain = RankedTensorType::get(type.getShape(), type.getElementType());
-      trained.push_back({spmd::getArgumentName(step, index).str(), llvm::formatv("{0}", plain), type.getNumElements()});
+      Attribute begins = step.getArgAttr(index, nn::kBeginsAttr);
+      FlatSymbolRefAttr param = begins ? nn::getBeginsParam(begins) : FlatSymbolRefAttr();
+      trained.push_back({spmd::getArgumentName(step, index).str(), llvm::formatv("{0}", plain), type.getNumElements(),
+                         param ? param.getValue().str() : ""});
     }
   return trained;
 }

@@ -64,6 +64,16 @@ static void printTrained(Session &session) {
   printTable(trained);
 }
 
+/// The parameters of the model that the step changes, by their names in the file.
+static std::vector<std::string> listWeights(Session &session) {
+  std::vector<std::string> names;
+  if (mlir::func::FuncOp step = session.getEntry())
+    for (TrainedTensor &tensor : listTrained(step))
+      if (!tensor.weight.empty())
+        names.push_back(std::move(tensor.weight));
+  return names;
+}
+
 /// What cannot be exported is told before the training.
 static bool checkExports(Session &session, llvm::ArrayRef<onnx::Adapter> adapters) {
   const Options &options = session.getOptions();
@@ -76,9 +86,10 @@ static bool checkExports(Session &session, llvm::ArrayRef<onnx::Adapter> adapter
     if (llvm::StringRef folder = llvm::sys::path::parent_path(file);
         !folder.empty() && !llvm::sys::fs::is_directory(folder))
       return fail(makeError("cannot write {0}: there is no folder {1}", file, folder));
-  if (options.trained.empty() || adapters.empty())
+  if (options.trained.empty() || !options.compile.artifacts.empty())
     return true;
-  llvm::Error error = onnx::checkFolding(adapters, options.compile.model);
+  llvm::Error error = adapters.empty() ? onnx::checkStored(listWeights(session), options.compile.model)
+                                       : onnx::checkFolding(adapters, options.compile.model);
   return error ? fail(std::move(error)) : true;
 }
 

@@ -27,10 +27,12 @@ using cleave::runtime::ExecutorStatus;
 
 static constexpr const char *kStep = "cleave.step", *kSeed = "cleave.seed", *kOrder = "cleave.order";
 
-/// Numbers that others have written may be anything: what is none is 0.
+/// What others have written may be anything: a step that is no number is none, since rates and samples go by it.
 std::optional<Progression> cleave::runner::readProgression(const std::map<std::string, std::string> &metadata) {
   auto step = metadata.find(kStep), seed = metadata.find(kSeed), order = metadata.find(kOrder);
-  if (step == metadata.end())
+  constexpr size_t mostDigits = 18;
+  if (step == metadata.end() || step->second.empty() || step->second.size() > mostDigits ||
+      step->second.find_first_not_of("0123456789") != std::string::npos)
     return std::nullopt;
   Progression progression;
   progression.step = std::strtoull(step->second.c_str(), nullptr, 10);

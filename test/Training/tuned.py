@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import numpy_helper, parser
+from onnx import helper, numpy_helper, parser
 
 sys.path.insert(1, os.path.dirname(sys.path[0]))
 import harness
@@ -33,6 +33,9 @@ ROWS = "shard: [{tensor: x, dims: [data, _]}, {tensor: labels, dims: [data]}]\n"
 NOISY = """<ir_version: 10, opset_import: ["": 18]> f (float[6, 8] x) => (float[6, 5] y) {
   h = MatMul(x, w) n = BatchNormalization(h, scale, shift, mean, variance) r = Relu(n) half = Constant<value = float {0.5}>() d = Dropout(r, half) y = Gemm<transB = 1>(d, head, b) }"""
 NOISY_SHAPES = {"w": (8, 10), "scale": (10,), "shift": (10,), "mean": (10,), "variance": (10,), "head": (CLASSES, 10), "b": (CLASSES,)}
+# A weight that is a factor of one product, and once more, turned round, of another.
+SHARED = """<ir_version: 10, opset_import: ["": 18]> f (float[6, 8] x) => (float[6, 5] y) {
+  h = MatMul(x, w) e = Tanh(h) turned = Transpose<perm = [1, 0]>(w) g = MatMul(e, turned) y = MatMul(g, head) }"""
 # A weight of 4 bits, in blocks of 32 that have a scale each.
 PACKED = """<ir_version: 10, opset_import: ["": 18, "com.microsoft": 1]> f (float[6, 8] x) => (float[6, 5] y) {
   h = MatMul(x, w) r = Relu(h) y = com.microsoft.MatMulNBits<K = 64, N = 5, bits = 4, block_size = 32>(r, bits, scales) }"""
@@ -200,6 +203,42 @@ def packed(build, mesh):
         check("--export cannot fold the adapter of 'bits' into it: it is stored as ui8[5, 2, 16]" in told, told)
 
 
+def elsewhere(build):
+    """Weights in nodes Constant are written back where they are; one of a branch, which no file says by its name alone, is told before anything is trained."""
+    with Folder(build) as folder:
+        random = np.random.default_rng(9)
+        weights = {"w": random.standard_normal((8, 6)).astype(np.float32), "head": random.standard_normal((6, CLASSES)).astype(np.float32)}
+        constants = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value, "of_" + name)) for name, value in weights.items()]
+        io = [helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", [BATCH, 8]), ("y", [BATCH, CLASSES]))]
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Tanh", ["h"], ["t"]), helper.make_node("MatMul", ["t", "head"], ["y"])]
+        save = lambda nodes, **more: onnx.save(helper.make_model(helper.make_graph(nodes, "g", io[:1], io[1:], **more), opset_imports=[helper.make_opsetid("", 18)], ir_version=9), folder.at("m.onnx"))
+        for more in ("", "lora: {tensors: [w, head], rank: 2}"):
+            save([*constants, *nodes])
+            before = folder.loss("m.onnx")
+            told = folder.call("cleave", "train", "m.onnx", "--plan", folder.plan("data", more), *DATA, "--export", "tuned.onnx")
+            check("tuned.onnx has 2 new weights" in told, told)
+            close(evals(folder)[-1][1], folder.loss("tuned.onnx"), "the loss of the tuned model")
+            check(evals(folder)[-1][1] < before - 0.05, f"nothing is learnt: {evals(folder)}")
+            found = onnx.load(folder.at("tuned.onnx")).graph.node[:2]
+            check([node.attribute[0].t.name for node in found] == ["of_w", "of_head"], f"nodes {found}")
+        branch = helper.make_graph(nodes, "b", [], io[1:], [numpy_helper.from_array(value, name) for name, value in weights.items()])
+        save([helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.array(True))), helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)])
+        told = folder.call("cleave", "train", "m.onnx", "--plan", folder.plan("one"), *DATA, "--export", "tuned.onnx", expect=2)
+        check("--export cannot write 'w' back: the graph has no initializer and no Constant of that name" in told and "trains" not in told, told)
+
+
+def shared(build):
+    """An adapter of a weight that something else reads, too: the file has one weight for both, so it stays apart."""
+    with Folder(build, SHARED, {"w": (8, 6), "head": (8, CLASSES)}) as folder:
+        plan = folder.plan("one", "lora: {tensors: w, rank: 2}")
+        told = folder.call("cleave", "train", "m.onnx", "--plan", plan, *DATA, "--export", "tuned.onnx", expect=2)
+        check("--export cannot fold the adapter of 'w' into it: it is read by turned, too, which the adapter does not change; --export-adapters" in told, told)
+        folder.call("cleave", "train", "m.onnx", "--plan", plan, *DATA, "--export-adapters", "a.safetensors")
+        check(evals(folder)[-1][1] < folder.loss("m.onnx") - 0.02, f"nothing is learnt: {evals(folder)}")
+        folder.call("cleave", "train", "m.onnx", "--plan", folder.plan("one", "lora: {tensors: head, rank: 2}"), *DATA, "--export", "tuned.onnx")
+        close(evals(folder)[-1][1], folder.loss("tuned.onnx"), "the loss with an adapter of another weight")
+
+
 def noisy(build, mesh):
     """What a model does in training alone it does not where it is evaluated: with the running statistics of the step, which are exported, too."""
     with Folder(build, NOISY, NOISY_SHAPES) as folder:
@@ -226,7 +265,7 @@ def configured(build):
         check("not modules of PEFT" in told and not os.path.exists(folder.at("adapter_config.json")), told)
 
 
-CASES = {"configured": (configured,), **{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
+CASES = {"configured": (configured,), "elsewhere": (elsewhere,), "shared": (shared,), **{f"evaluated {mesh}": (evaluated, mesh) for mesh in MESHES}, **{f"adapted {mesh}": (adapted, mesh) for mesh in ("one", "data", "both")},
          **{f"packed {mesh}": (packed, mesh) for mesh in ("one", "data", "zero3")},
          **{f"noisy {mesh}": (noisy, mesh) for mesh in ("one", "data")}}
 

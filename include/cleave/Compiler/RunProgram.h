@@ -25,6 +25,7 @@ std::unique_ptr<runtime::Executor> openModel(Compilation &compilation);
 struct TrainedTensor {
   std::string name, type;
   int64_t elements = 0;
+  std::string weight; ///< the parameter of the model that it begins as, or a part of it; may be empty
 };
 /// Those of a step, in its order.
 std::vector<TrainedTensor> listTrained(mlir::func::FuncOp step);

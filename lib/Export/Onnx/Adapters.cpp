@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cleave/Export/Onnx/Adapters.h"
+#include "cleave/Export/Onnx/Trained.h"
 
 #include "Floats.h"
 
@@ -68,6 +69,8 @@ std::vector<Adapter> cleave::onnx::listAdapters(ModuleOp module) {
       adapter.up = dict.getAs<StringAttr>("up").str();
       adapter.factor = dict.getAs<FloatAttr>("factor").getValueAsDouble();
       adapter.shape = type.getShape().vec();
+      if (auto other = dict.getAs<StringAttr>("read_by"))
+        adapter.otherUser = other.str();
       if (!isa<FloatType>(type.getElementType()))
         adapter.stored = llvm::formatv("{0}", type.getElementType());
       adapters.push_back(std::move(adapter));
@@ -80,19 +83,18 @@ llvm::Error cleave::onnx::checkFolding(ArrayRef<Adapter> adapters, StringRef pat
   llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(path);
   if (!read)
     return addContext((path + ": ").str(), read.takeError());
-  llvm::StringMap<const TensorProto *> initializers;
-  for (const TensorProto &tensor : (*read)->model.graph.initializer)
-    initializers[tensor.name] = &tensor;
+  llvm::StringMap<const TensorProto *> initializers = findStored((*read)->model);
   for (const Adapter &adapter : adapters) {
     const TensorProto *tensor = initializers.lookup(adapter.weight);
     bool isThere = tensor && ArrayRef<int64_t>(tensor->dims) == ArrayRef<int64_t>(adapter.shape);
-    if (adapter.stored.empty() && isThere && findFloat(tensor->dataType))
+    if (adapter.stored.empty() && adapter.otherUser.empty() && isThere && findFloat(tensor->dataType))
       continue;
-    std::string why = !adapter.stored.empty()
-                          ? llvm::formatv("it is stored as {0}[{1:$[, ]}], which holds no sum", adapter.stored,
-                                          llvm::make_range(adapter.shape.begin(), adapter.shape.end()))
-                                .str()
-                          : "the file has no initializer of that name and shape";
+    std::string why =
+        !adapter.otherUser.empty() ? "it is read by " + adapter.otherUser + ", too, which the adapter does not change"
+        : !adapter.stored.empty()  ? llvm::formatv("it is stored as {0}[{1:$[, ]}], which holds no sum", adapter.stored,
+                                                   llvm::make_range(adapter.shape.begin(), adapter.shape.end()))
+                                         .str()
+                                   : "the file has no initializer of that name and shape";
     return makeError("--export cannot fold the adapter of {0} into it: {1}; --export-adapters writes adapters apart",
                      quote(adapter.name), why);
   }

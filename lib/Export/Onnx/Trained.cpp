@@ -1,8 +1,10 @@
 //===- Trained.cpp - trained weights back into a model --------------------===//
 //
-// The model's file is copied field by field, as it was read; only initializers that have been trained are written anew:
+// The model's file is copied field by field, as it was read; only initializers that have been trained are written anew, and the values of
+// nodes Constant, in which some exporters put weights:
 //
-//   model ─▶ graph ─▶ initializer "w"    name, dims, type stay; raw_data = elements of "w" in the checkpoint, in that type
+//   model ─▶ graph ─▶ initializer "w"                  name, dims, type stay; raw_data = elements of "w" in the checkpoint, in that type
+//                  └▶ node Constant, output "w" ─▶ value
 //
 // Nothing of the model is computed, and no name is looked up in a graph: a weight that an importer has taken apart (a fused one) is
 // whole in the checkpoint, by its origin, and so is found under the name that it has in the file. A weight with adapters gets their products.
@@ -54,11 +56,14 @@ private:
   bool addGiven(WireMessage &out);
   bool addTraining(StringRef info, const TrainingInfoProto &read, WireMessage &out);
   bool addInitializer(StringRef tensor, const TensorProto &read, WireMessage &out);
-  llvm::Expected<std::optional<std::string>> findTrained(const TensorProto &tensor);
+  bool addConstant(StringRef node, const TensorProto &value, StringRef name, WireMessage &out);
+  /// `tensor` is called `name`: a node's value may have a name of its own, or none.
+  llvm::Expected<std::optional<std::string>> findTrained(const TensorProto &tensor, StringRef name);
   bool isGivenInput(const WireField &field, llvm::ArrayRef<ValueInfoProto> &inputs) const {
     return field.number == 11 && given.contains(inputs.consume_front().name);
   }
-  llvm::Expected<std::optional<std::string>> fold(const TensorProto &tensor);
+  llvm::Expected<std::optional<std::string>> fold(const TensorProto &tensor, StringRef name);
+  bool addElements(StringRef tensor, const TensorProto &read, StringRef name, WireMessage &out);
   void addBeside(std::string elements, WireMessage &out);
   bool fail(llvm::Error error) {
     failed = std::move(error);
@@ -81,9 +86,9 @@ private:
 } // namespace
 
 /// Its elements in the model and the products of its adapters; nothing where it has none.
-llvm::Expected<std::optional<std::string>> Replacer::fold(const TensorProto &tensor) {
+llvm::Expected<std::optional<std::string>> Replacer::fold(const TensorProto &tensor, StringRef name) {
   std::optional<Element> element = findFloat(tensor.dataType);
-  auto isBeside = [&](const Adapter &adapter) { return adapter.weight == tensor.name; };
+  auto isBeside = [&](const Adapter &adapter) { return adapter.weight == name; };
   if (!element || llvm::none_of(adapters, isBeside))
     return std::nullopt;
   llvm::Expected<TensorData> old = tensors.read(tensor);
@@ -93,24 +98,24 @@ llvm::Expected<std::optional<std::string>> Replacer::fold(const TensorProto &ten
   for (const Adapter &adapter : llvm::make_filter_range(adapters, isBeside))
     if (llvm::Error error = addAdapter(adapter, contents, bytes, tensor.dims, elements))
       return std::move(error);
-  weights.replaced.push_back(tensor.name.str());
+  weights.replaced.push_back(name.str());
   return fromDoubles(elements, *element);
 }
 
 /// Its elements in the checkpoint; nothing where that has none of its name.
-llvm::Expected<std::optional<std::string>> Replacer::findTrained(const TensorProto &tensor) {
-  const arrays::SafeTensor *found = contents.find({tensor.name.data(), tensor.name.size()});
+llvm::Expected<std::optional<std::string>> Replacer::findTrained(const TensorProto &tensor, StringRef name) {
+  const arrays::SafeTensor *found = contents.find({name.data(), name.size()});
   if (!found)
-    return fold(tensor);
+    return fold(tensor, name);
   std::optional<Element> element = findFloat(tensor.dataType);
   bool isAlike = element ? found->element <= Element::F64 : found->element == findInteger(tensor.dataType);
   if (!isAlike || found->shape != tensor.dims) {
     std::string shape = format(program::Type{Element::F32, tensor.dims, {}});
-    return makeError("{0} is {1}, the model has {2}{3}", quote(tensor.name),
+    return makeError("{0} is {1}, the model has {2}{3}", quote(name),
                      format(program::Type{found->element, found->shape, {}}), getDataTypeName(tensor.dataType),
                      StringRef(shape).drop_front(3));
   }
-  weights.replaced.push_back(tensor.name.str());
+  weights.replaced.push_back(name.str());
   return castFloats(bytes.substr(found->offset, found->bytes), found->element, element.value_or(found->element));
 }
 
@@ -131,8 +136,8 @@ void Replacer::addBeside(std::string elements, WireMessage &out) {
 }
 
 /// A tensor without its elements, and then these.
-bool Replacer::addInitializer(StringRef tensor, const TensorProto &read, WireMessage &out) {
-  llvm::Expected<std::optional<std::string>> trained = findTrained(read);
+bool Replacer::addElements(StringRef tensor, const TensorProto &read, StringRef name, WireMessage &out) {
+  llvm::Expected<std::optional<std::string>> trained = findTrained(read, name);
   if (!trained)
     return fail(trained.takeError());
   if (!*trained && read.isExternal) {
@@ -157,6 +162,43 @@ bool Replacer::addInitializer(StringRef tensor, const TensorProto &read, WireMes
   return isGood;
 }
 
+bool Replacer::addInitializer(StringRef tensor, const TensorProto &read, WireMessage &out) {
+  return addElements(tensor, read, read.name, out);
+}
+
+/// The value of a node that is nothing but a tensor; null where it has none, or numbers in the attribute itself.
+static const TensorProto *findConstant(const NodeProto &node) {
+  bool isConstant = node.opType == "Constant" && (node.domain.empty() || node.domain == "ai.onnx");
+  const AttributeProto *value = isConstant && node.output.size() == 1 ? node.findAttribute("value") : nullptr;
+  return value ? value->t.get() : nullptr;
+}
+
+/// A node with its attribute `value`, the only one that it has: field 5 of both messages.
+bool Replacer::addConstant(StringRef node, const TensorProto &value, StringRef name, WireMessage &out) {
+  return wire.fields(node, [&](const WireField &field) {
+    if (field.number != 5) {
+      out.copy(field);
+      return true;
+    }
+    WireMessage attribute;
+    auto addValue = [&](const WireField &inner) {
+      if (inner.number != 5) {
+        attribute.copy(inner);
+        return true;
+      }
+      WireMessage tensor;
+      if (!wire.message(inner, "t", -1, [&](StringRef bytes) { return addElements(bytes, value, name, tensor); }))
+        return false;
+      attribute.message(5, std::move(tensor));
+      return true;
+    };
+    if (!wire.message(field, "attribute", -1, [&](StringRef bytes) { return wire.fields(bytes, addValue); }))
+      return false;
+    out.message(5, std::move(attribute));
+    return true;
+  });
+}
+
 /// Inputs that are weights, as initializers, in the order of the model.
 bool Replacer::addGiven(WireMessage &out) {
   for (const ValueInfoProto &input : model.model.graph.input) {
@@ -174,7 +216,7 @@ bool Replacer::addGiven(WireMessage &out) {
       message.integer(1, dim);
     message.integer(2, tensor.dataType);
     message.text(8, tensor.name);
-    llvm::Expected<std::optional<std::string>> trained = findTrained(tensor);
+    llvm::Expected<std::optional<std::string>> trained = findTrained(tensor, tensor.name);
     if (!trained)
       return fail(trained.takeError());
     message.text(9, *trained ? StringRef(**trained) : StringRef(weight.bytes.data(), weight.bytes.size()));
@@ -183,13 +225,23 @@ bool Replacer::addGiven(WireMessage &out) {
   return true;
 }
 
-/// Initializers and inputs come in the order in which they have been read.
+/// Nodes, initializers and inputs come in the order in which they have been read.
 bool Replacer::addGraph(StringRef graph, const GraphProto &known, WireMessage &out) {
   llvm::ArrayRef<TensorProto> initializers = known.initializer;
   llvm::ArrayRef<ValueInfoProto> inputs = known.input;
+  llvm::ArrayRef<NodeProto> nodes = known.node;
   return wire.fields(graph, [&](const WireField &field) {
     if (isGivenInput(field, inputs))
       return true;
+    if (field.number == 1)
+      if (const NodeProto &node = nodes.consume_front(); const TensorProto *value = findConstant(node)) {
+        WireMessage changed;
+        if (!wire.message(field, "node", -1,
+                          [&](StringRef inner) { return addConstant(inner, *value, node.output.front(), changed); }))
+          return false;
+        out.message(1, std::move(changed));
+        return true;
+      }
     if (field.number != 5) {
       out.copy(field);
       return true;
@@ -259,6 +311,35 @@ TrainedWeights Replacer::takeWeights() {
 //===----------------------------------------------------------------------===//
 // Files
 //===----------------------------------------------------------------------===//
+
+llvm::StringMap<const TensorProto *> cleave::onnx::findStored(const ModelProto &model) {
+  llvm::StringMap<const TensorProto *> stored;
+  auto add = [&](const GraphProto &graph) {
+    for (const TensorProto &tensor : graph.initializer)
+      stored[tensor.name] = &tensor;
+    for (const NodeProto &node : graph.node)
+      if (const TensorProto *value = findConstant(node))
+        stored[node.output.front()] = value;
+  };
+  for (const TrainingInfoProto &info : model.trainingInfo)
+    add(info.algorithm);
+  add(model.graph);
+  return stored;
+}
+
+llvm::Error cleave::onnx::checkStored(llvm::ArrayRef<std::string> weights, StringRef path) {
+  llvm::Expected<std::unique_ptr<ModelFile>> read = readModel(path);
+  if (!read)
+    return addContext((path + ": ").str(), read.takeError());
+  llvm::StringMap<const TensorProto *> stored = findStored((*read)->model);
+  for (StringRef weight : weights)
+    if (!stored.contains(weight))
+      return makeError(
+          "--export cannot write {0} back: the graph has no initializer and no Constant of that name, which "
+          "may be one of a branch or a function; 'freeze' leaves it as it is",
+          quote(weight));
+  return llvm::Error::success();
+}
 
 std::string cleave::onnx::getTrainedData(StringRef out) { return (out + ".data").str(); }
 

@@ -23,6 +23,7 @@ struct Adapter {
   double factor = 1;
   std::string stored; ///< the weight's type where it is not of floats; empty: it can be added to
   std::vector<int64_t> shape;
+  std::string otherUser; ///< what else reads the weight; empty: nothing, so that a sum with the product serves all
 
   /// The letter that only the factors have.
   char getRank() const;

@@ -3,12 +3,15 @@
 #define CLEAVE_EXPORT_ONNX_TRAINED_H
 
 #include "cleave/Export/Onnx/Adapters.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
 
 namespace cleave::onnx {
+struct ModelProto;
+struct TensorProto;
 
 /// What went where.
 struct TrainedWeights {
@@ -16,6 +19,11 @@ struct TrainedWeights {
   std::vector<std::string>
       others; ///< tensors of the checkpoint that are no weight of the model: what an optimizer keeps
 };
+
+/// What can be written back: by its name each initializer of the model, and each value of a node Constant, also of its training graphs.
+llvm::StringMap<const TensorProto *> findStored(const ModelProto &model);
+/// An error at the first of `weights` that the ONNX model at `model` has no such place for.
+llvm::Error checkStored(llvm::ArrayRef<std::string> weights, llvm::StringRef model);
 
 /// The file next to the model `out` that elements are written to where the model had some in files of their own.
 std::string getTrainedData(llvm::StringRef out);

@@ -23,6 +23,7 @@
 #include "llvm/Support/xxhash.h"
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 namespace cleave::nn {
@@ -80,7 +81,8 @@ std::optional<Letters> Letters::find(StringRef equation, unsigned weight) {
 }
 
 /// What the first factor says of both.
-static DictionaryAttr describeAdapter(LoadOp load, StringRef letters, StringRef down, StringRef up, double factor) {
+static DictionaryAttr describeAdapter(LoadOp load, StringRef letters, StringRef down, StringRef up, double factor,
+                                      StringRef otherUser) {
   Builder builder(load.getContext());
   NamedAttrList attrs;
   attrs.set("of", FlatSymbolRefAttr::get(load.getContext(), load.getParam()));
@@ -92,6 +94,8 @@ static DictionaryAttr describeAdapter(LoadOp load, StringRef letters, StringRef 
   attrs.set("down", builder.getStringAttr(down));
   attrs.set("up", builder.getStringAttr(up));
   attrs.set("factor", builder.getF64FloatAttr(factor));
+  if (!otherUser.empty())
+    attrs.set("read_by", builder.getStringAttr(otherUser));
   return attrs.getDictionary(load.getContext());
 }
 
@@ -116,6 +120,29 @@ Value AdapterMaker::makeParameter(Composer &f, StringRef name, ArrayRef<int64_t>
   if (adapter)
     param->setAttr(kAdapterAttr, adapter);
   return LoadOp::create(f.getOpBuilder(), f.getLoc(), tensor, name);
+}
+
+/// An op on the elements that `load` reads that is not `einsum`, through whatever leads to that; null: there is none. Other loads of the same
+/// elements count.
+static Operation *findOtherUser(func::FuncOp func, LoadOp load, EinsumOp einsum) {
+  Operation *other = nullptr;
+  std::function<void(Value)> follow = [&](Value value) {
+    for (Operation *user : value.getUsers()) {
+      if (user == einsum || other)
+        continue;
+      bool isPassed = isa<spmd::PinOp>(user) || user->hasTrait<ConvertsNumbers>();
+      if (!isPassed)
+        other = user;
+      else
+        follow(user->getResult(0));
+    }
+  };
+  func.walk([&](LoadOp each) {
+    bool isSame = each.getParam() == load.getParam() && each.getStartsAttr() == load.getStartsAttr();
+    if (isSame || (each.getParam() == load.getParam() && (!each.isPart() || !load.isPart())))
+      follow(each.getResult());
+  });
+  return other;
 }
 
 LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
@@ -151,8 +178,10 @@ LogicalResult AdapterMaker::add(EinsumOp einsum, unsigned weight, LoadOp load) {
   Value x = einsum.getInputs()[1 - weight];
   Type type = getElementType(x);
   double factor = lora.alpha / double(lora.rank);
-  Value a = makeParameter(f, name + kLoraA.str(), getSizes(down), type, 1 / std::sqrt(double(summed)),
-                          describeAdapter(load, terms.inputs[weight], down, up, factor));
+  Operation *other = isa<FloatType>(getElementType(load)) ? findOtherUser(func, load, einsum) : nullptr;
+  Value a =
+      makeParameter(f, name + kLoraA.str(), getSizes(down), type, 1 / std::sqrt(double(summed)),
+                    describeAdapter(load, terms.inputs[weight], down, up, factor, other ? describeNode(other) : ""));
   Value b = makeParameter(f, name + kLoraB.str(), getSizes(up), type, 0);
   Value thin = f.mul(f.einsum({x, a}, letters->x + "," + down + "->" + middle), factor);
   Value beside = f.einsum({thin, b}, middle + "," + up + "->" + letters->result);

@@ -6,7 +6,8 @@
 //
 //   w + factor * einsum(A, B, "ia,ah->ih")
 //
-// Where the weight is read in parts, `starts` and `sizes` say which one.
+// Where the weight is read in parts, `starts` and `sizes` say which one. `read_by` names what else reads it: then the sum is not what
+// everybody reads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef CLEAVE_DIALECT_NN_IR_ADAPTER_H
