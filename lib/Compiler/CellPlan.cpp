@@ -355,7 +355,7 @@ static std::vector<State> listWays(ArrayRef<int64_t> shape, const AtomMesh &mesh
 
 /// Results after what a plan names otherwise: where one is to be follows from these, mostly.
 std::vector<PlaceableTensor> CellPlan::listPlaceable(const CellAnswer &answer, ArrayRef<MeshAxis> axes) const {
-  constexpr size_t kMostOps = 16, kMostTensors = 6, kMostAxes = 2, kMostWays = 32;
+  constexpr size_t kMostOps = 48, kMostTensors = 6, kMostAxes = 2, kMostWays = 32;
   const Problem &decided = problem->getProblem();
   if (decided.numOps() > kMostOps || axes.size() > kMostAxes)
     return {};

@@ -13,6 +13,7 @@
 #include "cleave/Plan/FormatPlan.h"
 #include "cleave/Search/MainPath.h"
 #include "cleave/Support/Interruption.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include <cmath>
 #include <numeric>
@@ -145,11 +146,20 @@ static void describeStep(const Plan &plan, PlanCell &cell) {
     cell.schedule += llvm::formatv(", {0} a rank", chunks);
 }
 
+/// What a rule names is kept as it is, which may make another program of the model: weights of a recurrence, say, are there twice then. Of such a
+/// plan nothing is proved (CertifyPlan.cpp).
+bool Compilation::PlanFinder::isProvable(const Plan &plan) {
+  if (!problemOfCell)
+    return true;
+  std::unique_ptr<MeshProblem> problem = state.makeProblem(plan, state.searchBy(plan), /*storesParameters=*/false);
+  return problem && haveSameValues(problem->getProblem(), *problemOfCell);
+}
+
 /// What comes of a plan; nothing where it has no program. `least`: what is known to do better is not looked at by other objectives.
 std::optional<Compilation::PlanFinder::Tried> Compilation::PlanFinder::makeTried(Plan plan, const StageCell &stages,
                                                                                  std::optional<int64_t> storedBytes,
                                                                                  double least) {
-  if (Interruption::isAsked())
+  if (Interruption::isAsked() || (request.wantsProof && !isProvable(plan)))
     return std::nullopt;
   auto made = std::make_shared<Plan>(std::move(plan));
   State::Prediction taken = predictInMemory(made, least);
@@ -330,6 +340,8 @@ Compilation::PlanFinder::Tried Compilation::PlanFinder::look(const Candidate &ca
     return best;
   shareBeside = findShareBeside(problem->getProblem());
   CellPlan cell(std::move(problem), names);
+  problemOfCell = &cell.getProblem();
+  llvm::scope_exit forget([&] { problemOfCell = nullptr; });
   Look look{candidate, std::move(plan), cell, best};
   int64_t proved = cell.countLeastBytes(candidate.stages.stages);
   provedBytes = std::min(provedBytes, proved);

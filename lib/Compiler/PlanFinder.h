@@ -76,6 +76,7 @@ private:
   void takeStyles(Look &look);
   void takeMixtures(Look &look, const spmd::CellAnswer &met);
   bool tryPlan(spmd::Plan plan, std::optional<int64_t> storedBytes, Look &look);
+  bool isProvable(const spmd::Plan &plan);
   std::optional<Tried> makeTried(spmd::Plan plan, const spmd::StageCell &stages, std::optional<int64_t> storedBytes,
                                  double least);
   bool take(Tried one, Tried &known);
@@ -98,7 +99,6 @@ private:
   std::string writeText(const PlanCell &cell, const spmd::Plan &plan) const;
 
   // RefinePlan.cpp
-  bool keepsProgram(const Look &look, spmd::Plan plan, const PlaceableTensor &tensor);
   void refine(Look &look, const spmd::CellAnswer &met);
 
   // FindStepPlan.cpp
@@ -121,6 +121,8 @@ private:
   /// All that has a program, whether it fits or not.
   std::vector<Tried> tried;
   llvm::StringMap<Predicted> predicted;
+  /// Of the cell that is looked at; null: none is.
+  const spmd::Problem *problemOfCell = nullptr;
   /// The least measure of an answer, and of all that was met the least memory and time of a call.
   double best = std::numeric_limits<double>::infinity(), leastNs = std::numeric_limits<double>::infinity();
   int64_t leastBytes = std::numeric_limits<int64_t>::max();

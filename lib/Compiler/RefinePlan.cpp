@@ -36,16 +36,6 @@ static Plan makePlaced(const Plan &bare, ArrayRef<PlaceableTensor> tensors, cons
   return plan;
 }
 
-/// What a rule names is kept as it is, which may make another program of the model, of which nothing is proved: weights of a recurrence, say, are
-/// there twice then.
-bool Compilation::PlanFinder::keepsProgram(const Look &look, Plan plan, const PlaceableTensor &tensor) {
-  if (tensor.ways.empty())
-    return false;
-  llvm::append_range(plan.rules, makePlanRules(TensorDims{tensor.name, tensor.ways.front()}, names));
-  std::unique_ptr<MeshProblem> problem = state.makeProblem(plan, state.searchBy(plan), /*storesParameters=*/true);
-  return problem && haveSameValues(problem->getProblem(), look.cell.getProblem());
-}
-
 /// Of cells that are far from the best nothing is hoped for.
 void Compilation::PlanFinder::refine(Look &look, const CellAnswer &met) {
   constexpr unsigned kMostPredicted = 160, kMostRounds = 3;
@@ -57,7 +47,6 @@ void Compilation::PlanFinder::refine(Look &look, const CellAnswer &met) {
     return;
   Plan bare = look.cell.makeBarePlan(met, look.plan, look.candidate.borders);
   std::vector<PlaceableTensor> tensors = look.cell.listPlaceable(met, bare.getInnerAxes());
-  llvm::erase_if(tensors, [&](const PlaceableTensor &tensor) { return !keepsProgram(look, bare, tensor); });
   if (tensors.empty())
     return;
   unsigned predicted = 0;

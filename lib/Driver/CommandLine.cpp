@@ -252,6 +252,7 @@ private:
     options.plan.takesLeast = options.memory.isLeast;
     options.plan.withinNs = options.within.ns;
     options.plan.mostAxes = static_cast<int64_t>(options.axes);
+    options.plan.wantsProof = !options.certificate.empty();
     options.plan.top = std::max<size_t>(1, options.top);
     if (given.count(OPT_microbatches))
       options.plan.microbatches = options.microbatches;

@@ -45,6 +45,8 @@ struct PlanRequest {
   /// So many different plans are wanted: cells are left out only where they cannot be among these, and where there are not as many cells, the next
   /// best plans of cells count as well.
   size_t top = 1;
+  /// A certificate is wanted: plans of which nothing could be proved are no answers.
+  bool wantsProof = false;
   /// Follows time against memory, from what takes least time to what takes least memory.
   bool wantsFront = false;
   /// Decides everything anew, also what was decided before (Solver/SearchMemory.h): the same answer, in more time. For tests.
