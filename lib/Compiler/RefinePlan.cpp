@@ -67,10 +67,12 @@ void Compilation::PlanFinder::refine(Look &look, const CellAnswer &met) {
   bool isBetter = true;
   for (unsigned round = 0; round < kMostRounds && isBetter; ++round) {
     isBetter = false;
+    // Of all changes of one tensor the best: the first that helps may bar the way to it.
+    const Placement from = present;
     for (size_t index = 0; index < tensors.size(); ++index)
       for (size_t way = 0; way <= tensors[index].ways.size(); ++way)
         for (bool isFree : {true, false}) {
-          Placement other = present;
+          Placement other = from;
           other.ways[index] = way;
           other.isFree = isFree;
           if (predicted == kMostPredicted)
