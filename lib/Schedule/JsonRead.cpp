@@ -29,18 +29,10 @@ static constexpr size_t kMostObjects = 100'000, kMostValues = 2'000'000;
 /// Counts what a document would be made of, without making it.
 static Error checkSize(StringRef text) {
   size_t objects = 0, values = 0;
-  bool isString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (isString && c == '\\')
-      ++i;
-    else if (c == '"')
-      isString = !isString;
-    if (isString)
-      continue;
+  forEachOutsideStrings(text, [&](char c) {
     objects += c == '{';
     values += c == ',';
-  }
+  });
   if (objects > kMostObjects || values > kMostValues)
     return makeError("it has {0} objects and {1} values, more than the {2} and {3} of a schedule in JSON: a table in a "
                      ".csv file may be longer",

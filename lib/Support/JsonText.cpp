@@ -11,8 +11,7 @@ using namespace cleave;
 
 static constexpr size_t kMostDepth = 32;
 
-static size_t findDepth(llvm::StringRef text) {
-  size_t depth = 0, deepest = 0;
+void cleave::forEachOutsideStrings(llvm::StringRef text, llvm::function_ref<void(char)> body) {
   bool isString = false;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
@@ -20,12 +19,18 @@ static size_t findDepth(llvm::StringRef text) {
       ++i;
     else if (c == '"')
       isString = !isString;
-    if (isString)
-      continue;
+    if (!isString)
+      body(c);
+  }
+}
+
+static size_t findDepth(llvm::StringRef text) {
+  size_t depth = 0, deepest = 0;
+  forEachOutsideStrings(text, [&](char c) {
     depth += c == '[' || c == '{';
     depth -= depth && (c == ']' || c == '}');
     deepest = std::max(deepest, depth);
-  }
+  });
   return deepest;
 }
 

@@ -58,7 +58,7 @@ EDITS = [
          "sums are not scaled to the new largest score", [ATTENTION]),
     Edit("flash-weighs-other-keys", "lib/Codegen/Device/Fragments.cpp", "tile.inOrderOfSums ? inDepth : unit * inDepth",
          "unit * inDepth", "weights of tf32 meet values of other keys", [ATTENTION]),
-    Edit("flash-weights-of-one-query", "lib/Codegen/Device/FlashLanes.cpp", "i / each * kDown * pitch + i % each * kAcross",
+    Edit("flash-weights-of-one-query", "lib/Codegen/Device/LaneTiles.cpp", "i / each * kDown * pitch + i % each * kAcross",
          "i % each * kAcross", "the weights of a lane's queries lie in one place", [ATTENTION]),
     # ===--- Scatters --------------------------------------------------------===
     Edit("scatter-without-a-barrier", "lib/Codegen/Device/Scatter.cpp", "e.barrier();", "",

@@ -7,15 +7,14 @@
 //   keys, values           queries, gradients     keys queries^T, values gradients^T    dKey += inner queries, dValue += weights gradients
 //
 // Of both kinds of blocks the first tensors have the components of keys, the second ones those of values, so that they share one memory and
-// one way to multiply: that of FlashLanes.cpp, f32, fused, lane by lane. A lane has rows down, down + 4, .. of its warp's 16, and the rows
-// across, across + 8, .. of the tile; of sums four components of each 32. Weights and inner ones go through memory of the block.
+// one way to multiply, that of LaneTiles.h. Weights and inner ones are the factors there.
 //
 // No sum is shared between blocks, so that the result is one of the order of queries and keys alone; weights are computed twice for that.
 // Source: Dao, arXiv:2307.08691.
 //
 //===----------------------------------------------------------------------===//
 #include "../Attention.h"
-#include "Templates.h"
+#include "LaneTiles.h"
 #include "cleave/Dialect/Exec/IR/Exec.h"
 
 #include <numeric>
@@ -38,13 +37,15 @@ public:
   void run();
 
 private:
-  static constexpr int64_t kDown = 4, kAcross = 8, kWide = 4, kTogether = kAcross * kWide, kRows = 16;
-  static constexpr int64_t kLines = kRows / kDown;
+  static constexpr int64_t kAcross = LaneTiles::kAcross, kWide = LaneTiles::kWide, kTogether = LaneTiles::kTogether, kRows = 16;
+  static constexpr int64_t kLines = kRows / LaneTiles::kDown;
 
   /// Rows in shared memory of tensors with so many components.
   struct Memory {
     int64_t columns, padded, pitch;
     Value own = {}, stream = {};
+    LaneTiles::Rows getOwn() const { return {own, pitch}; }
+    LaneTiles::Rows getStream() const { return {stream, pitch}; }
   };
   /// Whose rows a block has, or streams.
   struct Rows {
@@ -55,19 +56,21 @@ private:
 
   Memory makeMemory(int64_t columns) const;
   int64_t countBytes() const;
-  int64_t countEach() const { return height / kAcross; }
   void overParts(int64_t count, function_ref<void(Value)> body);
   void clear(const Memory &memory, Value rows, int64_t count);
   void fill(const Memory &memory, Value to, Value from, const Rows &rows, Value first, int64_t count);
   void fillBoth(const Rows &rows, bool isOwn, Value first, int64_t count);
-  Value loadFour(Value memory, Value at);
-  Values multiply(const Memory &memory);
-  void keep(Value memory, ValueRange numbers);
-  void addRows(const Memory &memory, Value factors, MutableArrayRef<Value> sums);
-  Values makeSums(const Memory &memory);
+  Values multiply(const Memory &memory) {
+    return tiles->multiply(memory.getOwn(), memory.getStream(), llvm::alignTo(memory.columns, kWide));
+  }
+  void addRows(const Memory &memory, Value factors, MutableArrayRef<Value> sums) {
+    tiles->addRows(factors, memory.getStream(), memory.padded, sums);
+  }
   void store(Value result, Value buffer, const Memory &memory, Value head, int64_t count, ValueRange sums);
   std::pair<Value, Value> loadStatistics(Value head, Value row);
-  Value getOwn(int64_t line) { return e.places.add(e.places.add(ownFirst, warpRow), e.places.add(down, line * kDown)); }
+  Value getOwn(int64_t line) {
+    return e.places.add(e.places.add(ownFirst, warpRow), e.places.add(tiles->down, line * LaneTiles::kDown));
+  }
   Values step(const Rows &own, const Rows &stream, Value first, ArrayRef<std::pair<Value, Value>> statistics,
               Values sums);
   void enter(Value number, int64_t ownHeads, int64_t ownRows);
@@ -84,7 +87,8 @@ private:
   Memory deep, wide;              ///< of queries and keys; of values and gradients
   Value inner, weights;
   Value batch, ownHead, ownFirst; ///< of the block
-  Value warpRow, down, across;    ///< of the lane
+  Value warpRow;                  ///< of the warp in its block
+  std::optional<LaneTiles> tiles; ///< once places are known
 };
 } // namespace
 
@@ -101,7 +105,7 @@ FlashGrad::Memory FlashGrad::makeMemory(int64_t columns) const {
 }
 
 int64_t FlashGrad::countBytes() const {
-  return 4 * ((kRows * warps + height) * (deep.pitch + wide.pitch) + 2 * kRows * warps * (height + kWide));
+  return 4 * ((kRows * warps + height) * (deep.pitch + wide.pitch) + 2 * kRows * warps * LaneTiles::getFactorPitch(height));
 }
 
 bool FlashGrad::choose() {
@@ -157,77 +161,9 @@ void FlashGrad::fillBoth(const Rows &rows, bool isOwn, Value first, int64_t coun
   fill(wide, isOwn ? wide.own : wide.stream, rows.second, rows, first, count);
 }
 
-Value FlashGrad::loadFour(Value memory, Value at) {
-  return e.withLanes(kWide, kWide, [&] { return e.load(memory, compute, {at, 1}); });
-}
-
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
-
-/// Of own rows and those of the tile, as many for each line, one line after the other.
-Values FlashGrad::multiply(const Memory &memory) {
-  PlaceBuilder &p = e.places;
-  int64_t each = countEach(), pitch = memory.pitch;
-  Value rowPlace = p.mul(p.add(warpRow, down), pitch), streamPlace = p.mul(across, pitch);
-  Values none(kLines * each, e.elements.number(compute, 0));
-  int64_t depth = llvm::alignTo(memory.columns, kWide);
-  return e.loop(p.number(0), p.number(depth), kWide, none, [&](Value at, Values sums) {
-    Values rows, columns;
-    for (int64_t line = 0; line < kLines; ++line)
-      rows.push_back(loadFour(memory.own, p.add(p.add(rowPlace, at), line * kDown * pitch)));
-    for (int64_t i = 0; i < each; ++i)
-      columns.push_back(loadFour(memory.stream, p.add(p.add(streamPlace, at), i * kAcross * pitch)));
-    for (int64_t i = 0; i < kWide; ++i)
-      for (int64_t line = 0; line < kLines; ++line)
-        for (int64_t column = 0; column < each; ++column) {
-          Value &sum = sums[line * each + column];
-          sum = e.elements.fma(e.takeLanes(rows[line], i, 1), e.takeLanes(columns[column], i, 1), sum);
-        }
-    return sums;
-  });
-}
-
-/// What lanes of the same warp read.
-void FlashGrad::keep(Value memory, ValueRange numbers) {
-  PlaceBuilder &p = e.places;
-  int64_t each = countEach(), pitch = height + kWide;
-  Value place = p.add(p.mul(p.add(warpRow, down), pitch), across);
-  for (auto [i, number] : llvm::enumerate(numbers))
-    e.store(memory, number, {p.add(place, int64_t(i) / each * kDown * pitch + int64_t(i) % each * kAcross)});
-}
-
-/// A vector of each 32 components, for each line.
-Values FlashGrad::makeSums(const Memory &memory) {
-  Value none = e.withLanes(kWide, kWide, [&] { return e.elements.number(e.withLanes(compute), 0); });
-  return Values(kLines * memory.padded / kTogether, none);
-}
-
-/// Adds the tile's rows, each times its factor, to sums.
-void FlashGrad::addRows(const Memory &memory, Value factors, MutableArrayRef<Value> sums) {
-  PlaceBuilder &p = e.places;
-  int64_t pitch = height + kWide, vectors = memory.padded / kTogether;
-  Value rowPlace = p.mul(p.add(warpRow, down), pitch), columnPlace = p.mul(across, kWide);
-  Values made = e.loop(p.number(0), p.number(height), kWide, llvm::to_vector<2>(sums), [&](Value at, Values inLoop) {
-    Values rows;
-    for (int64_t line = 0; line < kLines; ++line)
-      rows.push_back(loadFour(factors, p.add(p.add(rowPlace, at), line * kDown * pitch)));
-    Value place = p.add(p.mul(at, memory.pitch), columnPlace);
-    for (int64_t i = 0; i < kWide; ++i)
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value column = loadFour(memory.stream, p.add(place, i * memory.pitch + v * kTogether));
-        e.withLanes(kWide, kWide, [&] {
-          for (int64_t line = 0; line < kLines; ++line) {
-            Value &sum = inLoop[line * vectors + v];
-            sum = e.elements.fma(e.splat(e.takeLanes(rows[line], i, 1)), column, sum);
-          }
-          return 0;
-        });
-      }
-    return inLoop;
-  });
-  llvm::copy(made, sums.begin());
-}
 
 /// Four neighbors at once where all of them, or none, are there.
 void FlashGrad::store(Value result, Value buffer, const Memory &memory, Value head, int64_t count, ValueRange sums) {
@@ -238,7 +174,7 @@ void FlashGrad::store(Value result, Value buffer, const Memory &memory, Value he
   for (auto [number, sum] : llvm::enumerate(sums)) {
     Value row = getOwn(int64_t(number) / vectors);
     for (int64_t i = 0; i < kWide; i += lanes) {
-      Value column = p.add(p.mul(across, kWide), int64_t(number) % vectors * kTogether + i);
+      Value column = p.add(p.mul(tiles->across, kWide), int64_t(number) % vectors * kTogether + i);
       Value isThere = e.elements.both(p.isLess(row, count), p.isLess(column, memory.columns));
       Value part = lanes == kWide ? sum : e.takeLanes(sum, i, lanes);
       e.when(isThere, [&] {
@@ -274,9 +210,9 @@ Values FlashGrad::step(const Rows &own, const Rows &stream, Value first, ArrayRe
   e.barrier();
   Values products = multiply(deep), ofWeights = multiply(wide), all;
   Value zero = m.number(compute, 0), queryHead = isOfQueries ? own.head : stream.head;
-  int64_t each = countEach();
+  int64_t each = tiles->countEach();
   for (int64_t i = 0; i < each; ++i) {
-    Value at = p.add(first, p.add(across, i * kAcross)), there = p.clamp(at, 0, stream.count - 1);
+    Value at = p.add(first, p.add(tiles->across, i * kAcross)), there = p.clamp(at, 0, stream.count - 1);
     std::pair<Value, Value> ofTile = isOfQueries ? std::pair<Value, Value>() : loadStatistics(queryHead, there);
     for (int64_t line = 0; line < kLines; ++line) {
       Value mine = p.clamp(getOwn(line), 0, own.count - 1);
@@ -290,9 +226,9 @@ Values FlashGrad::step(const Rows &own, const Rows &stream, Value first, ArrayRe
       ofWeights[number] = isThere ? m.select(isThere, weight, zero) : weight;
     }
   }
-  keep(inner, products);
+  tiles->keep(inner, products);
   if (!isOfQueries)
-    keep(weights, ofWeights);
+    tiles->keep(weights, ofWeights);
   e.barrier();
   size_t ofDeep = kLines * deep.padded / kTogether;
   addRows(deep, inner, MutableArrayRef(sums).take_front(ofDeep));
@@ -324,7 +260,7 @@ void FlashGrad::ofQueries(Value number) {
   for (int64_t line = 0; line < kLines; ++line)
     statistics.push_back(loadStatistics(ownHead, getOwn(line)));
   Value end = endOfSeen(e, {keys, {}, {}, op.getSeen()}, countVisible(e, forward, ownFirst, kRows * warps));
-  Values sums = e.loop(findFirstVisible(e, forward, ownFirst, height), end, height, makeSums(deep),
+  Values sums = e.loop(findFirstVisible(e, forward, ownFirst, height), end, height, tiles->makeSums(deep.padded),
                        [&](Value first, Values carried) { return step(own, stream, first, statistics, carried); });
   store(op.getDQuery(), buffers[0], deep, ownHead, queries, sums);
 }
@@ -340,8 +276,8 @@ void FlashGrad::ofKeys(Value number) {
   Value end = band.low ? p.clamp(p.add(ownFirst, kRows * warps - *band.low), 0, queries) : p.number(queries);
   begin = p.mul(p.div(begin, height), height);
   end = endOfSeen(e, {keys, {}, {}, op.getSeen()}, end);
-  Values none = makeSums(deep);
-  llvm::append_range(none, makeSums(wide));
+  Values none = tiles->makeSums(deep.padded);
+  llvm::append_range(none, tiles->makeSums(wide.padded));
   Values sums = e.loop(heads / kvHeads, none, [&](Value member, Values ofMembers) {
     Rows stream{op.getQuery(), op.getGradient(), queries, p.add(p.mul(ownHead, heads / kvHeads), member)};
     return e.loop(begin, end, height, ofMembers,
@@ -362,12 +298,10 @@ void FlashGrad::run() {
     memory->own = e.share(compute, high * memory->pitch);
     memory->stream = e.share(compute, height * memory->pitch);
   }
-  inner = e.share(compute, high * (height + kWide));
-  weights = e.share(compute, high * (height + kWide));
-  Value lane = p.rem(e.getThread(), kWarp);
+  inner = e.share(compute, high * LaneTiles::getFactorPitch(height));
+  weights = e.share(compute, high * LaneTiles::getFactorPitch(height));
   warpRow = p.mul(p.div(e.getThread(), kWarp), kRows);
-  down = p.div(lane, kAcross);
-  across = p.rem(lane, kAcross);
+  tiles.emplace(e, compute, warpRow, kLines, height);
   for (const Memory &memory : {deep, wide}) {
     clear(memory, memory.own, high);
     clear(memory, memory.stream, height);
