@@ -86,9 +86,15 @@ const timeline = {
     else if (event.key === '-') this.change(1 / 1.6, 0.5);
     else if (move) { event.preventDefault(); this.from = Math.min(Math.max(this.from + move, 0), this.end - span); this.paint(); }
   },
+  /** The bar at a place of a row, or one right next to it: many are narrower than a pixel. */
+  findBar(bars, x) {
+    const away = bar => Math.max(this.x(bar.at(-2)) - x, x - this.x(bar.at(-1)), 0);
+    const nearest = bars.reduce((best, bar) => best && away(best) < away(bar) ? best : bar, null);
+    return nearest && away(nearest) < 2 ? nearest : null;
+  },
   point(event) {
     const box = this.canvas.getBoundingClientRect(), row = this.rows[Math.floor((event.clientY - box.top) / kRowHeight)];
-    const x = event.clientX - box.left, bar = row?.bars.find(one => this.x(one.at(-2)) <= x && x < this.x(one.at(-1)));
+    const x = event.clientX - box.left, bar = this.findBar(row?.bars ?? [], x);
     if (bar && x >= kNames) showTip(event, this.describe(row, bar)); else hideTip();
   },
 };
