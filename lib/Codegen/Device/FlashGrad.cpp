@@ -37,7 +37,8 @@ public:
   void run();
 
 private:
-  static constexpr int64_t kAcross = LaneTiles::kAcross, kWide = LaneTiles::kWide, kTogether = LaneTiles::kTogether, kRows = 16;
+  static constexpr int64_t kAcross = LaneTiles::kAcross, kWide = LaneTiles::kWide, kTogether = LaneTiles::kTogether,
+                           kRows = 16;
   static constexpr int64_t kLines = kRows / LaneTiles::kDown;
 
   /// Rows in shared memory of tensors with so many components.
@@ -105,7 +106,8 @@ FlashGrad::Memory FlashGrad::makeMemory(int64_t columns) const {
 }
 
 int64_t FlashGrad::countBytes() const {
-  return 4 * ((kRows * warps + height) * (deep.pitch + wide.pitch) + 2 * kRows * warps * LaneTiles::getFactorPitch(height));
+  return 4 *
+         ((kRows * warps + height) * (deep.pitch + wide.pitch) + 2 * kRows * warps * LaneTiles::getFactorPitch(height));
 }
 
 bool FlashGrad::choose() {
